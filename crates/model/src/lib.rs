@@ -67,8 +67,8 @@ pub use trace_graph::{
 };
 pub use tune::{Change, Side, Target};
 pub use tuneup::{
-    TuneupAgain, TuneupBaseline, TuneupBound, TuneupDocument, TuneupEnd, TuneupPlacement, TuneupPlan, TuneupResult, TuneupRules,
-    TuneupRung, TuneupSanity,
+    TuneupAgain, TuneupBaseline, TuneupBound, TuneupDocument, TuneupEnd, TuneupPlacement, TuneupPlan, TuneupResult,
+    TuneupRules, TuneupRung, TuneupSanity,
 };
 pub use verdict::{Cause, Confidence, Epoch, EpochState, Evidence, Verdict};
 pub use watch::{WatchDocument, WatchFlow, WatchOverhead, WatchRole, WatchSockets};

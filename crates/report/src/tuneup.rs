@@ -163,7 +163,10 @@ fn trust(document: &TuneupDocument) -> String {
     let mut lines = Vec::new();
     for sanity in &document.sanity {
         let shows = if sanity.shows { "is slower, as it must be" } else { "makes no difference here" };
-        lines.push(format!("{} {shows}: ×{:.3} ({:.3} to {:.3})", sanity.change, sanity.ratio, sanity.low, sanity.high));
+        lines.push(format!(
+            "{} {shows}: ×{:.3} ({:.3} to {:.3})",
+            sanity.change, sanity.ratio, sanity.low, sanity.high
+        ));
     }
     if let Some(again) = &document.baseline_again {
         let moved = if again.moved { "moved" } else { "did not move" };

@@ -342,7 +342,10 @@ impl Source<'_> {
         let end = self.facts.sender();
         let root = end.qdiscs.first().map_or("", String::as_str);
         let Some(interface) = &end.interface else { return Vec::new() };
-        if self.facts.loopback || root.is_empty() || end.qdiscs.iter().any(|kind| GOOD_QDISCS.contains(&kind.as_str())) {
+        if self.facts.loopback
+            || root.is_empty()
+            || end.qdiscs.iter().any(|kind| GOOD_QDISCS.contains(&kind.as_str()))
+        {
             return Vec::new();
         }
         let change = Change::new(Target::Qdisc { interface: interface.clone() }, "fq");
@@ -351,14 +354,20 @@ impl Source<'_> {
     }
 
     fn offloads(&self) -> Vec<Candidate> {
-        let ends = [(self.facts.client_sends, self.facts.sender()), (!self.facts.client_sends, self.facts.receiver())];
+        let ends =
+            [(self.facts.client_sends, self.facts.sender()), (!self.facts.client_sends, self.facts.receiver())];
         let of = |(client, end): (bool, &EndFacts)| -> Vec<Candidate> {
             let Some(interface) = &end.interface else { return Vec::new() };
             let off = OFFLOADS.iter().filter(|name| end.offloads_off.iter().any(|off| off == *name));
             off.map(|name| {
                 let target = Target::Feature { interface: interface.clone(), name: (*name).to_owned() };
                 let words = format!("{interface} {name} off → on");
-                self.host(client, Change::new(target, "on"), words, "one large packet costs less than many small ones")
+                self.host(
+                    client,
+                    Change::new(target, "on"),
+                    words,
+                    "one large packet costs less than many small ones",
+                )
             })
             .collect()
         };

@@ -302,7 +302,8 @@ impl Ladder {
         }
         // Three pairs tell at least whether it is hopeless.
         if !self.has_time_for(now_ns, 6) {
-            return self.begin_finale(TuneupEnd::Budget, "the time was over before every change was tried".to_owned());
+            return self
+                .begin_finale(TuneupEnd::Budget, "the time was over before every change was tried".to_owned());
         }
         self.compared += 1;
         let attempts = self.tried.get(&candidate.key).map_or(0, |(attempts, _)| *attempts);
@@ -407,7 +408,7 @@ impl Ladder {
     }
 
     fn take_finale(&mut self, now_ns: u64, mut finale: Finale, measured: Result<Measurement, String>) {
-        let time_left = self.has_time_for(now_ns, 0);
+        let time_left = self.has_time_for(now_ns, Finale::tests(false));
         match finale.take(measured, time_left, &mut self.random) {
             Ok(true) => self.phase = Phase::Finale(Box::new(finale)),
             Ok(false) => {
@@ -425,10 +426,9 @@ impl Ladder {
 
     /// Whether so many tests fit before those at the end, and the verdict that would follow.
     fn has_time_for(&self, now_ns: u64, tests: u64) -> bool {
-        let end = match self.phase {
-            Phase::Finale(_) => 0,
-            _ if self.ended.is_some() => 0,
-            _ => Finale::tests(true) * self.test_cost_ns() + DIAGNOSIS_NS + self.omit_ns + OVERHEAD_NS,
+        let end = match self.ended {
+            Some(_) => 0,
+            None => Finale::tests(true) * self.test_cost_ns() + DIAGNOSIS_NS + self.omit_ns + OVERHEAD_NS,
         };
         now_ns + tests * self.test_cost_ns() + end <= self.options.budget_ns
     }

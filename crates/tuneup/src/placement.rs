@@ -116,10 +116,8 @@ fn on_two_hosts(facts: &Facts, now: (&Vec<u32>, &Vec<u32>), streams: usize) -> V
 
 /// The CPUs that serve the flows' receive queues at one end, each once.
 fn serving(flows: &[FlowFacts], client: bool) -> Vec<u32> {
-    let mut cpus: Vec<u32> = flows
-        .iter()
-        .filter_map(|flow| if client { flow.client_queue_cpu } else { flow.server_queue_cpu })
-        .collect();
+    let mut cpus: Vec<u32> =
+        flows.iter().filter_map(|flow| if client { flow.client_queue_cpu } else { flow.server_queue_cpu }).collect();
     cpus.sort_unstable();
     cpus.dedup();
     cpus
@@ -162,9 +160,8 @@ pub(crate) fn placed(facts: &Facts) -> Vec<TuneupPlacement> {
     let several = facts.receiver().cores.len() > 1;
     let of = |flow: &FlowFacts| {
         let cpu = queue_cpu(flow);
-        let same = |other: &&FlowFacts| {
-            several && cpu.is_some() && other.stream != flow.stream && queue_cpu(other) == cpu
-        };
+        let same =
+            |other: &&FlowFacts| several && cpu.is_some() && other.stream != flow.stream && queue_cpu(other) == cpu;
         TuneupPlacement {
             stream: flow.stream,
             client_cpu: flow.client_cpu,
@@ -200,8 +197,7 @@ mod tests {
     fn threads_are_placed_beside_and_on_the_cpu_of_their_queue() {
         let flow = FlowFacts { client_queue_cpu: Some(2), server_queue_cpu: Some(5), ..FlowFacts::default() };
         let server = EndFacts { near_cores: vec![4, 5, 6, 7], ..host(8) };
-        let facts =
-            Facts { client_sends: true, client: host(8), server, flows: vec![flow], ..Facts::default() };
+        let facts = Facts { client_sends: true, client: host(8), server, flows: vec![flow], ..Facts::default() };
         let found: Vec<_> = placements(&facts, &Parameters::default())
             .into_iter()
             .map(|placement| (placement.client, placement.server))

@@ -30,14 +30,8 @@ struct Search {
 
 impl<F: Fn(&Settings, u64) -> Option<(f64, f64)>> World<F> {
     fn search(&self, original: &Settings, budget_ns: u64, seed: u64) -> Search {
-        let options = LadderOptions {
-            budget_ns,
-            seed,
-            host_changes: false,
-            test_ns: None,
-            omit_ns: None,
-            memory_bps: None,
-        };
+        let options =
+            LadderOptions { budget_ns, seed, host_changes: false, test_ns: None, omit_ns: None, memory_bps: None };
         let mut ladder = Ladder::new(original.clone(), options).expect("time enough");
         let mut random = SplitMix64::new(seed ^ 0x5eed);
         let (mut now_ns, mut noise) = (0, 0.0);
@@ -62,8 +56,7 @@ impl<F: Fn(&Settings, u64) -> Option<(f64, f64)>> World<F> {
                     match test.kind {
                         TestKind::Compared => TestOutcome::Measured(measured),
                         TestKind::Diagnosis => {
-                            let facts =
-                                Facts { goodput_bps: measured.goodput_bps, ..self.facts.clone() };
+                            let facts = Facts { goodput_bps: measured.goodput_bps, ..self.facts.clone() };
                             let diagnosis = Diagnosis { verdict: verdict(self.cause), facts };
                             TestOutcome::Diagnosed(measured, Box::new(diagnosis))
                         }
@@ -136,8 +129,14 @@ fn mistuned_gives(settings: &Settings, _: u64) -> Option<(f64, f64)> {
 
 #[test]
 fn a_mistuned_pair_reaches_its_best_within_the_budget() {
-    let world =
-        World { gives: mistuned_gives, sigma: 0.03, memory: 0.5, stalls: 20, cause: Cause::SenderCpu, facts: facts() };
+    let world = World {
+        gives: mistuned_gives,
+        sigma: 0.03,
+        memory: 0.5,
+        stalls: 20,
+        cause: Cause::SenderCpu,
+        facts: facts(),
+    };
     for seed in 0..20 {
         let Search { ladder, now_ns } = world.search(&mistuned(), BUDGET, seed);
         let best = mistuned_gives(ladder.best(), 0).expect("possible").0;
@@ -205,7 +204,8 @@ fn a_gain_that_doubles_latency_beyond_its_bound_is_refused() {
 #[test]
 fn a_baseline_that_moved_is_reported() {
     for (drop, moved) in [(0.7, true), (1.0, false)] {
-        let gives = move |_: &Settings, now_ns: u64| Some((if now_ns > 40 * SECOND { 10.0 * drop } else { 10.0 }, 100.0));
+        let gives =
+            move |_: &Settings, now_ns: u64| Some((if now_ns > 40 * SECOND { 10.0 * drop } else { 10.0 }, 100.0));
         let world = World { gives, sigma: 0.01, memory: 0.3, stalls: 0, cause: Cause::ReceiverCpu, facts: facts() };
         let Search { ladder, .. } = world.search(&plain(Parameters::default()), BUDGET, 3);
         let again = ladder.baseline_again().expect("measured again");
@@ -255,9 +255,7 @@ fn the_same_seed_gives_the_same_search() {
 
 #[test]
 fn a_change_that_an_end_refuses_is_skipped_with_its_reason() {
-    let gives = |settings: &Settings, _: u64| {
-        (settings.parameters.congestion.is_none()).then_some((10.0, 100.0))
-    };
+    let gives = |settings: &Settings, _: u64| (settings.parameters.congestion.is_none()).then_some((10.0, 100.0));
     let world = World { gives, sigma: 0.01, memory: 0.0, stalls: 0, cause: Cause::NetworkLoss, facts: facts() };
     let Search { ladder, .. } = world.search(&plain(Parameters::default()), BUDGET, 2);
     let rung = ladder.rungs().iter().find(|rung| rung.change.starts_with("congestion")).expect("tried");
@@ -267,8 +265,14 @@ fn a_change_that_an_end_refuses_is_skipped_with_its_reason() {
 
 #[test]
 fn a_search_that_is_stopped_keeps_its_rungs() {
-    let world =
-        World { gives: mistuned_gives, sigma: 0.01, memory: 0.0, stalls: 0, cause: Cause::ReceiverWindow, facts: facts() };
+    let world = World {
+        gives: mistuned_gives,
+        sigma: 0.01,
+        memory: 0.0,
+        stalls: 0,
+        cause: Cause::ReceiverWindow,
+        facts: facts(),
+    };
     let mut ladder = world.search(&mistuned(), BUDGET, 1).ladder;
     assert!(ladder.next_test(0).is_none());
     let kept = ladder.rungs().to_vec();

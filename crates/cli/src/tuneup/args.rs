@@ -38,6 +38,10 @@ pub struct Args {
     /// Measure once, and list the changes that would be tried
     #[arg(long)]
     pub dry_run: bool,
+    /// Also change settings of both hosts for the tests (qdisc, buffer limits, offloads), and roll them back at the end. Needs
+    /// root here, and a server with --allow-host-changes
+    #[arg(long)]
+    pub allow_host_changes: bool,
     /// Begin the random order of the tests here [default: another one each time]
     #[arg(long)]
     pub seed: Option<u64>,
@@ -141,5 +145,52 @@ impl Args {
             bind: self.bind.clone(),
             ..defaults
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use landspeed_model::{ReceiveMode, SendMode};
+    use landspeed_tuneup::run_options;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Tuneup {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[derive(Parser)]
+    struct Run {
+        #[command(flatten)]
+        args: crate::run::Args,
+    }
+
+    #[test]
+    fn the_final_command_has_the_settings_that_were_found() {
+        let settings = Parameters {
+            direction: Direction::Download,
+            streams: 4,
+            write_bytes: 128 << 10,
+            window_bytes: Some(3 << 19),
+            mss_bytes: Some(1200),
+            congestion: Some("bbr".to_owned()),
+            pace_bps: Some(9_412_345_678),
+            pace_scope: PaceScope::Total,
+            send: SendMode::Zerocopy,
+            receive: ReceiveMode::Discard,
+            client_cpus: vec![0, 2],
+            server_cpus: vec![5],
+            family: Family::V6,
+            bind: Some("2001:db8::1".to_owned()),
+            ..Parameters::default()
+        };
+        let words = |name: &str| [vec![name.to_owned(), "dtn.example".to_owned()], run_options(&settings)].concat();
+        let run = Run::try_parse_from(words("run")).expect("options of run").args.parameters().0;
+        assert_eq!(run, settings);
+        let tuneup = Tuneup::try_parse_from(words("tuneup")).expect("options of tuneup").args.parameters();
+        assert_eq!(tuneup, settings);
     }
 }

@@ -1,9 +1,11 @@
 //! `landspeed tuneup`.
 
 mod args;
+mod hosts;
 mod runner;
 pub mod text;
 
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use landspeed_model::{
@@ -15,6 +17,7 @@ use landspeed_units::Nanos;
 
 pub use args::Args;
 
+use self::hosts::Hosts;
 use self::runner::{NoOutcome, Runner};
 use self::text::Progress;
 use crate::output::Sink;
@@ -36,7 +39,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let ladder_options = LadderOptions {
         budget_ns: args.budget.get(),
         seed,
-        host_changes: false,
+        host_changes: args.allow_host_changes,
         test_ns: args.time.map(Nanos::get),
         omit_ns: args.omit.map(Nanos::get),
         memory_bps: Some(copy_bps()),
@@ -46,7 +49,12 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         anyhow!("--budget {} is too short for these tests\nUse --budget {least_s}s or more.", args.budget)
     })?;
     let interrupted = process::catch_interrupts();
-    let mut runner = Runner::new(args.server(), key, interrupted);
+    let hosts = args.allow_host_changes.then(|| {
+        let budget = Duration::from_nanos(args.budget.get());
+        Hosts::begin(&args.server(), args.parameters().family, key.as_ref(), budget, args.trust, interrupted)
+    });
+    let hosts = hosts.transpose().map_err(|error| anyhow!("{}", crate::text::error(&error.entry)))?;
+    let mut runner = Runner::new(args.server(), key, hosts, interrupted);
     let prints = !args.quiet && args.json != Some(Sink::Stdout);
     let mut progress = Progress::new(prints);
     progress.begin(&args.server().to_string(), args.budget, seed);
@@ -65,6 +73,10 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         if args.dry_run && ladder.diagnosis().is_some() {
             break;
         }
+    }
+    if let Err(error) = runner.restore() {
+        ladder.stop(TuneupEnd::Failed, error.entry.message.clone());
+        errors.push(error.entry);
     }
     progress.end();
     let mut document = document(args, &ladder, &runner, errors);
@@ -196,7 +208,11 @@ fn command(args: &Args, settings: &Settings) -> String {
 /// A word as a shell takes it.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,%+@=".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
 
 fn deliver(args: &Args, document: &TuneupDocument, prints: bool) -> anyhow::Result<CommandOutcome> {
@@ -211,10 +227,11 @@ fn deliver(args: &Args, document: &TuneupDocument, prints: bool) -> anyhow::Resu
     // Each output is tried: a full disk for one must not lose the other.
     let mut failures = Vec::new();
     if let Some(sink) = &args.json {
-        let written = serde_json::to_vec_pretty(document).context("cannot encode the document").and_then(|mut text| {
-            text.push(b'\n');
-            sink.write(&text)
-        });
+        let written =
+            serde_json::to_vec_pretty(document).context("cannot encode the document").and_then(|mut text| {
+                text.push(b'\n');
+                sink.write(&text)
+            });
         failures.extend(written.err());
     }
     if let Some(path) = &args.report {

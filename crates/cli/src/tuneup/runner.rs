@@ -8,6 +8,9 @@ use landspeed_model::{ErrorEntry, RunDocument, Status};
 use landspeed_sys::clock;
 use landspeed_tuneup::{Diagnosis, Facts, Measurement, Test, TestKind, TestOutcome};
 
+use super::hosts::Hosts;
+use crate::host_changes::{ChangeError, ChangeErrorKind};
+
 /// Tries of a test that failed for no reason of its settings.
 const TRIES: u32 = 3;
 /// Between them, nanoseconds: a server that was busy may be free by then.
@@ -26,6 +29,8 @@ pub struct Runner {
     target: Target,
     key: Option<Key>,
     interrupted: &'static AtomicBool,
+    /// Both hosts, where their settings may be changed.
+    hosts: Option<Hosts>,
     /// When the first test began, RFC 3339.
     pub started: Option<String>,
     /// Versions of both ends.
@@ -36,11 +41,13 @@ pub struct Runner {
 }
 
 impl Runner {
-    pub fn new(target: Target, key: Option<Key>, interrupted: &'static AtomicBool) -> Self {
+    /// Tests against `target`; with `hosts`, their settings are changed as a test needs them.
+    pub fn new(target: Target, key: Option<Key>, hosts: Option<Hosts>, interrupted: &'static AtomicBool) -> Self {
         Self {
             target,
             key,
             interrupted,
+            hosts,
             started: None,
             build: landspeed_model::BuildInfo::default(),
             same_host: false,
@@ -50,6 +57,16 @@ impl Runner {
 
     /// Runs a test to its end.
     pub fn run(&mut self, test: &Test) -> Result<TestOutcome, NoOutcome> {
+        if let Some(hosts) = &mut self.hosts {
+            match hosts.hold(&test.settings.plan) {
+                Ok(()) => {}
+                Err(error) if error.kind == ChangeErrorKind::Refused => {
+                    return Ok(TestOutcome::Refused(error.entry.message));
+                }
+                Err(_) if self.interrupted.load(Ordering::Relaxed) => return Err(NoOutcome::Interrupted),
+                Err(error) => return Err(NoOutcome::Failed(error.entry)),
+            }
+        }
         let request = Request {
             target: self.target.clone(),
             parameters: test.settings.parameters.clone(),
@@ -77,6 +94,11 @@ impl Runner {
             clock::sleep_until(clock::monotonic_ns() + PAUSE_NS);
         };
         Ok(self.outcome(test.kind, &mut document))
+    }
+
+    /// Puts the settings of both hosts back.
+    pub fn restore(&mut self) -> Result<(), ChangeError> {
+        self.hosts.take().map_or(Ok(()), Hosts::roll_back)
     }
 
     fn outcome(&mut self, kind: TestKind, document: &mut RunDocument) -> TestOutcome {

@@ -1,5 +1,6 @@
 //! A search as text: lines while it runs, and the waterfall at its end.
 
+use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
 
 use landspeed_model::{Status, TuneupDocument, TuneupEnd, TuneupRung, TuneupSanity};
@@ -195,19 +196,22 @@ fn waterfall(document: &TuneupDocument, page: &mut Page) {
     let Some(baseline) = &document.baseline else { return };
     let kept: Vec<&TuneupRung> = document.rungs.iter().filter(|rung| rung.kept).collect();
     let highest = kept.iter().filter_map(|rung| rung.goodput_bps).fold(baseline.goodput_bps, f64::max);
-    let columns = |bps: f64| (bps / highest * BAR as f64).round() as usize;
-    let mut row = |title: &str, ratio: &str, from: f64, to: f64| {
-        let (from, columns_to) = (columns(from.min(to)), columns(to));
-        let bar = format!("{}{}", " ".repeat(from), "█".repeat(columns_to.saturating_sub(from).max(1)));
-        page.text.push_str(&format!("\n  {title}\n  {:>10}  {ratio:<22}  {bar}\n", rate(to)));
-    };
     let noise = format!("A/A {}", times(baseline.ratio, baseline.low, baseline.high));
-    row(&format!("first settings ({})", cause_name(baseline.cause)), &noise, 0.0, baseline.goodput_bps);
+    let first = format!("first settings ({})", cause_name(baseline.cause));
+    row(page, (&first, &noise), (0.0, baseline.goodput_bps), highest);
     for rung in kept {
         let (Some(before), Some(after)) = (rung.best_bps, rung.goodput_bps) else { continue };
-        row(&rung.change, &ratio(rung).unwrap_or_default(), before, after);
+        row(page, (&rung.change, &ratio(rung).unwrap_or_default()), (before, after), highest);
         page.line("", &because(rung));
     }
+}
+
+/// A title, a rate, its ratio and a bar from one rate to the other.
+fn row(page: &mut Page, (title, ratio): (&str, &str), (from, to): (f64, f64), highest: f64) {
+    let columns = |bps: f64| (bps / highest * BAR as f64).round() as usize;
+    let (begin, end) = (columns(from.min(to)).min(BAR - 1), columns(to));
+    let bar = format!("{}{}", " ".repeat(begin), "█".repeat(end.saturating_sub(begin).max(1)));
+    let _ = writeln!(page.text, "\n  {title}\n  {:>10}  {ratio:<24}  {bar}", rate(to));
 }
 
 /// The cause that pointed to a change with its first reading, or why it was tried.
