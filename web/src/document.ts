@@ -1232,8 +1232,10 @@ export interface StreamEnd {
   cpu?: number | null | undefined;
   error?: string | null | undefined;
   first_byte_ns?: number | null | undefined;
+  incoming_cpu?: number | null | undefined;
   last_byte_ns?: number | null | undefined;
   mss_bytes?: number | null | undefined;
+  napi_id?: number | null | undefined;
   rcvbuf_bytes?: number | null | undefined;
   receive_queue_bytes?: number | null | undefined;
   retransmits?: number | null | undefined;

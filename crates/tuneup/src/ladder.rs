@@ -289,8 +289,9 @@ impl Ladder {
         if verdict.cause == Cause::LinkRate && verdict.confidence >= Confidence::Medium {
             return self.begin_finale(TuneupEnd::Ceiling, format!("the link's rate is reached: {}", verdict.summary));
         }
-        if self.options.memory_bps.is_some_and(|memory| self.best_bps >= memory * MEMORY_SHARE) {
-            let why = "one core of this host copies memory hardly faster".to_owned();
+        let threads = f64::from(self.best.parameters.streams.max(1));
+        if self.options.memory_bps.is_some_and(|memory| self.best_bps >= memory * MEMORY_SHARE * threads) {
+            let why = "the cores of this host copy memory hardly faster".to_owned();
             return self.begin_finale(TuneupEnd::Ceiling, why);
         }
         let Some(candidate) = self.available().into_iter().next() else {

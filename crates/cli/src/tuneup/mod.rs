@@ -85,14 +85,18 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     deliver(args, &document, prints)
 }
 
-/// Rate at which one core copies memory that no cache holds, bits/s.
+/// Rate at which one core copies memory that no cache holds, bits/s: the best of three.
 fn copy_bps() -> f64 {
     const BYTES: usize = 64 << 20;
-    let (from, mut to) = (vec![1_u8; BYTES], vec![0_u8; BYTES]);
-    let began_ns = clock::monotonic_ns();
-    to.copy_from_slice(&from);
-    std::hint::black_box(&to);
-    BYTES as f64 * 8e9 / (clock::monotonic_ns() - began_ns).max(1) as f64
+    // Both are written first: a page that is not there yet costs more than its copy.
+    let (from, mut to) = (vec![1_u8; BYTES], vec![2_u8; BYTES]);
+    let mut copy = || {
+        let began_ns = clock::monotonic_ns();
+        std::hint::black_box(&mut to).copy_from_slice(std::hint::black_box(&from));
+        clock::monotonic_ns() - began_ns
+    };
+    let fastest_ns = (0..3).map(|_| copy()).min().unwrap_or(u64::MAX);
+    BYTES as f64 * 8e9 / fastest_ns.max(1) as f64
 }
 
 /// What was found so far, as a document.
