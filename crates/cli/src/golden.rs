@@ -18,7 +18,7 @@ use landspeed_model::{
 use landspeed_testkit::golden;
 use landspeed_tune::{Allow, TwinKnobs, Value, changes_from_audit};
 
-use crate::{Cli, check, demo, lab, run, tap, text, trace, tune, tuneup, watch};
+use crate::{Cli, check, demo, lab, run, tap, text, trace, tune, watch};
 
 /// Columns of the help: what clap takes where the terminal's width is unknown.
 const HELP_COLUMNS: usize = 100;
@@ -228,12 +228,6 @@ fn a_watch_reads_as_its_file() {
     let text =
         watch::text::Table::default().interval(&document, document.flows.len()) + &watch::text::summary(&document);
     golden::same("watch.txt", &format!("# landspeed watch\n{text}"));
-}
-
-#[test]
-fn a_tuneup_reads_as_its_file() {
-    let document: TuneupDocument = read("fixtures/documents/tuneup.json");
-    golden::same("tuneup.txt", &format!("# landspeed tuneup\n{}", tuneup::text::summary(&document)));
 }
 
 #[test]

@@ -67,7 +67,6 @@ Examples:
   landspeed run dtn.example              on the client
   landspeed check --goal 10G --rtt 92ms  is this host ready for that path
   landspeed watch --for 30s              what limits the transfers of this host
-  landspeed tuneup dtn.example           which settings make it faster
   landspeed calc --rate 10G --rtt 92ms   what a path needs
   landspeed lab gallery                  what a path would do, in virtual time
   landspeed tap -i eth0 -w transfer.pcapng
@@ -97,6 +96,7 @@ enum Command {
     /// Change settings of this host as a transaction: apply, confirm or roll back
     Tune(tune::Args),
     /// Find faster settings for a path: change one at a time, measure, keep what helps
+    #[command(hide = true)]
     Tuneup(Box<tuneup::Args>),
     /// Capture headers with exact timestamps, and report what it cost
     Tap(Box<tap::Args>),
