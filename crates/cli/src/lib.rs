@@ -24,6 +24,7 @@ mod text;
 mod trace;
 mod trust;
 mod tune;
+mod tuneup;
 mod watch;
 
 use std::process::ExitCode;
@@ -94,6 +95,9 @@ enum Command {
     Lab(lab::Args),
     /// Change settings of this host as a transaction: apply, confirm or roll back
     Tune(tune::Args),
+    /// Find faster settings for a path: change one at a time, measure, keep what helps
+    #[command(hide = true)]
+    Tuneup(Box<tuneup::Args>),
     /// Capture headers with exact timestamps, and report what it cost
     Tap(Box<tap::Args>),
     /// Explain TCP transfers that are already running on this host
@@ -146,6 +150,7 @@ pub fn main() -> ExitCode {
         Command::Calc(args) => calc::main(&args),
         Command::Lab(args) => lab::main(&args),
         Command::Tune(args) => tune::main(&args),
+        Command::Tuneup(args) => tuneup::main(&args),
         Command::Tap(args) => tap::main(&args),
         Command::Watch(args) => watch::main(&args),
         Command::Trace(args) => trace::main(&args),

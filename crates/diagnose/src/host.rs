@@ -148,13 +148,7 @@ impl<'a> HostView<'a> {
     ///
     /// A veth says 10 Gb/s and a virtio NIC often says nothing or an invented figure; neither limits anything.
     pub(crate) fn line_rate_bps(&self) -> Option<f64> {
-        const INVENTED: &[&str] = &["veth", "virtio_net", "tun", "dummy", "bridge", "loopback", "netdevsim", "ifb"];
-        let nic = self.snapshot?.nic.as_ref()?;
-        let driver = nic.driver.as_deref().unwrap_or_default();
-        if nic.name == "lo" || INVENTED.contains(&driver) {
-            return None;
-        }
-        nic.speed_bps.filter(|&speed| speed > 0).map(|speed| speed as f64)
+        Some(self.snapshot?.nic.as_ref()?.line_rate_bps()? as f64)
     }
 }
 

@@ -106,6 +106,17 @@ pub struct NicSnapshot {
     pub gro_max_size_bytes: Option<u32>,
 }
 
+impl NicSnapshot {
+    /// Rate of the link, bits/s; `None` where the driver only makes one up.
+    pub fn line_rate_bps(&self) -> Option<u64> {
+        const INVENTED: &[&str] = &["veth", "virtio_net", "tun", "dummy", "bridge", "loopback", "netdevsim", "ifb"];
+        if self.name == "lo" || INVENTED.contains(&self.driver.as_deref().unwrap_or_default()) {
+            return None;
+        }
+        self.speed_bps.filter(|&speed| speed > 0)
+    }
+}
+
 /// What a host did during a test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostSeries {

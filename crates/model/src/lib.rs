@@ -21,6 +21,7 @@ mod trace;
 mod trace_direction;
 mod trace_graph;
 mod tune;
+mod tuneup;
 mod verdict;
 mod watch;
 mod watch_series;
@@ -66,6 +67,10 @@ pub use trace_graph::{
     TraceRate, TraceSeries,
 };
 pub use tune::{Change, Side, Target};
+pub use tuneup::{
+    TuneupAgain, TuneupBaseline, TuneupBound, TuneupDocument, TuneupEnd, TuneupPlacement, TuneupPlan, TuneupResult,
+    TuneupRules, TuneupRung, TuneupSanity,
+};
 pub use verdict::{Cause, Confidence, Epoch, EpochState, Evidence, Verdict};
 pub use watch::{
     BlockedThread, QuotaUse, ThreadUse, WatchDocument, WatchEvents, WatchFlow, WatchHost, WatchOverhead, WatchRole,
@@ -109,6 +114,9 @@ pub const DEMO_SCHEMA: &str = "landspeed.demo/1";
 /// The identifier written to `.schema` of what was seen of running flows.
 pub const WATCH_SCHEMA: &str = "landspeed.watch/1";
 
+/// The identifier written to `.schema` of a search for better settings.
+pub const TUNEUP_SCHEMA: &str = "landspeed.tuneup/1";
+
 /// The JSON Schema of a document by its short name, or `None` if there is no such document.
 pub fn schema(name: &str) -> Option<serde_json::Value> {
     match name {
@@ -122,6 +130,7 @@ pub fn schema(name: &str) -> Option<serde_json::Value> {
         "tap" => Some(schemars::schema_for!(TapDocument).to_value()),
         "demo" => Some(schemars::schema_for!(DemoDocument).to_value()),
         "watch" => Some(schemars::schema_for!(WatchDocument).to_value()),
+        "tuneup" => Some(schemars::schema_for!(TuneupDocument).to_value()),
         _ => None,
     }
 }

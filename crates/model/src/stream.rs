@@ -68,6 +68,12 @@ pub struct StreamEnd {
     pub rcvbuf_bytes: Option<u64>,
     /// Core the thread was pinned to.
     pub cpu: Option<u32>,
+    /// CPU that processed the last packet that arrived (`SO_INCOMING_CPU`): it serves the flow's receive queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incoming_cpu: Option<u32>,
+    /// Receive queue of that packet (`SO_INCOMING_NAPI_ID`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub napi_id: Option<u32>,
     /// CPU time the stream's thread used, nanoseconds.
     pub thread_cpu_ns: u64,
     /// User part of it, nanoseconds.

@@ -10,6 +10,7 @@ mod demo;
 mod embed;
 mod pack;
 mod title;
+mod tuneup;
 
 use std::fmt::Write as _;
 
@@ -21,6 +22,7 @@ use landspeed_model::{
 use thiserror::Error;
 
 pub use demo::render_demo;
+pub use tuneup::render_tuneup;
 
 /// The page's script, built by `npm --prefix web run build`.
 const SCRIPT: &str = include_str!("../../../web/dist/report.js");

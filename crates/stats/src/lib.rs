@@ -10,9 +10,11 @@ mod histogram;
 mod jitter;
 mod quantile;
 mod random;
+mod ratio;
 
 pub use bootstrap::{Bootstrap, BootstrapError, Interval};
 pub use histogram::{Bucket, LatencyHistogram};
 pub use jitter::Jitter;
 pub use quantile::{median, quantile};
 pub use random::SplitMix64;
+pub use ratio::{ratio, smallest_tail};

@@ -105,6 +105,18 @@ pub fn mss(fd: BorrowedFd<'_>) -> io::Result<u32> {
     get_int(fd, libc::IPPROTO_TCP, libc::TCP_MAXSEG).map(|v| v as u32)
 }
 
+/// The CPU that processed the last packet that arrived for the socket (`SO_INCOMING_CPU`); `None` before the first.
+pub fn incoming_cpu(fd: BorrowedFd<'_>) -> Option<u32> {
+    get_int(fd, libc::SOL_SOCKET, libc::SO_INCOMING_CPU).ok().and_then(|cpu| u32::try_from(cpu).ok())
+}
+
+/// The receive queue that the last packet came from, as the kernel numbers NAPI contexts (`SO_INCOMING_NAPI_ID`); `None` for
+/// interfaces without one, such as loopback.
+pub fn incoming_napi_id(fd: BorrowedFd<'_>) -> Option<u32> {
+    let id = get_int(fd, libc::SOL_SOCKET, libc::SO_INCOMING_NAPI_ID).ok()?;
+    u32::try_from(id).ok().filter(|id| *id != 0)
+}
+
 /// Sets the DSCP code point (`IP_TOS` or `IPV6_TCLASS`).
 pub fn set_dscp(fd: BorrowedFd<'_>, dscp: u8, v6: bool) -> io::Result<()> {
     let value = libc::c_int::from(dscp) << 2;

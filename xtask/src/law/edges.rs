@@ -26,6 +26,7 @@ pub const TABLE: &[Edges] = &[
     edges("trace", &["model", "stats", "units", "wire"]),
     edges("columns", &["trace", "wire"]),
     edges("capture", &["columns", "trace", "wire"]),
+    edges("tuneup", &["model", "stats", "units"]),
     edges("host", &["model", "netlink", "sys", "units"]),
     edges("flow", &["host", "model", "netlink", "stats", "sys", "units"]),
     edges("iperf3", &["flow", "host", "model", "sys", "units"]),
@@ -39,7 +40,7 @@ pub const TABLE: &[Edges] = &[
         "cli",
         &[
             "calc", "capture", "checks", "columns", "diagnose", "flow", "host", "iperf3", "lab", "model", "netlink",
-            "report", "stats", "sys", "tap", "trace", "tune", "units", "watch", "wire",
+            "report", "stats", "sys", "tap", "trace", "tune", "tuneup", "units", "watch", "wire",
         ],
     ),
     edges("landspeed", &["cli"]),
@@ -48,7 +49,7 @@ pub const TABLE: &[Edges] = &[
 
 /// Crates that take a value and give a value: no files, sockets, clocks or threads, neither directly nor through a
 /// library. Names of crates that do not exist yet are held from their first day.
-pub const PURE: &[&str] = &["units", "wire", "stats", "model", "calc", "diagnose", "checks", "trace"];
+pub const PURE: &[&str] = &["units", "wire", "stats", "model", "calc", "diagnose", "checks", "trace", "tuneup"];
 
 /// Only the binary depends on these.
 pub const TOP: &[&str] = &["cli"];

@@ -216,8 +216,9 @@ enum FormatArg {
     Iperf3Json,
 }
 
+/// How bytes are handed to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum SendArg {
+pub enum SendArg {
     /// send(2), the kernel copies
     Copy,
     /// sendfile(2) from memory
@@ -228,12 +229,35 @@ enum SendArg {
     Zerocopy,
 }
 
+/// What the receiver does with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum ReceiveArg {
+pub enum ReceiveArg {
     /// recv(2), the kernel copies
     Copy,
     /// MSG_TRUNC, the kernel drops
     Discard,
+}
+
+impl SendArg {
+    /// As a parameter.
+    pub fn mode(self) -> SendMode {
+        match self {
+            Self::Copy => SendMode::Copy,
+            Self::Sendfile => SendMode::Sendfile,
+            Self::Splice => SendMode::Splice,
+            Self::Zerocopy => SendMode::Zerocopy,
+        }
+    }
+}
+
+impl ReceiveArg {
+    /// As a parameter.
+    pub fn mode(self) -> ReceiveMode {
+        match self {
+            Self::Copy => ReceiveMode::Copy,
+            Self::Discard => ReceiveMode::Discard,
+        }
+    }
 }
 
 impl Args {
@@ -309,15 +333,9 @@ impl Args {
             pace_scope: if self.pace_total { PaceScope::Total } else { PaceScope::Stream },
             send: match self.send {
                 SendArg::Copy if self.zerocopy => SendMode::Sendfile,
-                SendArg::Copy => SendMode::Copy,
-                SendArg::Sendfile => SendMode::Sendfile,
-                SendArg::Splice => SendMode::Splice,
-                SendArg::Zerocopy => SendMode::Zerocopy,
+                send => send.mode(),
             },
-            receive: match self.receive {
-                ReceiveArg::Copy => ReceiveMode::Copy,
-                ReceiveArg::Discard => ReceiveMode::Discard,
-            },
+            receive: self.receive.mode(),
             read_rate_bps: self.read_rate.map(BitRate::bps),
             client_cpus: self.cpus.clone().unwrap_or_default(),
             server_cpus: self.peer_cpus.clone().unwrap_or_default(),

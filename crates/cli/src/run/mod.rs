@@ -13,7 +13,7 @@ use landspeed_iperf3::Extras;
 use landspeed_model::{Direction, ErrorEntry, Parameters, RunDocument, Status};
 use landspeed_sys::trust::TrustError;
 
-pub use args::Args;
+pub use args::{Args, ReceiveArg, SendArg};
 
 use crate::output::Sink;
 use crate::{CommandOutcome, options, text};

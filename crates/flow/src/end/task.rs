@@ -52,6 +52,8 @@ pub(super) fn describe_tcp(stream: &StreamPlan, fd: BorrowedFd<'_>, end: &mut St
     end.send_queue_bytes = socket::send_queue(fd).ok().map(u64::from);
     end.receive_queue_bytes = socket::receive_queue(fd).ok().map(u64::from);
     end.congestion = socket::congestion(fd).ok();
+    end.incoming_cpu = socket::incoming_cpu(fd);
+    end.napi_id = socket::incoming_napi_id(fd);
     if let Ok(memory) = socket::mem_info(fd) {
         end.sndbuf_bytes = Some(u64::from(memory.sndbuf));
         end.rcvbuf_bytes = Some(u64::from(memory.rcvbuf));

@@ -1,0 +1,246 @@
+//! A search as text: lines while it runs, and the waterfall at its end.
+
+use std::fmt::Write as _;
+use std::io::{IsTerminal as _, Write as _};
+
+use landspeed_model::{Status, TuneupDocument, TuneupEnd, TuneupRung, TuneupSanity};
+use landspeed_tuneup::Ladder;
+use landspeed_units::{BitRate, Nanos};
+
+use crate::text::{Page, cause_name, confidence, percent};
+
+/// Columns of the waterfall's bars.
+const BAR: usize = 36;
+
+/// What is printed while a search runs.
+pub struct Progress {
+    prints: bool,
+    /// Whether the line of the running test may be overwritten.
+    terminal: bool,
+    baseline: bool,
+    diagnosed: bool,
+    rungs: usize,
+}
+
+impl Progress {
+    /// Prints nothing unless `prints`.
+    pub fn new(prints: bool) -> Self {
+        let terminal = prints && std::io::stdout().is_terminal();
+        Self { prints, terminal, baseline: false, diagnosed: false, rungs: 0 }
+    }
+
+    fn line(&self, label: &str, content: &str) {
+        if self.prints {
+            self.clear();
+            let mut page = Page::default();
+            page.line(label, content);
+            print!("{}", page.text);
+            let _ = std::io::stdout().flush();
+        }
+    }
+
+    fn clear(&self) {
+        if self.terminal {
+            print!("\r\x1b[K");
+        }
+    }
+
+    /// Where it goes.
+    pub fn begin(&self, target: &str, budget: Nanos, seed: u64) {
+        self.line("tuneup", &format!("{target}, at most {budget}, seed {seed}"));
+    }
+
+    /// A test is about to run.
+    pub fn waits(&self, what: &str, number: u32) {
+        if self.terminal {
+            self.clear();
+            let text: String = format!("  test {number}: {what}").chars().take(78).collect();
+            print!("{text}");
+            let _ = std::io::stdout().flush();
+        }
+    }
+
+    /// Prints what is new.
+    pub fn shows(&mut self, ladder: &Ladder) {
+        if let Some(diagnosis) = ladder.diagnosis().filter(|_| !self.diagnosed) {
+            self.diagnosed = true;
+            let verdict = &diagnosis.verdict;
+            let sure = confidence(verdict.confidence);
+            self.line("limit", &format!("{}, {sure}: {}", cause_name(verdict.cause), verdict.summary));
+        }
+        if !self.baseline
+            && let Some(baseline) = ladder.baseline().filter(|baseline| baseline.goodputs_bps.len() >= 8)
+        {
+            self.baseline = true;
+            self.line("baseline", &format!("{} ± {}", rate(baseline.goodput_bps), percent(baseline.cv)));
+        }
+        for rung in &ladder.rungs()[self.rungs..] {
+            let label = if rung.kept { "kept" } else { "rejected" };
+            self.line(label, &format!("{}: {}", rung.change, brief(rung)));
+        }
+        self.rungs = ladder.rungs().len();
+    }
+
+    /// No test runs any more.
+    pub fn end(&self) {
+        self.clear();
+    }
+}
+
+/// `×3.42 (3.30 to 3.55), 2.10 Gb/s → 7.20 Gb/s`, or why it was not kept.
+fn brief(rung: &TuneupRung) -> String {
+    let measured = ratio(rung).map(|ratio| {
+        let rates = rung.best_bps.zip(rung.goodput_bps);
+        match rates.filter(|_| rung.kept) {
+            Some((before, after)) => format!("{ratio}, {} → {}", rate(before), rate(after)),
+            None => ratio,
+        }
+    });
+    let parts = [rung.rejected.clone(), measured];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// `×3.42 (3.30 to 3.55)`.
+fn ratio(rung: &TuneupRung) -> Option<String> {
+    Some(times(rung.ratio?, rung.low?, rung.high?))
+}
+
+fn times(ratio: f64, low: f64, high: f64) -> String {
+    format!("×{} ({} to {})", three(ratio), three(low), three(high))
+}
+
+/// A ratio with three digits.
+fn three(ratio: f64) -> String {
+    let digits = match ratio {
+        r if r >= 100.0 => 0,
+        r if r >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{ratio:.digits$}")
+}
+
+fn rate(bps: f64) -> String {
+    BitRate::from_bps(bps.max(0.0).round() as u64).to_string()
+}
+
+/// The result: waterfall, what was not kept, whether it can be trusted, and what to paste.
+pub fn summary(document: &TuneupDocument) -> String {
+    let mut page = Page::default();
+    page.text.push('\n');
+    if document.ended == TuneupEnd::DryRun {
+        dry_run(document, &mut page);
+        return page.text;
+    }
+    headline(document, &mut page);
+    waterfall(document, &mut page);
+    let rejected: Vec<&TuneupRung> = document.rungs.iter().filter(|rung| !rung.kept).collect();
+    if !rejected.is_empty() {
+        page.text.push_str("\n  not kept\n");
+        for rung in rejected {
+            page.line("", &format!("{}: {}", rung.change, brief(rung)));
+        }
+    }
+    page.text.push('\n');
+    for sanity in &document.sanity {
+        page.line("check", &sanity_words(sanity));
+    }
+    if let Some(again) = &document.baseline_again {
+        let moved = if again.moved {
+            "the first settings are not what they were: hosts or path changed meanwhile, and the gains may be theirs"
+        } else {
+            "the first settings give what they gave at the beginning"
+        };
+        page.line("check", &format!("{moved}: {}", times(again.ratio, again.low, again.high)));
+    }
+    for note in &document.notes {
+        page.line("note", note);
+    }
+    page.line("ended", &document.ended_because);
+    if let Some(result) = &document.result {
+        if let (Some(cause), Some(summary)) = (result.cause, &result.summary) {
+            page.line("limit", &format!("{} now: {summary}", cause_name(cause)));
+        }
+        page.raw("command", &result.command);
+        for (end, changes) in [("client", &result.plan.client), ("server", &result.plan.server)] {
+            if !changes.is_empty() {
+                let sets = changes.iter().map(|change| format!(" --set '{}'", landspeed_tune::setting(change)));
+                page.raw(end, &format!("landspeed tune plan{}", sets.collect::<String>()));
+            }
+        }
+    }
+    page.text
+}
+
+fn headline(document: &TuneupDocument, page: &mut Page) {
+    let spent = Nanos::new(document.spent_ns / 1_000_000_000 * 1_000_000_000);
+    let effort = format!("{} tests in {spent}, seed {}", document.tests, document.seed);
+    let kept = document.rungs.iter().filter(|rung| rung.kept).count();
+    let text = match (&document.baseline, &document.result) {
+        (Some(baseline), Some(result)) if kept > 0 => {
+            let gain = match (result.ratio, result.low, result.high) {
+                (Some(ratio), Some(low), Some(high)) => format!(", {}", times(ratio, low, high)),
+                _ => String::new(),
+            };
+            format!("{} → {}{gain}; {effort}", rate(baseline.goodput_bps), rate(result.goodput_bps))
+        }
+        (Some(baseline), _) => {
+            format!("unchanged at {}: no change is better; {effort}", rate(baseline.goodput_bps))
+        }
+        _ => format!("nothing was measured; {effort}"),
+    };
+    page.line(if document.status == Status::Complete { "result" } else { "cut short" }, &text);
+}
+
+/// Each change that was kept as a bar from the rate before to the rate after.
+fn waterfall(document: &TuneupDocument, page: &mut Page) {
+    let Some(baseline) = &document.baseline else { return };
+    let kept: Vec<&TuneupRung> = document.rungs.iter().filter(|rung| rung.kept).collect();
+    let highest = kept.iter().filter_map(|rung| rung.goodput_bps).fold(baseline.goodput_bps, f64::max);
+    let noise = format!("A/A {}", times(baseline.ratio, baseline.low, baseline.high));
+    let first = format!("first settings ({})", cause_name(baseline.cause));
+    row(page, (&first, &noise), (0.0, baseline.goodput_bps), highest);
+    for rung in kept {
+        let (Some(before), Some(after)) = (rung.best_bps, rung.goodput_bps) else { continue };
+        row(page, (&rung.change, &ratio(rung).unwrap_or_default()), (before, after), highest);
+        page.line("", &because(rung));
+    }
+}
+
+/// A title, a rate, its ratio and a bar from one rate to the other.
+fn row(page: &mut Page, (title, ratio): (&str, &str), (from, to): (f64, f64), highest: f64) {
+    let columns = |bps: f64| (bps / highest * BAR as f64).round() as usize;
+    let (begin, end) = (columns(from.min(to)).min(BAR - 1), columns(to));
+    let bar = format!("{}{}", " ".repeat(begin), "█".repeat(end.saturating_sub(begin).max(1)));
+    let _ = writeln!(page.text, "\n  {title}\n  {:>10}  {ratio:<24}  {bar}", rate(to));
+}
+
+/// The cause that pointed to a change with its first reading, or why it was tried.
+fn because(rung: &TuneupRung) -> String {
+    let reading = rung.evidence.iter().find(|reading| reading.met);
+    match (rung.cause, reading) {
+        (Some(cause), Some(reading)) => {
+            let value = if reading.unit == "ratio" {
+                percent(reading.value)
+            } else {
+                format!("{} {}", three(reading.value), reading.unit)
+            };
+            format!("{}: {} {value} (threshold {})", cause_name(cause), reading.metric, reading.threshold)
+        }
+        _ => rung.reason.clone(),
+    }
+}
+
+fn sanity_words(sanity: &TuneupSanity) -> String {
+    let shows = if sanity.shows { "is slower, as it must be" } else { "makes no difference here" };
+    format!("{} {shows}: {}", sanity.change, times(sanity.ratio, sanity.low, sanity.high))
+}
+
+fn dry_run(document: &TuneupDocument, page: &mut Page) {
+    if document.rungs.is_empty() {
+        page.line("would try", "nothing: no change fits this pair");
+    }
+    for (number, rung) in document.rungs.iter().enumerate() {
+        let cause = rung.cause.map(|cause| format!(" ({})", cause_name(cause))).unwrap_or_default();
+        page.line(&format!("{}", number + 1), &format!("{}{cause}: {}", rung.change, rung.reason));
+    }
+}

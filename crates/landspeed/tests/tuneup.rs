@@ -1,0 +1,211 @@
+//! `landspeed tuneup`, as a user runs it: over loopback, and between two namespaces.
+
+use std::process::Command;
+
+use landspeed_testkit::netns::{Namespace, veth};
+use landspeed_testkit::or_skip;
+use landspeed_testkit::pair::Pair;
+use landspeed_testkit::process::{Ended, Process, signal, until};
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
+/// Longest search and some, seconds.
+const PATIENCE_S: u64 = 280;
+
+/// Short tests: what is to be found here is large.
+const SHORT: [&str; 4] = ["-t", "0.3", "-O", "0.1"];
+
+fn start(pair: &Pair, namespace: Option<&Namespace>, arguments: &[&str]) -> Process {
+    let mut command = match namespace {
+        Some(namespace) => {
+            let mut command = Command::new("ip");
+            command.args(["netns", "exec", namespace.name(), PROGRAM]);
+            command
+        }
+        None => Command::new(PROGRAM),
+    };
+    command.args(["tuneup", pair.target()]).args(arguments);
+    Process::start(command)
+}
+
+/// Runs a search to its end and returns its document.
+fn search(pair: &Pair, namespace: Option<&Namespace>, arguments: &[&str]) -> (Value, Ended) {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let path = scratch.path().join("tuneup.json");
+    let all = [&["--json", path.to_str().expect("text")], arguments].concat();
+    let ended = start(pair, namespace, &all).end(PATIENCE_S);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{why}: {}{}", ended.stdout, ended.stderr));
+    let document: Value = serde_json::from_str(&text).expect("JSON");
+    valid(&document);
+    (document, ended)
+}
+
+/// Against the schema, and what every search must hold.
+fn valid(document: &Value) {
+    let schema = Command::new(PROGRAM).args(["schema", "tuneup"]).output().expect("the program runs").stdout;
+    let schema: Value = serde_json::from_slice(&schema).expect("a schema");
+    let validator = jsonschema::validator_for(&schema).expect("a valid schema");
+    let errors: Vec<String> = validator.iter_errors(document).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    for rung in rungs(document) {
+        let figures = ["low", "ratio", "high"].map(|name| rung[name].as_f64());
+        if let [Some(low), Some(ratio), Some(high)] = figures {
+            assert!(low <= ratio && ratio <= high, "{rung:#}");
+        }
+        assert_eq!(rung["kept"] == true, rung["rejected"].is_null(), "{rung:#}");
+        assert!(rung["kept"] == false || figures[0].is_some_and(|low| low > 1.0), "{rung:#}");
+    }
+}
+
+fn rungs(document: &Value) -> &Vec<Value> {
+    document["rungs"].as_array().expect("a list")
+}
+
+fn kept(document: &Value) -> Vec<&str> {
+    rungs(document).iter().filter(|rung| rung["kept"] == true).filter_map(|rung| rung["change"].as_str()).collect()
+}
+
+#[test]
+fn a_locked_window_and_short_writes_are_fixed() {
+    let pair = Pair::on_loopback(PROGRAM);
+    let arguments = [&["-w", "16K", "-l", "4K", "--budget", "90s", "--seed", "1"][..], &SHORT].concat();
+    let (document, ended) = search(&pair, None, &arguments);
+    assert!([0, 1].contains(&ended.code), "{}", ended.stderr);
+    let kept = kept(&document);
+    assert!(kept.iter().any(|change| change.starts_with("window")), "{kept:?}");
+    assert!(kept.iter().any(|change| change.starts_with("write size")), "{kept:?}");
+    let result = &document["final"];
+    assert!(result["settings"]["window_bytes"].is_null(), "{result:#}");
+    assert!(result["ratio"].as_f64().is_some_and(|ratio| ratio > 1.5), "{result:#}");
+    assert!(document["spent_ns"].as_u64() <= document["budget_ns"].as_u64(), "the budget holds");
+    // The command can be pasted.
+    let command = result["command"].as_str().expect("a command line");
+    let words: Vec<&str> = command.split(' ').collect();
+    assert_eq!(words[..2], ["landspeed", "run"]);
+    let again = Command::new(PROGRAM).args(&words[1..]).args(["-t", "0.2", "-q"]).status().expect("runs");
+    assert!(again.success(), "{command}");
+    assert!(ended.stdout.contains(command) && ended.stdout.contains("first settings"), "{}", ended.stdout);
+    assert!(
+        ended.stdout.lines().filter(|line| !line.contains("landspeed run")).all(|line| line.chars().count() <= 80)
+    );
+}
+
+#[test]
+fn a_dry_run_measures_once_and_lists_what_it_would_try() {
+    let pair = Pair::on_loopback(PROGRAM);
+    let (document, ended) = search(&pair, None, &["--dry-run", "-w", "64K"]);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert_eq!((&document["tests"], &document["ended"]), (&1.into(), &"dry-run".into()));
+    assert!(
+        rungs(&document)
+            .iter()
+            .any(|rung| rung["change"].as_str().is_some_and(|change| change.starts_with("window")))
+    );
+    assert!(rungs(&document).iter().all(|rung| rung["ratio"].is_null() && rung["kept"] == false));
+}
+
+#[test]
+fn a_server_that_dies_is_an_error_and_the_rungs_stay() {
+    let pair = Pair::on_loopback(PROGRAM);
+    let scratch = tempfile::tempdir().expect("a directory");
+    let path = scratch.path().join("tuneup.json");
+    let json = ["--json", path.to_str().expect("text"), "-w", "16K"];
+    let process = start(&pair, None, &[&json[..], &SHORT].concat());
+    until(PATIENCE_S, "a baseline", || process.stdout().contains("baseline"));
+    signal(pair.server_id(), "KILL");
+    let Ended { code, stdout, stderr, .. } = process.end(60);
+    assert_eq!(code, 2, "{stdout}{stderr}");
+    assert!(stderr.starts_with("landspeed: ") && !stderr.contains("panicked"), "{stderr}");
+    let document: Value = serde_json::from_str(&std::fs::read_to_string(&path).expect("a file")).expect("JSON");
+    valid(&document);
+    assert_eq!((&document["status"], &document["ended"]), (&"partial".into(), &"failed".into()));
+    assert!(document["baseline"]["goodput_bps"].as_f64().is_some_and(|rate| rate > 0.0));
+    assert_eq!(document["errors"].as_array().map(Vec::len), Some(1), "{}", document["errors"]);
+}
+
+#[test]
+fn ctrl_c_ends_a_search_with_the_result_so_far() {
+    let pair = Pair::on_loopback(PROGRAM);
+    let scratch = tempfile::tempdir().expect("a directory");
+    let path = scratch.path().join("tuneup.json");
+    let process = start(&pair, None, &[&["--json", path.to_str().expect("text"), "-w", "16K"][..], &SHORT].concat());
+    until(PATIENCE_S, "a rung", || process.stdout().contains("kept"));
+    process.signal("INT");
+    let Ended { code, stdout, stderr, .. } = process.end(30);
+    assert_eq!(code, 1, "{stdout}{stderr}");
+    assert!(stdout.contains("cut short") && stdout.contains("landspeed run"), "{stdout}");
+    let document: Value = serde_json::from_str(&std::fs::read_to_string(&path).expect("a file")).expect("JSON");
+    valid(&document);
+    assert_eq!((&document["status"], &document["ended"]), (&"partial".into(), &"interrupted".into()));
+    assert!(!kept(&document).is_empty());
+}
+
+#[test]
+fn a_mistuned_pair_between_namespaces_is_tuned() {
+    let left = or_skip!(Namespace::new("left"));
+    let right = or_skip!(Namespace::new("right"));
+    let _link = veth(&left, &right, "10.88.0.1/24", "10.88.0.2/24");
+    let pair = Pair::across(PROGRAM, &left, &right, "10.88.0.2");
+    let wrong = ["-w", "16K", "-l", "4K", "--cpus", "0", "--peer-cpus", "0", "--budget", "150s", "--seed", "3"];
+    let (document, ended) = search(&pair, Some(&left), &[&wrong[..], &SHORT].concat());
+    assert!([0, 1].contains(&ended.code), "{}", ended.stderr);
+    let found = document["final"]["goodput_bps"].as_f64().expect("a rate");
+    let by_hand = (0..3).map(|_| pair.run("-t 1 -O 0.2")["summary"]["goodput_bps"].as_f64().expect("a rate"));
+    let by_hand = by_hand.fold(0.0, f64::max);
+    assert!(found >= 0.8 * by_hand, "{found} against {by_hand} by hand: {:?}", kept(&document));
+}
+
+#[test]
+fn host_settings_are_as_before_when_a_search_ends() {
+    let left = or_skip!(Namespace::new("left"));
+    let right = or_skip!(Namespace::new("right"));
+    let link = veth(&left, &right, "10.87.0.1/24", "10.87.0.2/24");
+    left.exec(["tc", "qdisc", "replace", "dev", &link.a, "root", "pfifo", "limit", "100"]);
+    let qdisc = || left.exec(["tc", "qdisc", "show", "dev", &link.a]);
+    let before = qdisc();
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", right.name(), PROGRAM, "serve", "--listen", "10.87.0.2:5210"]);
+    command.args(["--allow-host-changes"]);
+    let server = Process::start(command);
+    until(30, "a server", || server.stdout().contains("listening"));
+    let tuneup = |arguments: &[&str]| {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", left.name(), PROGRAM, "tuneup", "10.87.0.2", "--allow-host-changes"]);
+        command.args(arguments).args(SHORT);
+        Process::start(command)
+    };
+    let ended = tuneup(&["--json", "-", "--budget", "120s", "--seed", "5"]).end(PATIENCE_S);
+    let document: Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|why| panic!("{why}: {}", ended.stderr));
+    valid(&document);
+    let tried =
+        rungs(&document).iter().find(|rung| rung["change"].as_str().is_some_and(|c| c.contains("pfifo → fq")));
+    let tried = tried.unwrap_or_else(|| panic!("{:#}", document["rungs"]));
+    assert!(tried["pairs"].as_u64().is_some_and(|pairs| pairs >= 2), "{tried:#}");
+    assert_eq!(qdisc(), before);
+    // Also when it is interrupted while a candidate is in force.
+    let process = tuneup(&["-w", "16K"]);
+    until(PATIENCE_S, "a qdisc of the search", || qdisc() != before || process.stdout().contains("ended"));
+    process.signal("INT");
+    let Ended { code, stdout, stderr, .. } = process.end(60);
+    assert!([0, 1].contains(&code), "{stdout}{stderr}");
+    assert_eq!(qdisc(), before);
+}
+
+#[test]
+fn what_makes_no_search_is_refused_with_what_to_do() {
+    let run = |arguments: &[&str]| {
+        let output = Command::new(PROGRAM).arg("tuneup").args(arguments).output().expect("the program runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for (arguments, expected) in [
+        (&["127.0.0.1:1"][..], "landspeed serve"),
+        (&["127.0.0.1", "--budget", "5s"], "s or more."),
+        (&["127.0.0.1", "-P", "129"], "128"),
+        (&["127.0.0.1", "-w", "1"], "--window: 1KiB to 1GiB"),
+        (&["127.0.0.1", "--json", "-", "--report", "/nonexistent/x.html"], "there is no directory"),
+    ] {
+        let (code, error) = run(arguments);
+        assert_eq!(code, Some(2), "{error}");
+        assert!(error.contains(expected) && !error.contains("panicked"), "{arguments:?}: {error}");
+    }
+}

@@ -1,0 +1,296 @@
+//! The page of a search for better settings: a waterfall, what was not kept, and what to paste. It needs no script.
+
+use std::fmt::Write as _;
+
+use landspeed_model::{TUNEUP_SCHEMA, TuneupDocument, TuneupEnd, TuneupRung};
+use landspeed_units::BitRate;
+
+use crate::{ReportError, STYLE, escape, known};
+
+/// What the page has beside the reports' style.
+const OWN_STYLE: &str = include_str!("demo.css");
+
+/// Draws what a search tried and kept. The document is inside.
+///
+/// # Errors
+/// The document's schema is not the one this version knows.
+pub fn render_tuneup(document: &TuneupDocument) -> Result<String, ReportError> {
+    known(&document.schema, TUNEUP_SCHEMA)?;
+    let headline = escape(&headline(document));
+    let json = serde_json::to_string(document)?.replace('<', "\\u003c");
+    let mut body = String::new();
+    if let Some(result) = &document.result {
+        let _ = writeln!(body, "<pre><code>{}</code></pre>", escape(&result.command));
+    }
+    body.push_str(&waterfall(document));
+    body.push_str(&rejected(document));
+    body.push_str(&trust(document));
+    let place = [document.target.as_str(), document.started.as_str()].map(escape).join(" · ");
+    Ok(format!(
+        "<!doctype html>\n\
+         <html lang=\"en\">\n\
+         <head>\n\
+         <meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
+         img-src data:; base-uri 'none'; form-action 'none'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"generator\" content=\"landspeed {version}\">\n\
+         <meta name=\"referrer\" content=\"no-referrer\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n\
+         <title>{headline} · landspeed tuneup</title>\n\
+         <style>{STYLE}{OWN_STYLE}</style>\n\
+         </head>\n\
+         <body class=\"story\">\n\
+         <p class=\"kicker\">landspeed tuneup · {place} · {tests} tests in {spent:.0} s</p>\n\
+         <h1>{headline}</h1>\n\
+         <p class=\"lead\">{because}.</p>\n\
+         {body}\
+         <script type=\"application/json\" id=\"document\">{json}</script>\n\
+         </body>\n\
+         </html>\n",
+        version = escape(env!("CARGO_PKG_VERSION")),
+        tests = document.tests,
+        spent = document.spent_ns as f64 / 1e9,
+        because = escape(&sentence(&document.ended_because)),
+    ))
+}
+
+fn headline(document: &TuneupDocument) -> String {
+    let kept = document.rungs.iter().filter(|rung| rung.kept).count();
+    match (&document.baseline, &document.result) {
+        _ if document.ended == TuneupEnd::DryRun => format!("{} changes would be tried", document.rungs.len()),
+        (Some(baseline), Some(result)) if kept > 0 => {
+            let gain = result.ratio.map(|ratio| format!(", {ratio:.2} times as much")).unwrap_or_default();
+            format!("{} → {}{gain}", rate(baseline.goodput_bps), rate(result.goodput_bps))
+        }
+        (Some(baseline), _) => format!("Unchanged at {}", rate(baseline.goodput_bps)),
+        _ => "Nothing was measured".to_owned(),
+    }
+}
+
+fn rate(bps: f64) -> String {
+    BitRate::from_bps(bps.max(0.0).round() as u64).to_string()
+}
+
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// A bar from the rate before a change to the rate with it, for each that was kept.
+fn waterfall(document: &TuneupDocument) -> String {
+    let Some(baseline) = &document.baseline else { return String::new() };
+    let kept: Vec<&TuneupRung> = document.rungs.iter().filter(|rung| rung.kept).collect();
+    let highest = kept.iter().filter_map(|rung| rung.goodput_bps).fold(baseline.goodput_bps, f64::max).max(1.0);
+    let percent = |bps: f64| (bps / highest * 100.0).clamp(0.0, 100.0);
+    let mut html = "<figure>\n<figcaption>Goodput, each change on top of those before</figcaption>\n".to_owned();
+    let mut row = |title: &str, figures: &str, why: &str, (from, to): (f64, f64)| {
+        let (left, width) = (percent(from), (percent(to) - percent(from)).max(0.4));
+        let _ = write!(
+            html,
+            "<div class=\"measure\"><p><span>{}</span><span>{}</span><span class=\"muted\">{}</span></p>\
+             <svg aria-hidden=\"true\"><rect class=\"c0\" x=\"{left:.3}%\" width=\"{width:.3}%\" height=\"16\"/></svg></div>\n",
+            escape(title),
+            escape(figures),
+            escape(why)
+        );
+    };
+    let noise = format!(
+        "{}, against itself ×{:.3} ({:.3} to {:.3})",
+        rate(baseline.goodput_bps),
+        baseline.ratio,
+        baseline.low,
+        baseline.high
+    );
+    row("First settings", &noise, &baseline.summary, (0.0, baseline.goodput_bps));
+    for rung in kept {
+        let (Some(before), Some(after)) = (rung.best_bps, rung.goodput_bps) else { continue };
+        let figures = format!("{} → {}, {}", rate(before), rate(after), ratio(rung));
+        row(&rung.change, &figures, &evidence(rung), (before.min(after), after));
+    }
+    html.push_str("</figure>\n");
+    html
+}
+
+fn ratio(rung: &TuneupRung) -> String {
+    match (rung.ratio, rung.low, rung.high) {
+        (Some(ratio), Some(low), Some(high)) => format!("×{ratio:.3} ({low:.3} to {high:.3})"),
+        _ => "not measured".to_owned(),
+    }
+}
+
+/// The readings that pointed to a change, or why it was tried.
+fn evidence(rung: &TuneupRung) -> String {
+    let readings: Vec<String> = rung
+        .evidence
+        .iter()
+        .filter(|reading| reading.met)
+        .take(3)
+        .map(|reading| {
+            format!("{} {:.3} {} (threshold {})", reading.metric, reading.value, reading.unit, reading.threshold)
+        })
+        .collect();
+    if readings.is_empty() { rung.reason.clone() } else { readings.join("; ") }
+}
+
+fn rejected(document: &TuneupDocument) -> String {
+    let rows: String = document
+        .rungs
+        .iter()
+        .filter(|rung| !rung.kept)
+        .map(|rung| {
+            let why = rung.rejected.as_deref().unwrap_or_default();
+            format!(
+                "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+                escape(&rung.change),
+                escape(&ratio(rung)),
+                rung.pairs,
+                escape(why)
+            )
+        })
+        .collect();
+    if rows.is_empty() {
+        return rows;
+    }
+    format!(
+        "<h2>Not kept</h2>\n<table><thead><tr><th>Change</th><th>Ratio</th><th>Pairs</th><th>Why</th></tr></thead>\
+         <tbody>\n{rows}</tbody></table>\n"
+    )
+}
+
+/// What shows that the figures can be trusted, and the rules.
+fn trust(document: &TuneupDocument) -> String {
+    let mut lines = Vec::new();
+    for sanity in &document.sanity {
+        let shows = if sanity.shows { "is slower, as it must be" } else { "makes no difference here" };
+        lines.push(format!(
+            "{} {shows}: ×{:.3} ({:.3} to {:.3})",
+            sanity.change, sanity.ratio, sanity.low, sanity.high
+        ));
+    }
+    if let Some(again) = &document.baseline_again {
+        let moved = if again.moved { "moved" } else { "did not move" };
+        lines.push(format!(
+            "The first settings {moved} in the meantime: ×{:.3} ({:.3} to {:.3})",
+            again.ratio, again.low, again.high
+        ));
+    }
+    let rules = &document.rules;
+    lines.push(format!(
+        "A change is kept if the interval of its ratio lies above 1, the ratio is at least {}, and RTT, retransmits and CPU time stay \
+         within their bounds. If no change helps, a search keeps one with a probability of at most {}. Seed {}.",
+        rules.min_ratio, rules.error_rate, document.seed
+    ));
+    lines.extend(document.notes.iter().map(|note| sentence(note)));
+    let items: String = lines.iter().map(|line| format!("<li>{}</li>\n", escape(line))).collect();
+    format!("<h2>Can it be trusted</h2>\n<ul>\n{items}</ul>\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use landspeed_model::{
+        BuildInfo, Cause, Confidence, Direction, Parameters, Status, TuneupBaseline, TuneupPlan, TuneupResult,
+        TuneupRules,
+    };
+
+    use super::*;
+
+    fn rung(change: &str, kept: bool) -> TuneupRung {
+        TuneupRung {
+            change: change.to_owned(),
+            reason: "a reason".to_owned(),
+            cause: None,
+            evidence: Vec::new(),
+            ratio: Some(2.0),
+            low: Some(1.9),
+            high: Some(2.1),
+            level: Some(0.99),
+            pairs: 6,
+            best_bps: Some(1e9),
+            goodput_bps: Some(2e9),
+            bounds: Vec::new(),
+            kept,
+            rejected: (!kept).then(|| "no <gain>".to_owned()),
+            client_changes: Vec::new(),
+            server_changes: Vec::new(),
+        }
+    }
+
+    fn document() -> TuneupDocument {
+        TuneupDocument {
+            schema: TUNEUP_SCHEMA.to_owned(),
+            landspeed: BuildInfo::default(),
+            started: "2026-01-01T00:00:00Z".to_owned(),
+            command: Vec::new(),
+            status: Status::Complete,
+            errors: Vec::new(),
+            target: "dtn.example:5210".to_owned(),
+            direction: Direction::Upload,
+            seed: 7,
+            budget_ns: 0,
+            spent_ns: 60_000_000_000,
+            tests: 40,
+            test_ns: 0,
+            omit_ns: 0,
+            ended: TuneupEnd::NothingHelps,
+            ended_because: "no other change helps".to_owned(),
+            rules: TuneupRules {
+                min_ratio: 1.02,
+                error_rate: 0.05,
+                most_candidates: 20,
+                rtt_p50_factor: 2.0,
+                rtt_p50_more_us: 0.0,
+                rtt_p99_factor: 3.0,
+                rtt_p99_more_us: 0.0,
+                retransmits_factor: 2.0,
+                retransmits_more_per_gb: 0.0,
+                cpu_factor: 1.25,
+            },
+            baseline: Some(TuneupBaseline {
+                goodput_bps: 1e9,
+                cv: 0.01,
+                ratio: 1.0,
+                low: 0.99,
+                high: 1.01,
+                level: 0.97,
+                goodputs_bps: vec![1e9; 8],
+                cause: Cause::ReceiverWindow,
+                confidence: Confidence::High,
+                summary: "<b>small</b>".to_owned(),
+                settings: Parameters::default(),
+            }),
+            rungs: vec![rung("window 64 KiB → autotuned", true), rung("streams 1 → 2", false)],
+            sanity: Vec::new(),
+            baseline_again: None,
+            result: Some(TuneupResult {
+                goodput_bps: 2e9,
+                ratio: Some(2.0),
+                low: Some(1.9),
+                high: Some(2.1),
+                command: "landspeed run dtn.example:5210".to_owned(),
+                plan: TuneupPlan::default(),
+                settings: Parameters::default(),
+                cause: None,
+                summary: None,
+            }),
+            placement: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_bar_begins_where_the_one_before_ended() {
+        let page = render_tuneup(&document()).expect("drawn");
+        assert!(page.contains("<h1>1.00 Gb/s → 2.00 Gb/s, 2.00 times as much</h1>"), "{page}");
+        assert!(page.contains("x=\"0.000%\" width=\"50.000%\""));
+        assert!(page.contains("x=\"50.000%\" width=\"50.000%\""));
+    }
+
+    #[test]
+    fn text_of_the_document_is_no_markup() {
+        let page = render_tuneup(&document()).expect("drawn");
+        assert!(page.contains("&lt;b&gt;small") && !page.contains("<b>") && !page.contains("<gain>"));
+        let other = TuneupDocument { schema: "landspeed.tuneup/99".to_owned(), ..document() };
+        assert!(matches!(render_tuneup(&other), Err(ReportError::UnknownSchema { .. })));
+    }
+}

@@ -1,0 +1,491 @@
+//! Changes worth trying, the ones that the verdict points to first.
+
+use landspeed_model::{Cause, Change, PaceScope, Parameters, SendMode, Target, Verdict};
+use landspeed_units::{BitRate, Bytes};
+
+use crate::command::send_word;
+use crate::facts::{EndFacts, Facts};
+use crate::placement::placements;
+use crate::{Settings, placement};
+
+/// Write sizes that amortise the cost of a system call: one that fits the second-level cache, and the default of `run`.
+const WRITES: [u64; 2] = [1 << 20, 128 << 10];
+/// Congestion controls worth trying where the kernel offers them: the default, and the one that does not take loss for congestion.
+const CONGESTION: [&str; 2] = ["bbr", "cubic"];
+/// Pacing below the rate of the slower link: room for headers and for the bursts that pacing leaves.
+const PACE_SHARE: f64 = 0.94;
+/// Queueing disciplines that pace or manage their queue: no candidate replaces them.
+const GOOD_QDISCS: [&str; 4] = ["fq", "fq_codel", "cake", "noqueue"];
+/// Offloads that save CPU time on every path.
+const OFFLOADS: [&str; 5] =
+    ["tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-generic-segmentation", "rx-gro", "tx-scatter-gather"];
+
+/// One change to the best settings so far.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    /// What it sets, as one word: the same change has the same key whatever it starts from.
+    pub key: String,
+    /// What is changed, in words.
+    pub change: String,
+    /// Why it may help.
+    pub reason: String,
+    /// The cause that points to it; `None`: worth a try whatever the cause.
+    pub cause: Option<Cause>,
+    /// The settings with it.
+    pub settings: Settings,
+    kind: Kind,
+}
+
+/// What a change is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Window,
+    Buffers,
+    Writes,
+    Placement,
+    ZeroCopy,
+    Streams,
+    Congestion,
+    Pacing,
+    Mss,
+    Qdisc,
+    Offloads,
+}
+
+/// Tried whatever the cause, in this order.
+const STANDARD: &[Kind] = &[
+    Kind::Window,
+    Kind::Writes,
+    Kind::Placement,
+    Kind::Congestion,
+    Kind::ZeroCopy,
+    Kind::Streams,
+    Kind::Pacing,
+    Kind::Mss,
+    Kind::Qdisc,
+    Kind::Offloads,
+];
+
+/// What a cause points to, the most direct first.
+fn kinds(cause: Cause) -> &'static [Kind] {
+    use Kind::{Buffers, Congestion, Mss, Offloads, Pacing, Placement, Qdisc, Streams, Window, Writes, ZeroCopy};
+    match cause {
+        Cause::ReceiverWindow => &[Window, Buffers, Streams],
+        Cause::SendBuffer => &[Window, Buffers, Writes],
+        Cause::Application => &[Writes, Placement, ZeroCopy, Streams],
+        Cause::Pacing => &[Pacing],
+        Cause::SenderCpu => &[Writes, Placement, ZeroCopy, Offloads, Streams],
+        Cause::ReceiverCpu => &[Placement, Writes, Offloads, Streams],
+        Cause::SlowReader => &[Placement, Writes, Streams],
+        Cause::ReceiverHostDrops => &[Pacing, Placement, Qdisc],
+        Cause::LocalQdisc => &[Qdisc, Pacing, Streams],
+        Cause::ShallowBuffer | Cause::Policer => &[Pacing, Qdisc, Congestion, Streams],
+        Cause::NetworkCongestion
+        | Cause::NetworkLoss
+        | Cause::NetworkPath
+        | Cause::SlowStartOvershoot
+        | Cause::Reordering
+        | Cause::AckPath => &[Congestion, Qdisc, Pacing, Streams],
+        Cause::PathMtu => &[Mss],
+        Cause::ReceiveBuffer | Cause::LinkRate | Cause::RoundTrip | Cause::Undetermined => &[],
+    }
+}
+
+/// All changes worth trying from `best`: what the cause points to first, then what lifts a restriction, then the rest. A change
+/// that several causes would try is listed once. Host settings are changed only where `host_changes` allows it.
+pub fn candidates(best: &Settings, verdict: &Verdict, facts: &Facts, host_changes: bool) -> Vec<Candidate> {
+    let pointed = kinds(verdict.cause).iter().map(|kind| (*kind, Some(verdict.cause)));
+    let all = pointed.chain(STANDARD.iter().map(|kind| (*kind, None)));
+    let mut found: Vec<Candidate> = Vec::new();
+    for (kind, cause) in all {
+        let source = Source { kind, best, facts, cause };
+        let new = match kind {
+            Kind::Buffers | Kind::Qdisc | Kind::Offloads if !host_changes => Vec::new(),
+            Kind::Window => source.window(),
+            Kind::Buffers => source.buffers(),
+            Kind::Writes => source.writes(),
+            Kind::Placement => source.placement(),
+            Kind::ZeroCopy => source.zero_copy(),
+            Kind::Streams => source.streams(),
+            Kind::Congestion => source.congestion(),
+            Kind::Pacing => source.pacing(),
+            Kind::Mss => source.mss(),
+            Kind::Qdisc => source.qdisc(),
+            Kind::Offloads => source.offloads(),
+        };
+        for candidate in new {
+            if candidate.settings != *best && found.iter().all(|other| other.key != candidate.key) {
+                found.push(candidate);
+            }
+        }
+    }
+    let first = kinds(verdict.cause).first();
+    let rank = |candidate: &Candidate| match candidate.kind {
+        kind if candidate.cause.is_some() && Some(&kind) == first => 0,
+        _ if lifts_restriction(&best.parameters, &candidate.settings.parameters) => 1,
+        _ => 2,
+    };
+    found.sort_by_key(rank);
+    found
+}
+
+/// Whether a limit that somebody chose is gone: the kernel's own choice is usually better.
+fn lifts_restriction(now: &Parameters, then: &Parameters) -> bool {
+    let pinned = |p: &Parameters| !p.client_cpus.is_empty() || !p.server_cpus.is_empty();
+    let short = |p: &Parameters| p.write_bytes < 64 << 10;
+    (now.window_bytes.is_some() && then.window_bytes.is_none())
+        || (now.pace_bps.is_some() && then.pace_bps.is_none())
+        || (now.mss_bytes.is_some() && then.mss_bytes.is_none())
+        || (pinned(now) && !pinned(then))
+        || (short(now) && !short(then))
+}
+
+struct Source<'a> {
+    kind: Kind,
+    best: &'a Settings,
+    facts: &'a Facts,
+    cause: Option<Cause>,
+}
+
+impl Source<'_> {
+    fn parameters(&self) -> &Parameters {
+        &self.best.parameters
+    }
+
+    fn with(&self, key: String, change: String, reason: &str, set: impl FnOnce(&mut Parameters)) -> Candidate {
+        let mut settings = self.best.clone();
+        set(&mut settings.parameters);
+        Candidate { key, change, reason: reason.to_owned(), cause: self.cause, settings, kind: self.kind }
+    }
+
+    fn window(&self) -> Vec<Candidate> {
+        let mut found = Vec::new();
+        let now = self.parameters().window_bytes;
+        if let Some(now) = now {
+            let change = format!("window {} → autotuned", bytes(now));
+            let reason = "a fixed socket buffer turns the kernel's autotuning off";
+            found.push(self.with("window=auto".to_owned(), change, reason, |p| p.window_bytes = None));
+        }
+        // A window that was asked for is not bounded by autotuning's limit, but by rmem_max and wmem_max.
+        let limited = matches!(self.cause, Some(Cause::ReceiverWindow | Cause::SendBuffer));
+        let wanted = self.facts.bdp_bytes().map(|bdp| (2.0 * bdp).max(65_536.0) as u64);
+        let most = [&self.facts.client, &self.facts.server].into_iter().filter_map(|end| end.window_max).min();
+        if let (true, Some(wanted), Some(most)) = (limited, wanted, most) {
+            let size = wanted.saturating_mul(2).next_power_of_two().min(most);
+            if now.is_none_or(|now| size > now) && size >= wanted / 2 {
+                let change = format!("window {} → {}", now.map_or("autotuned".to_owned(), bytes), bytes(size));
+                let reason = "the window is smaller than the bandwidth-delay product allows for";
+                found.push(self.with(format!("window={size}"), change, reason, |p| p.window_bytes = Some(size)));
+            }
+        }
+        found
+    }
+
+    /// Autotuning's limits.
+    fn buffers(&self) -> Vec<Candidate> {
+        let Some(bdp) = self.facts.bdp_bytes() else { return Vec::new() };
+        // Half of a buffer is bookkeeping, and the rate is to grow.
+        let wanted = ((bdp * 8.0) as u64).next_power_of_two().clamp(16 << 20, 1 << 30);
+        let ends = [
+            (self.facts.receiver(), !self.facts.client_sends, "net.ipv4.tcp_rmem", self.facts.receiver().rmem),
+            (self.facts.sender(), self.facts.client_sends, "net.ipv4.tcp_wmem", self.facts.sender().wmem),
+        ];
+        let raise = |(_, client, name, now): (&EndFacts, bool, &str, Option<[u64; 3]>)| {
+            let [least, default, most] = now.filter(|now| now[2] < wanted)?;
+            let change = Change::sysctl(name, format!("{least} {default} {wanted}"));
+            let words = format!("{name} limit {} → {}", bytes(most), bytes(wanted));
+            Some(self.host(client, change, words, "autotuning stops at this limit, below what the path holds"))
+        };
+        ends.into_iter().filter_map(raise).collect()
+    }
+
+    fn writes(&self) -> Vec<Candidate> {
+        let now = self.parameters().write_bytes;
+        let reason = "a larger write costs fewer system calls; a smaller one stays in the cache";
+        let to = |size: u64| {
+            let change = format!("write size {} → {}", bytes(now), bytes(size));
+            self.with(format!("write={size}"), change, reason, |p| p.write_bytes = size)
+        };
+        WRITES.into_iter().filter(|size| *size != now).map(to).collect()
+    }
+
+    fn placement(&self) -> Vec<Candidate> {
+        let p = self.parameters();
+        let now = placement::Placement {
+            client: p.client_cpus.clone(),
+            server: p.server_cpus.clone(),
+            reason: String::new(),
+        };
+        let to = |to: placement::Placement| {
+            let change = format!("CPUs: {} → {}", now.words(), to.words());
+            self.with(to.key(), change, &to.reason, |p| {
+                p.client_cpus.clone_from(&to.client);
+                p.server_cpus.clone_from(&to.server);
+            })
+        };
+        placements(self.facts, p).into_iter().map(to).collect()
+    }
+
+    fn zero_copy(&self) -> Vec<Candidate> {
+        let modes = [SendMode::Sendfile, SendMode::Zerocopy, SendMode::Splice, SendMode::Copy];
+        let now = self.parameters().send;
+        let useful = |mode: &SendMode| match mode {
+            // Loopback copies MSG_ZEROCOPY sends after all.
+            SendMode::Zerocopy => !self.facts.loopback,
+            SendMode::Splice => self.cause == Some(Cause::SenderCpu),
+            SendMode::Sendfile | SendMode::Copy => true,
+        };
+        let to = |mode: SendMode| {
+            let change = format!("--send {} → {}", send_word(now), send_word(mode));
+            let reason = match mode {
+                SendMode::Copy => "a copy may cost less than keeping track of pages",
+                _ => "zero copy saves the sender's copy",
+            };
+            self.with(format!("send={}", send_word(mode)), change, reason, |p| p.send = mode)
+        };
+        modes.into_iter().filter(|mode| *mode != now).filter(useful).map(to).collect()
+    }
+
+    fn streams(&self) -> Vec<Candidate> {
+        let now = self.parameters().streams.max(1);
+        let cores = self.facts.client.cores.len().min(self.facts.server.cores.len()).max(1) as u32;
+        let of_cpu = matches!(
+            self.cause,
+            None | Some(Cause::SenderCpu | Cause::ReceiverCpu | Cause::Application | Cause::SlowReader)
+        );
+        // More threads than cores only take turns; more flows share a lossy path better.
+        let most = if of_cpu { cores } else { 16 };
+        let to = |streams: u32| {
+            let change = format!("streams {now} → {streams}");
+            let reason = "each stream has its own thread, window and congestion window";
+            self.with(format!("streams={streams}"), change, reason, |p| p.streams = streams)
+        };
+        let mut wanted = vec![now * 2, now * 4];
+        if now > 1 {
+            wanted.push(1);
+        }
+        wanted.into_iter().filter(|streams| *streams <= most.max(2)).map(to).collect()
+    }
+
+    fn congestion(&self) -> Vec<Candidate> {
+        let now = self.facts.congestion.as_deref().or(self.parameters().congestion.as_deref());
+        let offered = &self.facts.sender().congestion_available;
+        let to = |name: &str| {
+            let change = format!("congestion control {} → {name}", now.unwrap_or("default"));
+            let reason = "loss and delay are answered differently";
+            self.with(format!("congestion={name}"), change, reason, |p| p.congestion = Some(name.to_owned()))
+        };
+        let others = CONGESTION.into_iter().filter(|name| Some(*name) != now);
+        others.filter(|name| offered.iter().any(|other| other == name)).map(to).collect()
+    }
+
+    fn pacing(&self) -> Vec<Candidate> {
+        let p = self.parameters();
+        let mut found = Vec::new();
+        let rate = |bps: u64| BitRate::from_bps(bps).to_string();
+        let now = p.pace_bps.map_or("off".to_owned(), rate);
+        if p.pace_bps.is_some() {
+            let change = format!("pacing {now} → off");
+            let reason = "a pacing rate is an upper limit";
+            found.push(self.with("pace=off".to_owned(), change, reason, |p| p.pace_bps = None));
+        }
+        let slower = self.facts.slower_link_bps().map(|link| (link as f64 * PACE_SHARE) as u64);
+        // Without losses there is nothing that pacing could avoid.
+        let lossy = self.facts.retransmits > 0;
+        let wanted = slower.or(self.cause.map(|_| (self.facts.goodput_bps * 1.05) as u64)).filter(|_| lossy);
+        if let Some(total) = wanted.filter(|total| *total >= 1_000_000) {
+            let change = format!("pacing {now} → {} in all", rate(total));
+            let reason = match slower {
+                Some(_) => "bursts beyond the slower link overflow its queue",
+                None => "bursts beyond the rate of the bottleneck overflow its queue",
+            };
+            found.push(self.with(format!("pace={total}"), change, reason, |p| {
+                p.pace_bps = Some(total);
+                p.pace_scope = PaceScope::Total;
+            }));
+        }
+        found
+    }
+
+    fn mss(&self) -> Vec<Candidate> {
+        let now = self.parameters().mss_bytes;
+        let named = |mss: Option<u32>| mss.map_or("path MTU".to_owned(), |mss| format!("{mss} B"));
+        let to = |mss: Option<u32>, reason: &str| {
+            let change = format!("MSS {} → {}", named(now), named(mss));
+            self.with(format!("mss={mss:?}"), change, reason, |p| p.mss_bytes = mss)
+        };
+        let mut found = Vec::new();
+        if now.is_some() {
+            found.push(to(None, "larger segments cost less for each byte"));
+        }
+        if self.cause == Some(Cause::PathMtu) {
+            found.push(to(Some(1200), "packets of the path MTU in use do not pass"));
+        }
+        found
+    }
+
+    /// The same change at one end of the test.
+    fn host(&self, client: bool, change: Change, words: String, reason: &str) -> Candidate {
+        let mut settings = self.best.clone();
+        let (end, list) = match client {
+            true => ("client", &mut settings.plan.client),
+            false => ("server", &mut settings.plan.server),
+        };
+        list.retain(|other| other.target != change.target);
+        let key = format!("{end}:{}={}", change.target, change.desired);
+        list.push(change);
+        let (change, reason) = (format!("{end}: {words}"), reason.to_owned());
+        Candidate { key, change, reason, cause: self.cause, settings, kind: self.kind }
+    }
+
+    fn qdisc(&self) -> Vec<Candidate> {
+        let end = self.facts.sender();
+        let root = end.qdiscs.first().map_or("", String::as_str);
+        let Some(interface) = &end.interface else { return Vec::new() };
+        if self.facts.loopback
+            || root.is_empty()
+            || end.qdiscs.iter().any(|kind| GOOD_QDISCS.contains(&kind.as_str()))
+        {
+            return Vec::new();
+        }
+        let change = Change::new(Target::Qdisc { interface: interface.clone() }, "fq");
+        let words = format!("{interface} qdisc {root} → fq");
+        vec![self.host(self.facts.client_sends, change, words, "fq paces each flow and its queue is not shared")]
+    }
+
+    fn offloads(&self) -> Vec<Candidate> {
+        let ends =
+            [(self.facts.client_sends, self.facts.sender()), (!self.facts.client_sends, self.facts.receiver())];
+        let of = |(client, end): (bool, &EndFacts)| -> Vec<Candidate> {
+            let Some(interface) = &end.interface else { return Vec::new() };
+            let off = OFFLOADS.iter().filter(|name| end.offloads_off.iter().any(|off| off == *name));
+            off.map(|name| {
+                let target = Target::Feature { interface: interface.clone(), name: (*name).to_owned() };
+                let words = format!("{interface} {name} off → on");
+                self.host(
+                    client,
+                    Change::new(target, "on"),
+                    words,
+                    "one large packet costs less than many small ones",
+                )
+            })
+            .collect()
+        };
+        ends.into_iter().flat_map(of).collect()
+    }
+}
+
+fn bytes(n: u64) -> String {
+    Bytes::new(n).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use landspeed_model::Confidence;
+
+    use super::*;
+
+    fn verdict(cause: Cause) -> Verdict {
+        Verdict {
+            cause,
+            confidence: Confidence::Medium,
+            summary: String::new(),
+            place: None,
+            evidence: Vec::new(),
+            ruled_out: Vec::new(),
+            missing: Vec::new(),
+            next_step: String::new(),
+            epochs: Vec::new(),
+        }
+    }
+
+    fn facts() -> Facts {
+        let end = EndFacts {
+            cores: vec![0, 1],
+            interface: Some("eth0".to_owned()),
+            qdiscs: vec!["pfifo".to_owned()],
+            offloads_off: vec!["rx-gro".to_owned(), "rx-lro".to_owned()],
+            congestion_available: vec!["reno".to_owned(), "cubic".to_owned(), "bbr".to_owned()],
+            rmem: Some([4096, 131_072, 6 << 20]),
+            wmem: Some([4096, 16_384, 4 << 20]),
+            window_max: Some(4 << 20),
+            ..EndFacts::default()
+        };
+        Facts {
+            client_sends: true,
+            client: end.clone(),
+            server: end,
+            goodput_bps: 1e9,
+            min_rtt_us: Some(20_000),
+            congestion: Some("cubic".to_owned()),
+            ..Facts::default()
+        }
+    }
+
+    fn settings(parameters: Parameters) -> Settings {
+        Settings { parameters, plan: landspeed_model::TuneupPlan::default() }
+    }
+
+    fn keys(found: &[Candidate]) -> Vec<&str> {
+        found.iter().map(|candidate| candidate.key.as_str()).collect()
+    }
+
+    #[test]
+    fn the_cause_decides_what_is_tried_first() {
+        let small = settings(Parameters { window_bytes: Some(65_536), write_bytes: 4096, ..Parameters::default() });
+        let first = |cause| candidates(&small, &verdict(cause), &facts(), false).remove(0);
+        assert_eq!(first(Cause::ReceiverWindow).key, "window=auto");
+        assert_eq!(first(Cause::ReceiverWindow).cause, Some(Cause::ReceiverWindow));
+        assert_eq!(first(Cause::SenderCpu).key, "write=1048576");
+        assert_eq!(first(Cause::NetworkLoss).key, "congestion=bbr");
+        assert_eq!(first(Cause::Undetermined).key, "window=auto");
+        assert_eq!(first(Cause::Undetermined).cause, None);
+    }
+
+    #[test]
+    fn host_settings_are_changed_only_with_permission() {
+        let plain = settings(Parameters::default());
+        let changes = |allowed| {
+            let found = candidates(&plain, &verdict(Cause::ReceiverWindow), &facts(), allowed);
+            found.into_iter().filter(|candidate| candidate.settings.plan != plain.plan).collect::<Vec<_>>()
+        };
+        assert!(changes(false).is_empty());
+        let found = changes(true);
+        assert_eq!(
+            keys(&found),
+            [
+                "server:net.ipv4.tcp_rmem=4096 131072 33554432",
+                "client:net.ipv4.tcp_wmem=4096 16384 33554432",
+                "client:eth0 qdisc=fq",
+                "client:eth0 rx-gro=on",
+                "server:eth0 rx-gro=on",
+            ]
+        );
+        assert!(found.iter().all(|candidate| candidate.settings.parameters == plain.parameters));
+    }
+
+    #[test]
+    fn a_change_is_listed_once_and_changes_something() {
+        for cause in [Cause::SenderCpu, Cause::ReceiverWindow, Cause::Policer, Cause::Pacing, Cause::PathMtu] {
+            let p = Parameters { pace_bps: Some(1_000_000_000), mss_bytes: Some(1000), ..Parameters::default() };
+            let best = settings(p);
+            let found = candidates(&best, &verdict(cause), &facts(), true);
+            let mut unique = keys(&found);
+            unique.sort_unstable();
+            unique.dedup();
+            assert_eq!(unique.len(), found.len(), "{:?}", keys(&found));
+            assert!(found.iter().all(|candidate| candidate.settings != best));
+        }
+    }
+
+    #[test]
+    fn pacing_is_tried_only_where_segments_are_lost() {
+        let plain = settings(Parameters::default());
+        let paced = |retransmits| {
+            let facts = Facts { retransmits, ..facts() };
+            let found = candidates(&plain, &verdict(Cause::Policer), &facts, false);
+            found.iter().any(|candidate| candidate.key.starts_with("pace="))
+        };
+        assert!(paced(10) && !paced(0));
+    }
+}

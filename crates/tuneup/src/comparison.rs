@@ -1,0 +1,200 @@
+//! Whether a change is better than the best so far.
+//!
+//! Tests of both take turns. After 6, 12 and 20 pairs the change is judged by the exact interval of the ratio of their goodputs;
+//! before, hopeless changes are dropped, which cannot keep a useless one. The error rate of a search is divided among its
+//! candidates and their three looks (Bonferroni), so that a pair that is already tuned is left unchanged in at least 19 of 20
+//! searches.
+
+use landspeed_model::{TuneupBound, TuneupRules};
+use landspeed_stats::{Interval, median, ratio, smallest_tail};
+
+use crate::Measurement;
+
+/// The rules, which the document states.
+pub const RULES: TuneupRules = TuneupRules {
+    min_ratio: 1.02,
+    error_rate: 0.05,
+    most_candidates: 20,
+    rtt_p50_factor: 2.0,
+    rtt_p50_more_us: 2000.0,
+    rtt_p99_factor: 3.0,
+    rtt_p99_more_us: 5000.0,
+    retransmits_factor: 2.0,
+    // 0.5 % of segments of 1448 bytes.
+    retransmits_more_per_gb: 3500.0,
+    cpu_factor: 1.25,
+};
+
+/// When a change is judged, pairs of tests, and the tail on either side of the interval then. Their sum is the share of one
+/// candidate in the error rate; at six pairs the tail is the smallest there is, 1/924: no test of one overlaps with the other.
+const LOOKS: [(usize, f64); 3] = [(6, 1.0 / 924.0), (12, 0.0007), (20, 0.0007)];
+
+/// Pairs after which a change whose ratio so far is lower than this is dropped. It saves time and can only reject.
+const HOPELESS: [(usize, f64); 6] = [(3, 1.005), (4, 1.005), (5, 1.008), (6, 1.01), (8, 1.01), (10, 1.015)];
+
+/// What a comparison has come to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// The ratio and its interval, `None` with fewer than two pairs.
+    pub interval: Option<Interval>,
+    /// Level of the interval.
+    pub level: f64,
+    /// Latency, retransmits and CPU time against their bounds.
+    pub bounds: Vec<TuneupBound>,
+    /// Whether it is over, and how.
+    pub decision: Option<Decision>,
+}
+
+/// How a comparison ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// The change is kept.
+    Keep,
+    /// It is not, because of this.
+    Reject(String),
+}
+
+/// Judges a change by the tests so far, one of each for every pair.
+pub fn compare(best: &[Measurement], candidate: &[Measurement]) -> Comparison {
+    let rates = |tests: &[Measurement]| tests.iter().map(|test| test.goodput_bps).collect::<Vec<_>>();
+    let (a, b) = (rates(best), rates(candidate));
+    let pairs = a.len().min(b.len());
+    let look = LOOKS.iter().find(|(at, _)| *at == pairs);
+    // Between the looks the widest interval is shown.
+    let tail = look.map_or_else(|| smallest_tail(a.len(), b.len()), |(_, tail)| *tail);
+    let interval = ratio(&a, &b, tail).ok();
+    let bounds = bounds(best, candidate);
+    let decision = interval.and_then(|interval| decide(interval, pairs, look.is_some(), &bounds));
+    Comparison { interval, level: 1.0 - 2.0 * tail, bounds, decision }
+}
+
+fn decide(interval: Interval, pairs: usize, look: bool, bounds: &[TuneupBound]) -> Option<Decision> {
+    let Interval { estimate, low, high } = interval;
+    let reject = |why: String| Some(Decision::Reject(why));
+    if look && low > 1.0 {
+        if estimate < RULES.min_ratio {
+            return reject(format!("the gain is below {:.0} %", (RULES.min_ratio - 1.0) * 100.0));
+        }
+        return match bounds.iter().find(|bound| !bound.within) {
+            Some(bound) => reject(format!("{} exceeds its bound", bound.name)),
+            None => Some(Decision::Keep),
+        };
+    }
+    if pairs >= 2 && high < 0.9 {
+        return reject("slower".to_owned());
+    }
+    let hopeless = HOPELESS.iter().any(|(at, least)| *at == pairs && estimate < *least);
+    if hopeless {
+        return reject(if estimate < 0.98 { "slower" } else { "no gain" }.to_owned());
+    }
+    let (last, _) = LOOKS[LOOKS.len() - 1];
+    (pairs >= last).then(|| Decision::Reject("no gain beyond the noise".to_owned()))
+}
+
+/// The medians of what must not get worse; what one of the two has no reading of is left out.
+fn bounds(best: &[Measurement], candidate: &[Measurement]) -> Vec<TuneupBound> {
+    type Figure = fn(&Measurement) -> Option<f64>;
+    let middle = |tests: &[Measurement], figure: Figure| {
+        let values: Option<Vec<f64>> = tests.iter().map(figure).collect();
+        median(&values?)
+    };
+    let rate = |tests| middle(tests, |test| Some(test.goodput_bps)).unwrap_or(0.0);
+    let gain = rate(candidate) / rate(best).max(1.0);
+    let figures: [(&str, &str, Figure, f64, f64); 4] = [
+        ("median RTT", "us", |test| test.rtt_p50_us, RULES.rtt_p50_factor, RULES.rtt_p50_more_us),
+        ("p99 RTT", "us", |test| test.rtt_p99_us, RULES.rtt_p99_factor, RULES.rtt_p99_more_us),
+        (
+            "retransmits",
+            "per GB",
+            |test| test.retransmits_per_gb,
+            RULES.retransmits_factor,
+            RULES.retransmits_more_per_gb,
+        ),
+        // What moves twice as much may cost up to twice as much for each Gb.
+        ("CPU time", "s/Gb", |test| test.cpu_s_per_gb, RULES.cpu_factor.max(gain), 0.0),
+    ];
+    let bound = |(name, unit, figure, factor, more): (&str, &str, Figure, f64, f64)| {
+        let (best, candidate) = (middle(best, figure)?, middle(candidate, figure)?);
+        let limit = (best * factor).max(best + more);
+        Some(TuneupBound {
+            name: name.to_owned(),
+            unit: unit.to_owned(),
+            best,
+            candidate,
+            limit,
+            within: candidate <= limit,
+        })
+    };
+    figures.into_iter().filter_map(bound).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tests(rates: &[f64], rtt_us: f64) -> Vec<Measurement> {
+        let of = |rate: &f64| Measurement {
+            goodput_bps: rate * 1e9,
+            rtt_p50_us: Some(rtt_us),
+            rtt_p99_us: Some(rtt_us),
+            retransmits_per_gb: Some(10.0),
+            cpu_s_per_gb: Some(0.05),
+        };
+        rates.iter().map(of).collect()
+    }
+
+    const SIX: [f64; 6] = [1.0, 1.01, 0.99, 1.005, 0.995, 1.002];
+
+    #[test]
+    fn the_looks_of_all_candidates_together_stay_within_the_error_rate() {
+        let share: f64 = LOOKS.iter().map(|(_, tail)| tail).sum();
+        assert!(share * f64::from(RULES.most_candidates) <= RULES.error_rate);
+        assert!((LOOKS[0].1 - smallest_tail(6, 6)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_clear_gain_is_kept_after_six_pairs() {
+        let (a, b) = (tests(&SIX, 100.0), tests(&SIX.map(|rate| rate * 1.5), 100.0));
+        assert_eq!(compare(&a[..5], &b[..5]).decision, None);
+        let comparison = compare(&a, &b);
+        assert_eq!(comparison.decision, Some(Decision::Keep));
+        let interval = comparison.interval.expect("six pairs");
+        assert!(interval.low > 1.4 && interval.high < 1.6 && comparison.level > 0.99, "{comparison:?}");
+    }
+
+    #[test]
+    fn a_clear_loss_is_dropped_after_two_pairs() {
+        let (a, b) = (tests(&SIX, 100.0), tests(&SIX.map(|rate| rate * 0.5), 100.0));
+        assert_eq!(compare(&a[..1], &b[..1]).decision, None);
+        assert_eq!(compare(&a[..2], &b[..2]).decision, Some(Decision::Reject("slower".to_owned())));
+    }
+
+    #[test]
+    fn a_gain_beyond_its_latency_bound_is_refused() {
+        let (a, b) = (tests(&SIX, 1000.0), tests(&SIX.map(|rate| rate * 1.5), 9000.0));
+        let comparison = compare(&a, &b);
+        assert_eq!(comparison.decision, Some(Decision::Reject("median RTT exceeds its bound".to_owned())));
+        let within = compare(&a, &tests(&SIX.map(|rate| rate * 1.5), 2500.0));
+        assert_eq!(within.decision, Some(Decision::Keep), "2 ms more are allowed");
+    }
+
+    #[test]
+    fn a_gain_below_two_percent_is_refused_however_sure() {
+        let exact = [1.0; 6];
+        let comparison = compare(&tests(&exact, 1.0), &tests(&exact.map(|rate| rate * 1.015), 1.0));
+        assert_eq!(comparison.decision, Some(Decision::Reject("the gain is below 2 %".to_owned())));
+    }
+
+    #[test]
+    fn cpu_time_may_rise_with_the_rate_but_not_for_a_small_gain() {
+        let with_cpu = |rate: f64, cpu: f64| {
+            let mut list = tests(&SIX.map(|value| value * rate), 1.0);
+            list.iter_mut().for_each(|test| test.cpu_s_per_gb = Some(cpu));
+            list
+        };
+        let best = with_cpu(1.0, 0.05);
+        assert_eq!(compare(&best, &with_cpu(2.0, 0.09)).decision, Some(Decision::Keep));
+        let dear = compare(&best, &with_cpu(1.1, 0.09)).decision;
+        assert_eq!(dear, Some(Decision::Reject("CPU time exceeds its bound".to_owned())));
+    }
+}

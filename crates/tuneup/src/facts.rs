@@ -1,0 +1,185 @@
+//! What a test's document says of hosts and path.
+
+use landspeed_model::{Direction, HostSnapshot, RunDocument};
+
+/// Hosts and path, as far as candidates depend on them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Facts {
+    /// Whether the client sends.
+    pub client_sends: bool,
+    /// Whether both ends are on one machine: they share its cores.
+    pub same_host: bool,
+    /// Whether data goes over the loopback interface.
+    pub loopback: bool,
+    /// The client.
+    pub client: EndFacts,
+    /// The server.
+    pub server: EndFacts,
+    /// Payload rate, bits/s.
+    pub goodput_bps: f64,
+    /// Minimum RTT, microseconds.
+    pub min_rtt_us: Option<u32>,
+    /// Segments retransmitted.
+    pub retransmits: u64,
+    /// Congestion control in force.
+    pub congestion: Option<String>,
+    /// The streams.
+    pub flows: Vec<FlowFacts>,
+}
+
+/// One host.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct EndFacts {
+    /// Its cores.
+    pub cores: Vec<u32>,
+    /// Those of the node that the interface is attached to, where there are several nodes.
+    pub near_cores: Vec<u32>,
+    /// Interface of the test.
+    pub interface: Option<String>,
+    /// Rate of its link, bits/s, where the driver knows it.
+    pub link_bps: Option<u64>,
+    /// Queueing disciplines of the interface.
+    pub qdiscs: Vec<String>,
+    /// Offloads of the interface that are off and can be on.
+    pub offloads_off: Vec<String>,
+    /// Congestion controls that every user may choose.
+    pub congestion_available: Vec<String>,
+    /// Largest receive buffer of autotuning (`tcp_rmem`), bytes.
+    pub rmem: Option<[u64; 3]>,
+    /// Largest send buffer of autotuning (`tcp_wmem`), bytes.
+    pub wmem: Option<[u64; 3]>,
+    /// Largest buffer that a program may ask for (`rmem_max`, `wmem_max`), bytes.
+    pub window_max: Option<u64>,
+}
+
+/// One stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FlowFacts {
+    /// Its number.
+    pub stream: u32,
+    /// CPU that serves its receive queue at the client.
+    pub client_queue_cpu: Option<u32>,
+    /// The same at the server.
+    pub server_queue_cpu: Option<u32>,
+    /// Its receive queue at the receiver.
+    pub napi_id: Option<u32>,
+    /// CPU the client's thread is pinned to.
+    pub client_cpu: Option<u32>,
+    /// The same at the server.
+    pub server_cpu: Option<u32>,
+}
+
+impl Facts {
+    /// From the document of a test in one direction.
+    pub fn of(document: &RunDocument) -> Self {
+        let client_sends = document.requested.direction == Direction::Upload;
+        let hosts = (&document.hosts.client, &document.hosts.server);
+        let same_host = match hosts {
+            // Network namespaces of one machine have its name and its memory.
+            (Some(client), Some(server)) => {
+                let of = |host: &HostSnapshot| {
+                    (host.hostname.clone(), host.kernel_version.clone(), host.cpu_model.clone(), host.memory_bytes)
+                };
+                of(client) == of(server)
+            }
+            _ => false,
+        };
+        let loopback = document.path.as_ref().is_some_and(|path| path.loopback);
+        let flows = document.streams.iter().map(|stream| {
+            let (sender, receiver) = (stream.sender.as_ref(), stream.receiver.as_ref());
+            let (client, server) = if client_sends { (sender, receiver) } else { (receiver, sender) };
+            FlowFacts {
+                stream: stream.id,
+                client_queue_cpu: client.and_then(|end| end.incoming_cpu),
+                server_queue_cpu: server.and_then(|end| end.incoming_cpu),
+                napi_id: receiver.and_then(|end| end.napi_id),
+                client_cpu: client.and_then(|end| end.cpu),
+                server_cpu: server.and_then(|end| end.cpu),
+            }
+        });
+        Self {
+            client_sends,
+            same_host: same_host || loopback,
+            loopback,
+            client: hosts.0.as_ref().map(EndFacts::of).unwrap_or_default(),
+            server: hosts.1.as_ref().map(EndFacts::of).unwrap_or_default(),
+            goodput_bps: document.summary.goodput_bps.unwrap_or(0.0),
+            min_rtt_us: document.summary.min_rtt_us,
+            retransmits: document.summary.retransmits.unwrap_or(0),
+            congestion: document.streams.iter().find_map(|stream| stream.sender.as_ref()?.congestion.clone()),
+            flows: flows.collect(),
+        }
+    }
+
+    /// The sending host.
+    pub fn sender(&self) -> &EndFacts {
+        if self.client_sends { &self.client } else { &self.server }
+    }
+
+    /// The receiving host.
+    pub fn receiver(&self) -> &EndFacts {
+        if self.client_sends { &self.server } else { &self.client }
+    }
+
+    /// Rate of the slower link, bits/s, where it is known and not below what was measured.
+    pub fn slower_link_bps(&self) -> Option<u64> {
+        let slower = self.client.link_bps.into_iter().chain(self.server.link_bps).min()?;
+        (slower as f64 > self.goodput_bps).then_some(slower)
+    }
+
+    /// Bandwidth-delay product of what was measured, bytes.
+    pub fn bdp_bytes(&self) -> Option<f64> {
+        Some(self.goodput_bps / 8.0 * f64::from(self.min_rtt_us?) * 1e-6)
+    }
+}
+
+impl EndFacts {
+    fn of(host: &HostSnapshot) -> Self {
+        let nic = host.nic.as_ref();
+        let cores: Vec<u32> = host.numa.iter().flat_map(|node| listed(&node.cpus)).collect();
+        let near = nic.and_then(|nic| nic.numa_node).filter(|_| host.numa.len() > 1);
+        let near = near.and_then(|near| host.numa.iter().find(|node| i64::from(node.id) == i64::from(near)));
+        let three = |name: &str| -> Option<[u64; 3]> {
+            let values: Option<Vec<u64>> =
+                host.sysctls.get(name)?.split_whitespace().map(|word| word.parse().ok()).collect();
+            values?.try_into().ok()
+        };
+        let one = |name: &str| host.sysctls.get(name)?.trim().parse::<u64>().ok();
+        Self {
+            cores: if cores.is_empty() { (0..host.cores_online).collect() } else { cores },
+            near_cores: near.map(|node| listed(&node.cpus)).unwrap_or_default(),
+            interface: nic.map(|nic| nic.name.clone()),
+            link_bps: nic.and_then(landspeed_model::NicSnapshot::line_rate_bps),
+            qdiscs: nic.map(|nic| nic.qdiscs.clone()).unwrap_or_default(),
+            offloads_off: nic
+                .map(|nic| nic.offloads.iter().filter(|(_, on)| !**on).map(|(name, _)| name.clone()).collect())
+                .unwrap_or_default(),
+            congestion_available: host.congestion_available.clone(),
+            rmem: three("net.ipv4.tcp_rmem"),
+            wmem: three("net.ipv4.tcp_wmem"),
+            window_max: one("net.core.rmem_max").into_iter().chain(one("net.core.wmem_max")).min(),
+        }
+    }
+}
+
+/// `0-3,8` as numbers; what cannot be read is left out.
+fn listed(text: &str) -> Vec<u32> {
+    let range = |part: &str| -> Option<(u32, u32)> {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some((first.trim().parse().ok()?, last.trim().parse().ok()?))
+    };
+    let ranges = text.split(',').filter_map(range).filter(|(first, last)| last.saturating_sub(*first) < 4096);
+    ranges.flat_map(|(first, last)| first..=last).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cores_are_read_as_the_kernel_writes_them() {
+        assert_eq!(listed("0-2,7"), [0, 1, 2, 7]);
+        assert_eq!(listed(" 4\n"), [4]);
+        assert_eq!(listed("x,3-1,0-99999999"), Vec::<u32>::new());
+    }
+}

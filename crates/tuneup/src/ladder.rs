@@ -1,0 +1,531 @@
+//! The search: which test comes next, and what follows from those that were run.
+
+use std::collections::BTreeMap;
+
+use landspeed_model::{
+    Cause, Confidence, Parameters, TuneupAgain, TuneupBaseline, TuneupEnd, TuneupPlacement, TuneupPlan, TuneupRung,
+    TuneupSanity, Verdict,
+};
+use landspeed_stats::{Interval, SplitMix64, median, ratio};
+
+use crate::candidates::{Candidate, candidates};
+use crate::comparison::{Comparison, Decision, RULES, compare};
+use crate::finale::Finale;
+use crate::outcome::{Diagnosis, TestOutcome};
+use crate::placement::placed;
+use crate::{Facts, Measurement, Settings};
+
+/// Length of a test with a verdict, nanoseconds: 20 samples over at least 2 s (docs/verdicts.md).
+const DIAGNOSIS_NS: u64 = 2_500_000_000;
+/// Its sampling interval.
+const DIAGNOSIS_INTERVAL_NS: u64 = 100_000_000;
+/// The same of compared tests: 50 readings of the RTT for each stream.
+const INTERVAL_NS: u64 = 20_000_000;
+/// Round trips that a compared test lasts at least, and those before it that are left out.
+const ROUND_TRIPS: u64 = 20;
+/// Bounds of a compared test's length.
+const TEST_NS: (u64, u64) = (1_000_000_000, 10_000_000_000);
+/// Bounds of what is left out before it.
+const OMIT_NS: (u64, u64) = (250_000_000, 5_000_000_000);
+/// What a test takes beside its traffic, until it was measured.
+const OVERHEAD_NS: u64 = 200_000_000;
+/// Pairs of the baseline with itself.
+const BASELINE_PAIRS: usize = 4;
+/// Tail of the intervals that only describe: what four tests against four carry.
+pub(crate) const TAIL: f64 = 1.0 / 70.0;
+/// Share of the speed at which memory is copied from which it is the ceiling: TCP's own work takes the rest.
+const MEMORY_SHARE: f64 = 0.8;
+
+/// What a search may do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LadderOptions {
+    /// Time it may take, nanoseconds.
+    pub budget_ns: u64,
+    /// Where the random order begins.
+    pub seed: u64,
+    /// Whether it may change settings of the hosts.
+    pub host_changes: bool,
+    /// Length of each compared test, if it is not to follow from the RTT, nanoseconds.
+    pub test_ns: Option<u64>,
+    /// The part before it that is left out.
+    pub omit_ns: Option<u64>,
+    /// Rate at which one core copies memory, bits/s.
+    pub memory_bps: Option<f64>,
+}
+
+/// The budget does not even cover the baseline and the tests at the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooShort {
+    /// The least that makes sense, nanoseconds.
+    pub least_ns: u64,
+}
+
+/// A test to run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Test {
+    /// What it is for.
+    pub kind: TestKind,
+    /// Its settings, length and sampling included.
+    pub settings: Settings,
+    /// In words, for who waits (`baseline 3 of 8`).
+    pub what: String,
+}
+
+/// What a test is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TestKind {
+    /// Its verdict is wanted.
+    Diagnosis,
+    /// Its figures are.
+    Compared,
+}
+
+/// What the search is doing.
+#[derive(Debug, Clone)]
+enum Phase {
+    Diagnose,
+    Baseline,
+    Compare(Box<Comparing>),
+    Finale(Box<Finale>),
+    Over,
+}
+
+/// One candidate against the best so far.
+#[derive(Debug, Clone)]
+struct Comparing {
+    candidate: Candidate,
+    best: Vec<Measurement>,
+    new: Vec<Measurement>,
+    /// Whether the candidate is the first of this pair.
+    candidate_first: bool,
+}
+
+impl Comparing {
+    fn tests_candidate(&self) -> bool {
+        match self.best.len().cmp(&self.new.len()) {
+            std::cmp::Ordering::Equal => self.candidate_first,
+            std::cmp::Ordering::Greater => true,
+            std::cmp::Ordering::Less => false,
+        }
+    }
+}
+
+/// A search without sockets or clocks: the caller runs the tests and says what time it is.
+#[derive(Debug, Clone)]
+pub struct Ladder {
+    options: LadderOptions,
+    random: SplitMix64,
+    phase: Phase,
+    original: Settings,
+    best: Settings,
+    diagnosis: Option<Box<Diagnosis>>,
+    /// The first verdict, for the baseline.
+    first_verdict: Option<Verdict>,
+    /// Tests of the first settings at the beginning.
+    baseline: Vec<Measurement>,
+    best_bps: f64,
+    rungs: Vec<TuneupRung>,
+    kept: usize,
+    compared: u32,
+    /// How often each change was tried, and how many had been kept when it was last.
+    tried: BTreeMap<String, (u32, usize)>,
+    tests: u32,
+    test_ns: u64,
+    omit_ns: u64,
+    /// Time of the compared tests so far, and their number.
+    spent: (u64, u64),
+    asked_ns: Option<u64>,
+    ended: Option<(TuneupEnd, String)>,
+    finale: Option<Finale>,
+}
+
+impl Ladder {
+    /// A search that begins with `original`.
+    ///
+    /// # Errors
+    /// The budget is too short for it.
+    pub fn new(original: Settings, options: LadderOptions) -> Result<Self, TooShort> {
+        let ladder = Self {
+            options,
+            random: SplitMix64::new(options.seed),
+            phase: Phase::Diagnose,
+            best: original.clone(),
+            original,
+            diagnosis: None,
+            first_verdict: None,
+            baseline: Vec::new(),
+            best_bps: 0.0,
+            rungs: Vec::new(),
+            kept: 0,
+            compared: 0,
+            tried: BTreeMap::new(),
+            tests: 0,
+            test_ns: options.test_ns.unwrap_or(TEST_NS.0),
+            omit_ns: options.omit_ns.unwrap_or(OMIT_NS.0),
+            spent: (0, 0),
+            asked_ns: None,
+            ended: None,
+            finale: None,
+        };
+        // The baseline, one comparison to its first look, and the end.
+        let tests = 2 * BASELINE_PAIRS as u64 + 12 + Finale::tests(true);
+        let least_ns = 2 * (DIAGNOSIS_NS + ladder.omit_ns) + tests * ladder.test_cost_ns();
+        if options.budget_ns < least_ns { Err(TooShort { least_ns }) } else { Ok(ladder) }
+    }
+
+    /// The next test, or `None` when the search is over. The same until its outcome is taken.
+    pub fn next_test(&mut self, now_ns: u64) -> Option<Test> {
+        if matches!(self.phase, Phase::Over) {
+            return None;
+        }
+        self.asked_ns = Some(now_ns);
+        let test = |kind, settings: &Settings, what: String| Some(Test { kind, settings: settings.clone(), what });
+        let found = match &self.phase {
+            Phase::Diagnose => test(TestKind::Diagnosis, &self.best, "what limits it".to_owned()),
+            Phase::Baseline => {
+                let what = format!("baseline {} of {}", self.baseline.len() + 1, 2 * BASELINE_PAIRS);
+                test(TestKind::Compared, &self.original, what)
+            }
+            Phase::Compare(comparing) => {
+                let new = comparing.tests_candidate();
+                let pair = comparing.best.len().min(comparing.new.len()) + 1;
+                let what = format!("{}, pair {pair}", comparing.candidate.change);
+                test(TestKind::Compared, if new { &comparing.candidate.settings } else { &self.best }, what)
+            }
+            Phase::Finale(finale) => test(TestKind::Compared, finale.settings(), finale.what()),
+            Phase::Over => None,
+        };
+        found.map(|test| self.timed(test))
+    }
+
+    fn timed(&self, mut test: Test) -> Test {
+        let p: &mut Parameters = &mut test.settings.parameters;
+        p.bytes = None;
+        p.omit_ns = self.omit_ns;
+        (p.time_ns, p.interval_ns) = match test.kind {
+            TestKind::Diagnosis => (Some(DIAGNOSIS_NS.max(self.test_ns)), DIAGNOSIS_INTERVAL_NS),
+            TestKind::Compared => (Some(self.test_ns), INTERVAL_NS),
+        };
+        p.host_interval_ns = DIAGNOSIS_INTERVAL_NS;
+        test
+    }
+
+    /// Takes what became of the test of [`Ladder::next_test`].
+    pub fn take(&mut self, now_ns: u64, outcome: TestOutcome) {
+        self.tests += 1;
+        let asked_ns = self.asked_ns.take();
+        match std::mem::replace(&mut self.phase, Phase::Over) {
+            Phase::Diagnose => self.take_diagnosis(now_ns, outcome),
+            phase => {
+                if let Some(asked_ns) = asked_ns {
+                    self.spent = (self.spent.0 + now_ns.saturating_sub(asked_ns), self.spent.1 + 1);
+                }
+                let measured = match outcome {
+                    TestOutcome::Measured(measured) | TestOutcome::Diagnosed(measured, _) => Ok(measured),
+                    TestOutcome::Refused(why) => Err(why),
+                };
+                match phase {
+                    Phase::Baseline => self.take_baseline(now_ns, measured),
+                    Phase::Compare(comparing) => self.take_compared(now_ns, *comparing, measured),
+                    Phase::Finale(finale) => self.take_finale(now_ns, *finale, measured),
+                    Phase::Diagnose | Phase::Over => {}
+                }
+            }
+        }
+    }
+
+    /// Ends the search: what was found so far stays.
+    pub fn stop(&mut self, end: TuneupEnd, because: impl Into<String>) {
+        if let Phase::Compare(comparing) = std::mem::replace(&mut self.phase, Phase::Over) {
+            let comparison = compare(&comparing.best, &comparing.new);
+            self.push_rung(&comparing, &comparison, Some("the search ended".to_owned()));
+        }
+        self.ended = Some((end, because.into()));
+    }
+
+    fn take_diagnosis(&mut self, now_ns: u64, outcome: TestOutcome) {
+        match outcome {
+            TestOutcome::Diagnosed(_, diagnosis) => {
+                if self.first_verdict.is_none() {
+                    self.first_verdict = Some(diagnosis.verdict.clone());
+                    self.set_lengths(diagnosis.facts.min_rtt_us);
+                }
+                self.diagnosis = Some(diagnosis);
+            }
+            // With the first settings there is nothing to improve on; later the verdict before stays.
+            TestOutcome::Refused(why) if self.diagnosis.is_none() => return self.stop(TuneupEnd::Failed, why),
+            TestOutcome::Measured(_) | TestOutcome::Refused(_) => {}
+        }
+        if self.baseline.is_empty() {
+            self.phase = Phase::Baseline;
+        } else {
+            self.choose(now_ns);
+        }
+    }
+
+    fn set_lengths(&mut self, min_rtt_us: Option<u32>) {
+        let trips_ns = u64::from(min_rtt_us.unwrap_or(0)) * 1000 * ROUND_TRIPS;
+        self.test_ns = self.options.test_ns.unwrap_or(trips_ns.clamp(TEST_NS.0, TEST_NS.1));
+        self.omit_ns = self.options.omit_ns.unwrap_or(trips_ns.clamp(OMIT_NS.0, OMIT_NS.1));
+    }
+
+    fn take_baseline(&mut self, now_ns: u64, measured: Result<Measurement, String>) {
+        match measured {
+            Ok(measured) => self.baseline.push(measured),
+            Err(why) => return self.stop(TuneupEnd::Failed, why),
+        }
+        self.best_bps = middle_bps(&self.baseline);
+        if self.baseline.len() < 2 * BASELINE_PAIRS {
+            self.phase = Phase::Baseline;
+        } else {
+            self.choose(now_ns);
+        }
+    }
+
+    /// Begins the next comparison, or the end.
+    fn choose(&mut self, now_ns: u64) {
+        let Some(diagnosis) = &self.diagnosis else { return };
+        let verdict = &diagnosis.verdict;
+        if verdict.cause == Cause::LinkRate && verdict.confidence >= Confidence::Medium {
+            return self.begin_finale(TuneupEnd::Ceiling, format!("the link's rate is reached: {}", verdict.summary));
+        }
+        let threads = f64::from(self.best.parameters.streams.max(1));
+        if self.options.memory_bps.is_some_and(|memory| self.best_bps >= memory * MEMORY_SHARE * threads) {
+            let why = "the cores of this host copy memory hardly faster".to_owned();
+            return self.begin_finale(TuneupEnd::Ceiling, why);
+        }
+        let Some(candidate) = self.available().into_iter().next() else {
+            return self.begin_finale(TuneupEnd::NothingHelps, "no other change helps".to_owned());
+        };
+        if self.compared >= RULES.most_candidates {
+            let why = format!("{} changes were tried, which is all the error rate allows", self.compared);
+            return self.begin_finale(TuneupEnd::MostCandidates, why);
+        }
+        // Three pairs tell at least whether it is hopeless.
+        if !self.has_time_for(now_ns, 6) {
+            return self
+                .begin_finale(TuneupEnd::Budget, "the time was over before every change was tried".to_owned());
+        }
+        self.compared += 1;
+        let attempts = self.tried.get(&candidate.key).map_or(0, |(attempts, _)| *attempts);
+        self.tried.insert(candidate.key.clone(), (attempts + 1, self.kept));
+        let candidate_first = self.random.below(2) == 1;
+        let comparing = Comparing { candidate, best: Vec::new(), new: Vec::new(), candidate_first };
+        self.phase = Phase::Compare(Box::new(comparing));
+    }
+
+    /// What is left to try, in order. A change that did not help is tried once more only when another was kept since and the verdict
+    /// now points to it.
+    pub fn available(&self) -> Vec<Candidate> {
+        let Some(diagnosis) = &self.diagnosis else { return Vec::new() };
+        let Diagnosis { verdict, facts } = &**diagnosis;
+        let mut found = candidates(&self.best, verdict, facts, self.options.host_changes);
+        found.retain(|candidate| match self.tried.get(&candidate.key) {
+            None => true,
+            Some((attempts, kept)) => *attempts < 2 && self.kept > *kept && candidate.cause.is_some(),
+        });
+        found
+    }
+
+    fn take_compared(&mut self, now_ns: u64, mut comparing: Comparing, measured: Result<Measurement, String>) {
+        let new = comparing.tests_candidate();
+        match measured {
+            Ok(measured) if new => comparing.new.push(measured),
+            Ok(measured) => comparing.best.push(measured),
+            Err(why) if new => {
+                let comparison = compare(&comparing.best, &comparing.new);
+                self.push_rung(&comparing, &comparison, Some(why));
+                return self.choose(now_ns);
+            }
+            Err(why) => {
+                self.phase = Phase::Compare(Box::new(comparing));
+                return self.stop(TuneupEnd::Failed, why);
+            }
+        }
+        if comparing.best.len() != comparing.new.len() {
+            self.phase = Phase::Compare(Box::new(comparing));
+            return;
+        }
+        let comparison = compare(&comparing.best, &comparing.new);
+        let decision = match &comparison.decision {
+            None if !self.has_time_for(now_ns, 2) => Some(Decision::Reject("the time was over".to_owned())),
+            decision => decision.clone(),
+        };
+        match decision {
+            None => {
+                comparing.candidate_first = self.random.below(2) == 1;
+                self.phase = Phase::Compare(Box::new(comparing));
+            }
+            Some(Decision::Reject(why)) => {
+                self.push_rung(&comparing, &comparison, Some(why));
+                self.choose(now_ns);
+            }
+            Some(Decision::Keep) => {
+                self.push_rung(&comparing, &comparison, None);
+                self.best = comparing.candidate.settings;
+                self.best_bps = middle_bps(&comparing.new);
+                self.kept += 1;
+                self.phase = Phase::Diagnose;
+            }
+        }
+    }
+
+    fn push_rung(&mut self, comparing: &Comparing, comparison: &Comparison, rejected: Option<String>) {
+        let Comparing { candidate, best, new, .. } = comparing;
+        let Interval { estimate, low, high } =
+            comparison.interval.unwrap_or(Interval { estimate: f64::NAN, low: f64::NAN, high: f64::NAN });
+        let measured = |value: f64| comparison.interval.map(|_| value);
+        let plan = &candidate.settings.plan;
+        let added = |now: &[landspeed_model::Change], before: &[landspeed_model::Change]| {
+            now.iter().filter(|change| !before.contains(change)).cloned().collect()
+        };
+        let verdict = self.diagnosis.as_ref().map(|diagnosis| &diagnosis.verdict);
+        let evidence = verdict.filter(|_| candidate.cause.is_some()).map(|verdict| verdict.evidence.clone());
+        self.rungs.push(TuneupRung {
+            change: candidate.change.clone(),
+            reason: candidate.reason.clone(),
+            cause: candidate.cause,
+            evidence: evidence.unwrap_or_default(),
+            ratio: measured(estimate),
+            low: measured(low),
+            high: measured(high),
+            level: measured(comparison.level),
+            pairs: best.len().min(new.len()) as u32,
+            best_bps: measured(middle_bps(best)),
+            goodput_bps: measured(middle_bps(new)),
+            bounds: comparison.bounds.clone(),
+            kept: rejected.is_none(),
+            rejected,
+            client_changes: added(&plan.client, &self.best.plan.client),
+            server_changes: added(&plan.server, &self.best.plan.server),
+        });
+    }
+
+    fn begin_finale(&mut self, end: TuneupEnd, because: String) {
+        self.ended = Some((end, because));
+        let Some(diagnosis) = &self.diagnosis else { return };
+        let finale = Finale::new(&self.original, &self.best, &diagnosis.facts, &mut self.random);
+        self.phase = Phase::Finale(Box::new(finale));
+    }
+
+    fn take_finale(&mut self, now_ns: u64, mut finale: Finale, measured: Result<Measurement, String>) {
+        let time_left = self.has_time_for(now_ns, Finale::tests(false));
+        match finale.take(measured, time_left, &mut self.random) {
+            Ok(true) => self.phase = Phase::Finale(Box::new(finale)),
+            Ok(false) => {
+                self.best_bps = middle_bps(finale.best());
+                self.finale = Some(finale);
+            }
+            Err(why) => self.ended = Some((TuneupEnd::Failed, why)),
+        }
+    }
+
+    /// What a compared test takes, nanoseconds.
+    fn test_cost_ns(&self) -> u64 {
+        self.spent.0.checked_div(self.spent.1).unwrap_or(self.test_ns + self.omit_ns + OVERHEAD_NS)
+    }
+
+    /// Whether so many tests fit before those at the end, and the verdict that would follow.
+    fn has_time_for(&self, now_ns: u64, tests: u64) -> bool {
+        let end = match self.ended {
+            Some(_) => 0,
+            None => Finale::tests(true) * self.test_cost_ns() + DIAGNOSIS_NS + self.omit_ns + OVERHEAD_NS,
+        };
+        now_ns + tests * self.test_cost_ns() + end <= self.options.budget_ns
+    }
+
+    /// The best settings so far.
+    pub fn best(&self) -> &Settings {
+        &self.best
+    }
+
+    /// Their goodput, bits/s; `None` before the baseline.
+    pub fn best_bps(&self) -> Option<f64> {
+        (!self.baseline.is_empty()).then_some(self.best_bps)
+    }
+
+    /// Every change that was tried so far.
+    pub fn rungs(&self) -> &[TuneupRung] {
+        &self.rungs
+    }
+
+    /// What limits the best settings, and hosts and path.
+    pub fn diagnosis(&self) -> Option<&Diagnosis> {
+        self.diagnosis.as_deref()
+    }
+
+    /// Why it ended, once it has.
+    pub fn ended(&self) -> Option<(TuneupEnd, &str)> {
+        self.ended.as_ref().map(|(end, why)| (*end, why.as_str()))
+    }
+
+    /// Tests so far.
+    pub fn tests(&self) -> u32 {
+        self.tests
+    }
+
+    /// Length of the compared tests and of the part left out, nanoseconds.
+    pub fn lengths_ns(&self) -> (u64, u64) {
+        (self.test_ns, self.omit_ns)
+    }
+
+    /// The first settings with their noise; `None` before they were measured twice.
+    pub fn baseline(&self) -> Option<TuneupBaseline> {
+        let verdict = self.first_verdict.as_ref()?;
+        // In turns: the first, third … against the second, fourth …
+        let rates: Vec<f64> = self.baseline.iter().map(|test| test.goodput_bps).collect();
+        let every_other = |from: usize| rates.iter().skip(from).step_by(2).copied().collect::<Vec<_>>();
+        let (a, b) = (every_other(0), every_other(1));
+        let tail = landspeed_stats::smallest_tail(a.len(), b.len());
+        let Interval { estimate, low, high } = ratio(&a, &b, tail).ok()?;
+        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+        let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / (rates.len() - 1).max(1) as f64;
+        Some(TuneupBaseline {
+            goodput_bps: middle_bps(&self.baseline),
+            cv: variance.sqrt() / mean,
+            ratio: estimate,
+            low,
+            high,
+            level: 1.0 - 2.0 * tail,
+            goodputs_bps: rates,
+            cause: verdict.cause,
+            confidence: verdict.confidence,
+            summary: verdict.summary.clone(),
+            settings: self.original.parameters.clone(),
+        })
+    }
+
+    /// The settings that had to be slower.
+    pub fn sanity(&self) -> Vec<TuneupSanity> {
+        self.finale.as_ref().map(Finale::sanity).unwrap_or_default()
+    }
+
+    /// The first settings, measured again at the end.
+    pub fn baseline_again(&self) -> Option<TuneupAgain> {
+        self.finale.as_ref()?.again(&self.baseline)
+    }
+
+    /// Goodput of the result over that of the first settings, in tests that took turns at the end.
+    pub fn total_gain(&self) -> Option<Interval> {
+        self.finale.as_ref()?.gain()
+    }
+
+    /// Where the flows are processed with the best settings.
+    pub fn placement(&self) -> Vec<TuneupPlacement> {
+        self.facts().map(placed).unwrap_or_default()
+    }
+
+    /// Changes to the hosts that were kept.
+    pub fn plan(&self) -> &TuneupPlan {
+        &self.best.plan
+    }
+
+    fn facts(&self) -> Option<&Facts> {
+        Some(&self.diagnosis.as_ref()?.facts)
+    }
+}
+
+/// Median goodput, bits/s; 0 without a test.
+pub(crate) fn middle_bps(tests: &[Measurement]) -> f64 {
+    median(&tests.iter().map(|test| test.goodput_bps).collect::<Vec<_>>()).unwrap_or(0.0)
+}

@@ -1,0 +1,297 @@
+//! Whole searches in virtual time, with simulated tests whose noise is correlated in time.
+
+use landspeed_model::{Cause, Confidence, Parameters, TuneupEnd, TuneupPlan, Verdict};
+use landspeed_stats::SplitMix64;
+use landspeed_tuneup::{
+    Diagnosis, EndFacts, Facts, Ladder, LadderOptions, Measurement, Settings, TestKind, TestOutcome, TooShort,
+};
+
+const SECOND: u64 = 1_000_000_000;
+const BUDGET: u64 = 300 * SECOND;
+
+/// A pair of hosts: what settings give, and how noisy tests are.
+struct World<F> {
+    /// Goodput in Gb/s and RTT in microseconds; `None`: not possible.
+    gives: F,
+    /// Standard deviation of the noise.
+    sigma: f64,
+    /// Share of the noise that stays until the next test.
+    memory: f64,
+    /// One test in so many is stalled for a third of its time; 0 for never.
+    stalls: u64,
+    cause: Cause,
+    facts: Facts,
+}
+
+struct Search {
+    ladder: Ladder,
+    now_ns: u64,
+}
+
+impl<F: Fn(&Settings, u64) -> Option<(f64, f64)>> World<F> {
+    fn search(&self, original: &Settings, budget_ns: u64, seed: u64) -> Search {
+        let options =
+            LadderOptions { budget_ns, seed, host_changes: false, test_ns: None, omit_ns: None, memory_bps: None };
+        let mut ladder = Ladder::new(original.clone(), options).expect("time enough");
+        let mut random = SplitMix64::new(seed ^ 0x5eed);
+        let (mut now_ns, mut noise) = (0, 0.0);
+        while let Some(test) = ladder.next_test(now_ns) {
+            let p = &test.settings.parameters;
+            now_ns += p.time_ns.expect("a time") + p.omit_ns + 150_000_000;
+            // An AR(1) process whose standard deviation is sigma.
+            let fresh = (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
+            noise = self.memory * noise + self.sigma * (1.0 - self.memory.powi(2)).sqrt() * fresh;
+            let stalled = self.stalls > 0 && random.below(self.stalls) == 0;
+            let outcome = match (self.gives)(&test.settings, now_ns) {
+                None => TestOutcome::Refused("not possible".to_owned()),
+                Some((gbps, rtt_us)) => {
+                    let factor = (1.0 + noise).max(0.1) * if stalled { 0.67 } else { 1.0 };
+                    let measured = Measurement {
+                        goodput_bps: gbps * 1e9 * factor,
+                        rtt_p50_us: Some(rtt_us),
+                        rtt_p99_us: Some(rtt_us * 1.5),
+                        retransmits_per_gb: Some(0.0),
+                        cpu_s_per_gb: Some(0.05),
+                    };
+                    match test.kind {
+                        TestKind::Compared => TestOutcome::Measured(measured),
+                        TestKind::Diagnosis => {
+                            let facts = Facts { goodput_bps: measured.goodput_bps, ..self.facts.clone() };
+                            let diagnosis = Diagnosis { verdict: verdict(self.cause), facts };
+                            TestOutcome::Diagnosed(measured, Box::new(diagnosis))
+                        }
+                    }
+                }
+            };
+            ladder.take(now_ns, outcome);
+        }
+        Search { ladder, now_ns }
+    }
+}
+
+fn verdict(cause: Cause) -> Verdict {
+    Verdict {
+        cause,
+        confidence: Confidence::High,
+        summary: "a cause".to_owned(),
+        place: None,
+        evidence: Vec::new(),
+        ruled_out: Vec::new(),
+        missing: Vec::new(),
+        next_step: String::new(),
+        epochs: Vec::new(),
+    }
+}
+
+fn facts() -> Facts {
+    let end = EndFacts {
+        cores: vec![0, 1, 2, 3],
+        congestion_available: vec!["cubic".to_owned(), "bbr".to_owned()],
+        ..EndFacts::default()
+    };
+    Facts {
+        client_sends: true,
+        same_host: true,
+        client: end.clone(),
+        server: end,
+        min_rtt_us: Some(50),
+        congestion: Some("cubic".to_owned()),
+        ..Facts::default()
+    }
+}
+
+fn plain(parameters: Parameters) -> Settings {
+    Settings { parameters, plan: TuneupPlan::default() }
+}
+
+fn mistuned() -> Settings {
+    plain(Parameters {
+        window_bytes: Some(64 << 10),
+        write_bytes: 4 << 10,
+        client_cpus: vec![0],
+        server_cpus: vec![0],
+        ..Parameters::default()
+    })
+}
+
+/// A locked window, short writes and one shared core each cost something; a bad placement is always slower.
+fn mistuned_gives(settings: &Settings, _: u64) -> Option<(f64, f64)> {
+    let p = &settings.parameters;
+    let window = match p.window_bytes {
+        Some(bytes) if bytes < 16 << 10 => 0.05,
+        Some(_) => 0.3,
+        None => 1.0,
+    };
+    let writes = if p.write_bytes < 64 << 10 { 0.6 } else { 1.0 };
+    let shared = if !p.client_cpus.is_empty() && p.client_cpus == p.server_cpus { 0.55 } else { 1.0 };
+    Some((20.0 * window * writes * shared, 100.0))
+}
+
+#[test]
+fn a_mistuned_pair_reaches_its_best_within_the_budget() {
+    let world = World {
+        gives: mistuned_gives,
+        sigma: 0.03,
+        memory: 0.5,
+        stalls: 20,
+        cause: Cause::SenderCpu,
+        facts: facts(),
+    };
+    for seed in 0..20 {
+        let Search { ladder, now_ns } = world.search(&mistuned(), BUDGET, seed);
+        let best = mistuned_gives(ladder.best(), 0).expect("possible").0;
+        assert!((best - 20.0).abs() < 1e-9, "seed {seed}: {best}, {:?}", ladder.best());
+        assert!(now_ns <= BUDGET, "seed {seed}: {now_ns}");
+        let gain = ladder.total_gain().expect("measured at the end");
+        assert!(gain.low > 5.0 && gain.high < 20.0, "seed {seed}: {gain:?}");
+        assert!(ladder.sanity().iter().any(|sanity| sanity.shows), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_tuned_pair_is_left_unchanged_in_95_percent_of_searches() {
+    // Nothing makes a difference but the placements and windows that must be slower.
+    let tuned = |settings: &Settings, _: u64| {
+        let p = &settings.parameters;
+        let bad = !p.client_cpus.is_empty() && p.client_cpus == p.server_cpus;
+        Some((if bad || p.window_bytes.is_some() { 5.0 } else { 10.0 }, 100.0))
+    };
+    const SEARCHES: u64 = 400;
+    for (sigma, memory, stalls) in [(0.05, 0.6, 12), (0.15, 0.9, 0)] {
+        let world = World { gives: tuned, sigma, memory, stalls, cause: Cause::ReceiverCpu, facts: facts() };
+        let changed = (0..SEARCHES).filter(|seed| {
+            let search = world.search(&plain(Parameters::default()), BUDGET, *seed);
+            search.ladder.rungs().iter().any(|rung| rung.kept)
+        });
+        let changed = changed.count();
+        assert!(changed <= 20, "noise {sigma}, memory {memory}: {changed} of {SEARCHES} searches changed something");
+    }
+}
+
+#[test]
+fn a_gain_of_five_percent_is_found() {
+    let gives = |settings: &Settings, _: u64| {
+        let p = &settings.parameters;
+        let bad = !p.client_cpus.is_empty() && p.client_cpus == p.server_cpus;
+        let gbps = if p.write_bytes == 128 << 10 { 10.5 } else { 10.0 };
+        Some((if bad { 5.0 } else { gbps }, 100.0))
+    };
+    let world = World { gives, sigma: 0.02, memory: 0.3, stalls: 0, cause: Cause::SenderCpu, facts: facts() };
+    let found = (0..100).filter(|seed| {
+        let search = world.search(&plain(Parameters::default()), BUDGET, *seed);
+        search.ladder.best().parameters.write_bytes == 128 << 10
+    });
+    let found = found.count();
+    assert!(found >= 80, "found in {found} of 100 searches");
+}
+
+#[test]
+fn a_gain_that_doubles_latency_beyond_its_bound_is_refused() {
+    let gives = |settings: &Settings, _: u64| {
+        let open = settings.parameters.window_bytes.is_none();
+        Some(if open { (10.0, 60_000.0) } else { (5.0, 20_000.0) })
+    };
+    let original = plain(Parameters { window_bytes: Some(1 << 20), ..Parameters::default() });
+    let world = World { gives, sigma: 0.01, memory: 0.0, stalls: 0, cause: Cause::ReceiverWindow, facts: facts() };
+    let Search { ladder, .. } = world.search(&original, BUDGET, 1);
+    let rung = ladder.rungs().iter().find(|rung| rung.change.starts_with("window")).expect("tried");
+    assert!(!rung.kept, "{rung:?}");
+    assert_eq!(rung.rejected.as_deref(), Some("median RTT exceeds its bound"));
+    assert!(rung.low.is_some_and(|low| low > 1.0), "it was faster: {rung:?}");
+    assert_eq!(ladder.best().parameters.window_bytes, Some(1 << 20));
+}
+
+#[test]
+fn a_baseline_that_moved_is_reported() {
+    for (drop, moved) in [(0.7, true), (1.0, false)] {
+        let gives =
+            move |_: &Settings, now_ns: u64| Some((if now_ns > 40 * SECOND { 10.0 * drop } else { 10.0 }, 100.0));
+        let world = World { gives, sigma: 0.01, memory: 0.3, stalls: 0, cause: Cause::ReceiverCpu, facts: facts() };
+        let Search { ladder, .. } = world.search(&plain(Parameters::default()), BUDGET, 3);
+        let again = ladder.baseline_again().expect("measured again");
+        assert_eq!(again.moved, moved, "{again:?}");
+        assert!(ladder.sanity().iter().all(|sanity| !sanity.shows), "nothing makes a difference here");
+    }
+}
+
+#[test]
+fn the_budget_is_kept_with_the_tests_at_the_end() {
+    for budget in [60, 90, 120, 200] {
+        let world = World {
+            gives: mistuned_gives,
+            sigma: 0.03,
+            memory: 0.3,
+            stalls: 0,
+            cause: Cause::ReceiverWindow,
+            facts: facts(),
+        };
+        let Search { ladder, now_ns } = world.search(&mistuned(), budget * SECOND, 7);
+        assert!(now_ns <= budget * SECOND, "{budget} s: took {now_ns} ns");
+        assert!(ladder.baseline_again().is_some() && !ladder.sanity().is_empty(), "{budget} s");
+        if budget == 60 {
+            assert_eq!(ladder.ended().map(|(end, _)| end), Some(TuneupEnd::Budget));
+        }
+    }
+    let options = LadderOptions {
+        budget_ns: 10 * SECOND,
+        seed: 0,
+        host_changes: false,
+        test_ns: None,
+        omit_ns: None,
+        memory_bps: None,
+    };
+    let TooShort { least_ns } = Ladder::new(mistuned(), options).expect_err("too short");
+    assert!((30 * SECOND..60 * SECOND).contains(&least_ns), "{least_ns}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_search() {
+    let world =
+        World { gives: mistuned_gives, sigma: 0.03, memory: 0.3, stalls: 9, cause: Cause::SenderCpu, facts: facts() };
+    let rungs = |seed| world.search(&mistuned(), BUDGET, seed).ladder.rungs().to_vec();
+    assert_eq!(rungs(5), rungs(5));
+    assert_ne!(rungs(5), rungs(6));
+}
+
+#[test]
+fn a_change_that_an_end_refuses_is_skipped_with_its_reason() {
+    let gives = |settings: &Settings, _: u64| (settings.parameters.congestion.is_none()).then_some((10.0, 100.0));
+    let world = World { gives, sigma: 0.01, memory: 0.0, stalls: 0, cause: Cause::NetworkLoss, facts: facts() };
+    let Search { ladder, .. } = world.search(&plain(Parameters::default()), BUDGET, 2);
+    let rung = ladder.rungs().iter().find(|rung| rung.change.starts_with("congestion")).expect("tried");
+    assert_eq!((rung.kept, rung.ratio, rung.rejected.as_deref()), (false, None, Some("not possible")));
+    assert_eq!(ladder.ended().map(|(end, _)| end), Some(TuneupEnd::NothingHelps));
+}
+
+#[test]
+fn a_search_that_is_stopped_keeps_its_rungs() {
+    let world = World {
+        gives: mistuned_gives,
+        sigma: 0.01,
+        memory: 0.0,
+        stalls: 0,
+        cause: Cause::ReceiverWindow,
+        facts: facts(),
+    };
+    let mut ladder = world.search(&mistuned(), BUDGET, 1).ladder;
+    assert!(ladder.next_test(0).is_none());
+    let kept = ladder.rungs().to_vec();
+    ladder.stop(TuneupEnd::Interrupted, "interrupted");
+    assert_eq!(ladder.rungs(), kept);
+    assert_eq!(ladder.ended(), Some((TuneupEnd::Interrupted, "interrupted")));
+}
+
+#[test]
+fn a_link_at_its_rate_ends_the_search() {
+    let world = World {
+        gives: |_: &Settings, _: u64| Some((9.4, 100.0)),
+        sigma: 0.001,
+        memory: 0.0,
+        stalls: 0,
+        cause: Cause::LinkRate,
+        facts: facts(),
+    };
+    let Search { ladder, .. } = world.search(&plain(Parameters::default()), BUDGET, 1);
+    assert_eq!(ladder.ended().map(|(end, _)| end), Some(TuneupEnd::Ceiling));
+    assert!(ladder.rungs().is_empty());
+}
