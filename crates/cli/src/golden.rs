@@ -13,7 +13,7 @@ use landspeed_iperf3::report::{Form, Reporter};
 use landspeed_iperf3::text::Style;
 use landspeed_model::{
     Change, DemoDocument, Direction, Goal, LabDocument, Protocol, Role, RunDocument, Sample, Stream, StreamEnd,
-    TapDocument, Target, TraceDocument, TuneupDocument, WatchDocument,
+    TapDocument, Target, TraceDocument, WatchDocument,
 };
 use landspeed_testkit::golden;
 use landspeed_tune::{Allow, TwinKnobs, Value, changes_from_audit};

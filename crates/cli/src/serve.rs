@@ -425,7 +425,7 @@ impl Log {
                 line(&format!("landspeed: not listening on {addr} for {protocol} clients: {why}"));
             }
             ServerEvent::HostChanged { peer, what } => {
-                event_line(NO_TEST, &format!("{}  host     {what}", display(*peer)))
+                event_line(NO_TEST, &format!("{}  host     {what}", display(*peer)));
             }
             _ if self.quiet => {}
             ServerEvent::TestStarted { id, peer, what } => {

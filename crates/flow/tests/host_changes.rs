@@ -18,7 +18,7 @@ use landspeed_model::{Change, ErrorEntry, Family};
 use landspeed_testkit::process::until;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What is held at the host in memory.

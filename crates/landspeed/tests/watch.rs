@@ -234,7 +234,7 @@ fn a_report_of_a_watch_has_its_series() {
     assert!(flow["recent"]["goodput_bps"].as_f64().is_some_and(|bps| bps > 1e6), "{flow:#}");
     assert_eq!(flow["timeline"].as_array().expect("a list").last().expect("a verdict")["cause"], flow["cause"]);
     let page = std::fs::read_to_string(report).expect("a report");
-    assert!(page.contains("landspeed watch</title>") && page.contains(RIGHT), "{:.200}", page);
+    assert!(page.contains("landspeed watch</title>") && page.contains(RIGHT), "{page:.200}");
 }
 
 #[test]

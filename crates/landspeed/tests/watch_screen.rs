@@ -37,7 +37,7 @@ impl Transfer {
             }
         });
         let read = std::thread::spawn(move || {
-            let mut buffer = [0; 1 << 16];
+            let mut buffer = vec![0; 1 << 16];
             while far.read(&mut buffer).is_ok_and(|n| n > 0) {}
         });
         Self { port, ends, threads: vec![write, read] }

@@ -86,10 +86,10 @@ fn waterfall(document: &TuneupDocument) -> String {
     let mut html = "<figure>\n<figcaption>Goodput, each change on top of those before</figcaption>\n".to_owned();
     let mut row = |title: &str, figures: &str, why: &str, (from, to): (f64, f64)| {
         let (left, width) = (percent(from), (percent(to) - percent(from)).max(0.4));
-        let _ = write!(
+        let _ = writeln!(
             html,
             "<div class=\"measure\"><p><span>{}</span><span>{}</span><span class=\"muted\">{}</span></p>\
-             <svg aria-hidden=\"true\"><rect class=\"c0\" x=\"{left:.3}%\" width=\"{width:.3}%\" height=\"16\"/></svg></div>\n",
+             <svg aria-hidden=\"true\"><rect class=\"c0\" x=\"{left:.3}%\" width=\"{width:.3}%\" height=\"16\"/></svg></div>",
             escape(title),
             escape(figures),
             escape(why)
@@ -134,21 +134,17 @@ fn evidence(rung: &TuneupRung) -> String {
 }
 
 fn rejected(document: &TuneupDocument) -> String {
-    let rows: String = document
-        .rungs
-        .iter()
-        .filter(|rung| !rung.kept)
-        .map(|rung| {
-            let why = rung.rejected.as_deref().unwrap_or_default();
-            format!(
-                "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-                escape(&rung.change),
-                escape(&ratio(rung)),
-                rung.pairs,
-                escape(why)
-            )
-        })
-        .collect();
+    let mut rows = String::new();
+    for rung in document.rungs.iter().filter(|rung| !rung.kept) {
+        let why = rung.rejected.as_deref().unwrap_or_default();
+        let (change, ratio) = (escape(&rung.change), escape(&ratio(rung)));
+        let _ = writeln!(
+            rows,
+            "<tr><td>{change}</td><td>{ratio}</td><td>{}</td><td>{}</td></tr>",
+            rung.pairs,
+            escape(why)
+        );
+    }
     if rows.is_empty() {
         return rows;
     }
@@ -182,7 +178,10 @@ fn trust(document: &TuneupDocument) -> String {
         rules.min_ratio, rules.error_rate, document.seed
     ));
     lines.extend(document.notes.iter().map(|note| sentence(note)));
-    let items: String = lines.iter().map(|line| format!("<li>{}</li>\n", escape(line))).collect();
+    let mut items = String::new();
+    for line in &lines {
+        let _ = writeln!(items, "<li>{}</li>", escape(line));
+    }
     format!("<h2>Can it be trusted</h2>\n<ul>\n{items}</ul>\n")
 }
 

@@ -214,7 +214,10 @@ fn the_built_page_is_that_of_the_sources() {
     for file in files(&root.join("src")) {
         let path = file.strip_prefix(&root).unwrap().to_string_lossy().into_owned();
         // Generated from schema.json, which is listed.
-        assert!(listed.contains(&path) || path == "src/document.ts", "web/{path} is new: run `npm --prefix web run build`");
+        assert!(
+            listed.contains(&path) || path == "src/document.ts",
+            "web/{path} is new: run `npm --prefix web run build`"
+        );
     }
 }
 

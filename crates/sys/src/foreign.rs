@@ -19,9 +19,7 @@ pub fn incoming_cpu_of(pid: u32, fd: u32, cookie: u64) -> io::Result<u32> {
     if socket_cookie(socket.as_fd())? != cookie {
         return Err(io::ErrorKind::NotFound.into());
     }
-    let cpu = incoming_cpu(socket.as_fd())?;
-    // -1: nothing arrived yet.
-    u32::try_from(cpu).map_err(|_| io::ErrorKind::NotFound.into())
+    incoming_cpu(socket.as_fd()).ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
 fn owned(result: libc::c_long) -> io::Result<OwnedFd> {

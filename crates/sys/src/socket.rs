@@ -366,13 +366,6 @@ pub fn socket_cookie(fd: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(u64::from_ne_bytes(cookie))
 }
 
-/// `SO_INCOMING_CPU`: the core that took in the last segment; -1 before the first.
-pub fn incoming_cpu(fd: BorrowedFd<'_>) -> io::Result<i32> {
-    let mut cpu = [0; 4];
-    get_bytes(fd, libc::SOL_SOCKET, libc::SO_INCOMING_CPU, &mut cpu)?;
-    Ok(i32::from_ne_bytes(cpu))
-}
-
 fn get_bytes(fd: BorrowedFd<'_>, level: libc::c_int, name: libc::c_int, into: &mut [u8]) -> io::Result<usize> {
     let mut len = into.len() as libc::socklen_t;
     // SAFETY: pointer and length describe `into`.

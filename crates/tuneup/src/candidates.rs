@@ -87,7 +87,14 @@ fn kinds(cause: Cause) -> &'static [Kind] {
         | Cause::Reordering
         | Cause::AckPath => &[Congestion, Qdisc, Pacing, Streams],
         Cause::PathMtu => &[Mss],
-        Cause::ReceiveBuffer | Cause::LinkRate | Cause::RoundTrip | Cause::Undetermined => &[],
+        Cause::ReceiveBuffer
+        | Cause::LinkRate
+        | Cause::RoundTrip
+        | Cause::Storage
+        | Cause::RequestGaps
+        | Cause::CpuQuota
+        | Cause::Firewall
+        | Cause::Undetermined => &[],
     }
 }
 
@@ -194,7 +201,7 @@ impl Source<'_> {
             let [least, default, most] = now.filter(|now| now[2] < wanted)?;
             let change = Change::sysctl(name, format!("{least} {default} {wanted}"));
             let words = format!("{name} limit {} → {}", bytes(most), bytes(wanted));
-            Some(self.host(client, change, words, "autotuning stops at this limit, below what the path holds"))
+            Some(self.host(client, change, &words, "autotuning stops at this limit, below what the path holds"))
         };
         ends.into_iter().filter_map(raise).collect()
     }
@@ -325,12 +332,10 @@ impl Source<'_> {
     }
 
     /// The same change at one end of the test.
-    fn host(&self, client: bool, change: Change, words: String, reason: &str) -> Candidate {
+    fn host(&self, client: bool, change: Change, words: &str, reason: &str) -> Candidate {
         let mut settings = self.best.clone();
-        let (end, list) = match client {
-            true => ("client", &mut settings.plan.client),
-            false => ("server", &mut settings.plan.server),
-        };
+        let (end, list) =
+            if client { ("client", &mut settings.plan.client) } else { ("server", &mut settings.plan.server) };
         list.retain(|other| other.target != change.target);
         let key = format!("{end}:{}={}", change.target, change.desired);
         list.push(change);
@@ -350,7 +355,7 @@ impl Source<'_> {
         }
         let change = Change::new(Target::Qdisc { interface: interface.clone() }, "fq");
         let words = format!("{interface} qdisc {root} → fq");
-        vec![self.host(self.facts.client_sends, change, words, "fq paces each flow and its queue is not shared")]
+        vec![self.host(self.facts.client_sends, change, &words, "fq paces each flow and its queue is not shared")]
     }
 
     fn offloads(&self) -> Vec<Candidate> {
@@ -365,7 +370,7 @@ impl Source<'_> {
                 self.host(
                     client,
                     Change::new(target, "on"),
-                    words,
+                    &words,
                     "one large packet costs less than many small ones",
                 )
             })

@@ -189,7 +189,9 @@ mod tests {
     fn cpu_time_may_rise_with_the_rate_but_not_for_a_small_gain() {
         let with_cpu = |rate: f64, cpu: f64| {
             let mut list = tests(&SIX.map(|value| value * rate), 1.0);
-            list.iter_mut().for_each(|test| test.cpu_s_per_gb = Some(cpu));
+            for test in &mut list {
+                test.cpu_s_per_gb = Some(cpu);
+            }
             list
         };
         let best = with_cpu(1.0, 0.05);

@@ -105,9 +105,10 @@ fn on_two_hosts(facts: &Facts, now: (&Vec<u32>, &Vec<u32>), streams: usize) -> V
             (serving.clone(), format!("CPU {served} handles the flow's {packets}: the thread shares its caches")),
         ];
         for (cores, reason) in options.into_iter().filter(|(cores, _)| !cores.is_empty()) {
-            found.push(match is_client {
-                true => Placement::new(cores, now.1.clone(), reason),
-                false => Placement::new(now.0.clone(), cores, reason),
+            found.push(if is_client {
+                Placement::new(cores, now.1.clone(), reason)
+            } else {
+                Placement::new(now.0.clone(), cores, reason)
             });
         }
     }

@@ -131,27 +131,6 @@ impl Processes {
     pub fn denied(&self) -> bool {
         self.denied
     }
-
-    /// Core that took in the last segment of a socket. `None` without root, or before the first segment.
-    pub fn receive_cpu(&self, inode: u32, cookie: u64) -> Option<u32> {
-        let holder = self.holders.get(&inode)?;
-        let fd = holder.path.rsplit('/').next()?.parse().ok()?;
-        incoming_cpu_of(holder.pid, fd, cookie).ok()
-    }
-
-    /// Whether processes were found whose sockets may not be seen.
-    pub fn denied(&self) -> bool {
-        self.denied
-    }
-
-    /// CPU time of the thread behind a socket. `None` where the process has several: which of them it is is not visible.
-    pub fn thread_times(&self, host: &dyn Host, inode: u32) -> Option<ThreadTimes> {
-        let process = self.of(inode).ok().filter(|process| process.threads == 1)?;
-        let text = host.read(&format!("/proc/{}/schedstat", process.pid)).ok()?;
-        let mut words = text.split_ascii_whitespace().map(str::parse);
-        let (cpu_ns, wait_ns) = (words.next()?.ok()?, words.next()?.ok()?);
-        Some(ThreadTimes { pid: process.pid, cpu_ns, wait_ns })
-    }
 }
 
 /// Inodes of the sockets that a process holds.

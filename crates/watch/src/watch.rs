@@ -128,9 +128,10 @@ impl Watch {
             flows: Flows::new(options.limits),
             interfaces: HashMap::new(),
             beside: Beside::new(options.limits.window_ns),
-            tracepoints: match options.tracepoints {
-                true => Tracepoints::open(),
-                false => Err("not asked for: --tracepoints counts retransmits and drops by reason (root)".to_owned()),
+            tracepoints: if options.tracepoints {
+                Tracepoints::open()
+            } else {
+                Err("not asked for: --tracepoints counts retransmits and drops by reason (root)".to_owned())
             },
             command: std::env::args().collect(),
             started,
@@ -313,7 +314,9 @@ impl Watch {
                     break;
                 }
             }
-            gone.iter().for_each(|id| self.flows.gone(id));
+            for id in &gone {
+                self.flows.gone(id);
+            }
         }
         if broken {
             // The next dump says whether the kernel still answers.

@@ -11,7 +11,7 @@ use crate::host_changes::{ChangeError, HostChanges};
 use crate::trust::TrustArgs;
 
 /// Time beyond the budget in which everything is rolled back whatever hangs.
-const GRACE: Duration = Duration::from_secs(60);
+const GRACE: Duration = Duration::from_mins(1);
 
 /// Both hosts, changed for as long as this lasts.
 pub struct Hosts {
@@ -38,17 +38,13 @@ impl Hosts {
 
     /// Makes both hosts what `plan` says: their own values and these changes.
     pub fn hold(&mut self, plan: &TuneupPlan) -> Result<(), ChangeError> {
-        match &mut self.server {
-            Some(server) => {
-                set(&mut self.client, &plan.client)?;
-                set(server, &plan.server)
-            }
-            None => {
-                let mut all = plan.client.clone();
-                all.extend(plan.server.iter().filter(|change| !plan.client.contains(change)).cloned());
-                set(&mut self.client, &all)
-            }
+        if let Some(server) = &mut self.server {
+            set(&mut self.client, &plan.client)?;
+            return set(server, &plan.server);
         }
+        let mut all = plan.client.clone();
+        all.extend(plan.server.iter().filter(|change| !plan.client.contains(change)).cloned());
+        set(&mut self.client, &all)
     }
 
     /// Puts everything back; both are tried.

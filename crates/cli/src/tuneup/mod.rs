@@ -121,7 +121,7 @@ fn document(args: &Args, ladder: &Ladder, runner: &Runner, mut errors: Vec<Error
     let (test_ns, omit_ns) = ladder.lengths_ns();
     let placement = ladder.placement();
     let mut notes = Vec::new();
-    for flow in placement.iter().filter(|flow| flow.collides_with.iter().any(|other| *other > flow.stream)) {
+    if let Some(flow) = placement.iter().find(|flow| flow.collides_with.iter().any(|other| *other > flow.stream)) {
         let cpu = flow.receive_queue_cpu.unwrap_or(0);
         let others: Vec<String> = flow.collides_with.iter().map(ToString::to_string).collect();
         notes.push(format!(
@@ -129,7 +129,6 @@ fn document(args: &Args, ladder: &Ladder, runner: &Runner, mut errors: Vec<Error
             flow.stream,
             others.join(", ")
         ));
-        break;
     }
     TuneupDocument {
         schema: TUNEUP_SCHEMA.to_owned(),

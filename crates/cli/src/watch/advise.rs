@@ -206,6 +206,7 @@ fn reasons(group: &Group<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
     use std::path::Path;
 
     use landspeed_host::RecordedHost;
@@ -251,7 +252,7 @@ mod tests {
         for (what, document) in documents() {
             let audit: &Auditor<'_> = &|codes, rtt, goal_bps| audit(&facts, codes, rtt, goal_bps).map(Some);
             let text = text(&groups(&document), audit).expect("advice");
-            all += &format!("# landspeed watch --advise: {what}\n{text}\n");
+            let _ = writeln!(all, "# landspeed watch --advise: {what}\n{text}");
         }
         golden::same("watch-advise.txt", &all);
     }

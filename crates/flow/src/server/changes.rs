@@ -86,7 +86,7 @@ pub(super) fn serve(
     (peer, shared): (SocketAddr, &Shared),
     tx: &mut Sender,
     rx: &mut Receiver,
-) -> Result<(), FlowError> {
+) {
     rx.set_limit(MAX_MESSAGE);
     let ends_ns = clock::monotonic_ns().saturating_add(limit.as_nanos() as u64);
     let mut session = Session { held, ends_ns, peer, shared };
@@ -106,7 +106,6 @@ pub(super) fn serve(
     if let Err(error) = &outcome {
         let _ = tx.send(&ToClient::Error(error.entry()), &shared.step(POLL));
     }
-    Ok(())
 }
 
 fn answer(tx: &mut Sender, shared: &Shared, n: u32, answer: ChangeAnswer) -> Result<(), FlowError> {

@@ -174,7 +174,10 @@ impl Session {
         }
         let limit = limit.min(changes::LONGEST);
         match hook.0.begin(limit) {
-            Ok(held) => changes::serve(held, limit, n, (self.peer, &shared), tx, rx),
+            Ok(held) => {
+                changes::serve(held, limit, n, (self.peer, &shared), tx, rx);
+                Ok(())
+            }
             Err(why) => self.refuse(why, tx, rx),
         }
     }

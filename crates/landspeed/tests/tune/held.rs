@@ -91,7 +91,9 @@ impl Drop for Two {
     fn drop(&mut self) {
         // A watchdog ends with its transaction; that of a test that failed would keep the namespaces.
         for state in &self.states {
-            watchdogs(state).into_iter().for_each(|id| signal(id, "KILL"));
+            for id in watchdogs(state) {
+                signal(id, "KILL");
+            }
             let _ = std::fs::remove_dir_all(state);
         }
     }
@@ -225,9 +227,9 @@ fn one_client_at_a_time_changes_a_host() {
     let state = two.states[0].clone();
     let apply = ["apply", "--set", "v0:txqueuelen=77", "--confirm", "60"];
     let output = crate::bench::run(two.server.tune_of(&[], &apply, &state));
-    assert!(output.status.code() == Some(2) && said(&output).contains("awaits its confirmation"), "{output:?}");
+    assert!(output.code == 2 && said(&output).contains("awaits its confirmation"), "{output:?}");
     let output = crate::bench::run(two.server.tune_of(&[], &["confirm"], &state));
-    assert!(output.status.code() == Some(2) && said(&output).contains("is held by process"), "{output:?}");
+    assert!(output.code == 2 && said(&output).contains("is held by process"), "{output:?}");
     let status = said(&crate::bench::run(two.server.tune_of(&[], &["status"], &state)));
     assert!(status.contains("held by process"), "{status}");
     first.kill();

@@ -246,7 +246,7 @@ fn one_busy_thread_of_several_is_named() {
             }
         })
         .expect("a thread");
-    let reads = std::thread::spawn(move || while far.read(&mut [0; 65_536]).is_ok_and(|n| n > 0) {});
+    let reads = std::thread::spawn(move || while far.read(&mut [0; 16_384]).is_ok_and(|n| n > 0) {});
     let document = watch(&left, &[]);
     stop.store(true, Ordering::Relaxed);
     busy.join().expect("ended");
@@ -369,7 +369,7 @@ fn the_core_of_the_receive_queue_is_told_where_the_thread_shares_it() {
 
 #[test]
 fn tracepoints_count_drops_by_reason_where_permitted() {
-    let (left, right, _wire, _programs) = or_skip!(greedy());
+    let (_left, right, _wire, _programs) = or_skip!(greedy());
     right.nft(
         "table ip t { chain c { type filter hook input priority 0; tcp dport 5998 numgen random mod 50 < 1 drop; } }",
     );

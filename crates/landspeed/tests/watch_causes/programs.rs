@@ -17,7 +17,7 @@ fn installed<const N: usize>(programs: [&str; N]) -> Result<[String; N], String>
     for (path, program) in paths.iter_mut().zip(programs) {
         let script = format!("PATH=$PATH:/usr/sbin:/sbin command -v {program}");
         let found = Command::new("sh").args(["-c", &script]).output().map_err(|why| why.to_string())?;
-        *path = String::from_utf8_lossy(&found.stdout).trim().to_owned();
+        String::from_utf8_lossy(&found.stdout).trim().clone_into(path);
         if path.is_empty() {
             return Err(format!("{program} is not installed"));
         }

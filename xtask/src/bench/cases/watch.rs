@@ -123,7 +123,7 @@ fn ss(program: &Path, seconds: u32, every: Duration) -> Result<f64> {
         while next < end {
             run_well(Command::new(program).arg("-tinm"), Duration::from_secs(10))?;
             next += every;
-            pause(next.saturating_sub(now()));
+            pause(next.saturating_duration_since(now()));
         }
         Ok(())
     })

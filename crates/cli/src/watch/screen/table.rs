@@ -1,5 +1,7 @@
 //! The list of flows as lines of the screen.
 
+use std::fmt::Write as _;
+
 use landspeed_watch::FlowGlance;
 use ratatui_core::style::{Modifier, Style};
 use ratatui_core::text::{Line, Span};
@@ -105,7 +107,7 @@ pub fn status(view: &View) -> Line<'static> {
         percent(glance.cpu_share)
     );
     let paused = if view.paused { vec![Span::styled("PAUSED", CHOSEN), Span::raw("  ")] } else { Vec::new() };
-    Line::from_iter(paused.into_iter().chain([Span::raw(text)]))
+    paused.into_iter().chain([Span::raw(text)]).collect()
 }
 
 fn headings(view: &View, layout: &Layout) -> Line<'static> {
@@ -146,8 +148,10 @@ fn headings(view: &View, layout: &Layout) -> Line<'static> {
 
 /// One flow.
 fn row(flow: &FlowGlance, layout: &Layout, width: usize, palette: Palette) -> Vec<Line<'static>> {
-    let figures: String =
-        layout.figures.iter().map(|column| format!(" {:>1$}", column.text(flow), column.width())).collect();
+    let mut figures = String::new();
+    for column in &layout.figures {
+        let _ = write!(figures, " {:>1$}", column.text(flow), column.width());
+    }
     let cause = Span::styled(
         format!("  {}", fitted(&Column::Cause.text(flow), Column::Cause.width())),
         palette.fore(ratatui_core::style::Color::Cyan),

@@ -143,13 +143,11 @@ impl View {
 
     /// The flows on the screen: those whose verdicts are wanted.
     pub fn shown(&self) -> Vec<u64> {
-        match &self.opened {
-            Some(opened) => vec![opened.cookie],
-            None => {
-                let first = self.selected() / self.fits * self.fits;
-                self.rows().into_iter().skip(first).take(self.fits).map(|flow| flow.cookie).collect()
-            }
+        if let Some(opened) = &self.opened {
+            return vec![opened.cookie];
         }
+        let first = self.selected() / self.fits * self.fits;
+        self.rows().into_iter().skip(first).take(self.fits).map(|flow| flow.cookie).collect()
     }
 
     fn passes(&self, flow: &FlowGlance) -> bool {
