@@ -86,6 +86,10 @@ pub(crate) const IDLE_BETWEEN: f64 = 0.4;
 /// Time without new data after which an answer is over, at the end that receives it, milliseconds.
 pub(crate) const QUIET_MS: u32 = 20;
 
+/// Difference from which the ages of the last request and of the last answer say which came later, milliseconds: the kernel counts
+/// them in ticks of up to 10 ms.
+pub(crate) const AGES_DIFFER_MS: u32 = 10;
+
 /// Share of its life the sender waits for its own schedule from which it had time to spare.
 pub(crate) const WAITS: f64 = 0.1;
 

@@ -399,8 +399,8 @@ impl Watch {
     }
 }
 
-/// Whether so many of all sockets are wanted that a dump of all costs less than a request for each. Measured: a request costs two to
-/// three times what a socket of a dump does.
+/// Whether so many of all sockets are wanted that a dump of all costs less than a request for each: a request is a
+/// system call of its own.
 fn flows_are_most(wanted: usize, all: u64) -> bool {
     wanted as u64 * 2 >= all
 }

@@ -234,12 +234,13 @@ fn has_capability(number: u32) -> bool {
 }
 
 /// Where the journals are: those of the host's own network namespace beside those of `landspeed tune`, which lists, reverts and
-/// persists them. One directory has one open transaction, and two namespaces of a host do not wait for each other.
+/// persists them. One directory has one open transaction, and two namespaces of a host do not wait for each other. Where the host's
+/// own namespace is not visible, each namespace has its directory.
 fn state_directory() -> PathBuf {
     let namespace = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/net")).ok();
     let (own, first) = (namespace("self"), namespace("1"));
     match own.as_deref().and_then(Path::to_str) {
-        Some(own) if first.as_deref().is_some_and(|first| first != Path::new(own)) => {
+        Some(own) if first.as_deref().is_none_or(|first| first != Path::new(own)) => {
             let inode: String = own.chars().filter(char::is_ascii_digit).collect();
             Path::new(OF_NAMESPACES).join(inode)
         }

@@ -210,7 +210,7 @@ mod tests {
     use std::path::Path;
 
     use landspeed_host::RecordedHost;
-    use landspeed_testkit::golden;
+    use landspeed_testkit::{golden, hosts};
 
     use super::*;
 
@@ -246,8 +246,8 @@ mod tests {
 
     #[test]
     fn advice_reads_as_its_file() {
-        let facts =
-            collect(&RecordedHost::open(&repository().join("fixtures/hosts/deck-40g")).expect("a recorded host"));
+        let host = hosts::unpack("deck-40g");
+        let facts = collect(&RecordedHost::open(host.path()).expect("a recorded host"));
         let mut all = String::new();
         for (what, document) in documents() {
             let audit: &Auditor<'_> = &|codes, rtt, goal_bps| audit(&facts, codes, rtt, goal_bps).map(Some);

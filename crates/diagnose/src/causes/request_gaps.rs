@@ -6,7 +6,7 @@ use crate::finding::{Bound, Finding, Scales, Strength};
 use crate::flow::Flow;
 use crate::stream::StreamView;
 use crate::text;
-use crate::thresholds::{FEW_REQUESTS, IDLE_BETWEEN, OUTSTANDING_LITTLE, QUIET_MS};
+use crate::thresholds::{AGES_DIFFER_MS, FEW_REQUESTS, IDLE_BETWEEN, OUTSTANDING_LITTLE, QUIET_MS};
 
 /// In most readings nothing is under way and the last data was the answer: the requesting application has not asked again.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
@@ -56,8 +56,8 @@ fn answering(flow: &Flow, scales: &mut Scales) -> Option<f64> {
     let busy = flow.figure(StreamView::busy_share);
     let (metric, little) = ("time with data outstanding over time", Bound::Below(OUTSTANDING_LITTLE));
     let pauses = scales.figure(metric, busy, "ratio", little, &format!("{source}busy_time_us"));
-    // Both ages count from now: the smaller one is of what happened last.
-    let open = |tcp: &TcpInfo| tcp.unacked > 0 || tcp.last_data_recv_ms < tcp.last_data_sent_ms;
+    // Both ages count from now: the smaller one is of what happened last. Where they are equal, a request may be open.
+    let open = |tcp: &TcpInfo| tcp.unacked > 0 || tcp.last_data_recv_ms < tcp.last_data_sent_ms + AGES_DIFFER_MS;
     let idle = share(&readings, |(tcp, _)| !open(tcp));
     let metric = "readings with the last answer complete and no request since";
     let waits =
@@ -73,7 +73,9 @@ fn asking(flow: &Flow, scales: &mut Scales) -> Option<f64> {
     let asked = rises(&readings, |tcp| tcp.data_segs_out.map(u64::from));
     let (metric, few) = ("readings with new requests", Bound::AtLeast(FEW_REQUESTS));
     let asked = scales.value(metric, Some(asked), "readings", few, end, &format!("{source}data_segs_out"));
-    let quiet = |tcp: &TcpInfo| tcp.last_data_recv_ms >= QUIET_MS && tcp.last_data_sent_ms > tcp.last_data_recv_ms;
+    let quiet = |tcp: &TcpInfo| {
+        tcp.last_data_recv_ms >= QUIET_MS && tcp.last_data_sent_ms >= tcp.last_data_recv_ms + AGES_DIFFER_MS
+    };
     let idle = share(&readings, |(tcp, unread)| *unread == 0 && quiet(tcp));
     let metric = "readings with the last answer complete and no request since";
     let waits =

@@ -133,7 +133,7 @@ fn gaps_between_requests_are_told_from_a_slow_answer() {
 #[test]
 fn a_receiver_that_asks_late_is_named_at_its_own_end() {
     let asks = |sent_ms: u32, recv_ms: u32| {
-        let keeps_up = at_receiver(&Scenario { receiver_thread: 0.0, ..Scenario::default() });
+        let keeps_up = at_receiver(&Scenario { receiver_thread: 0.0, recv_fill: 0.0, ..Scenario::default() });
         each_reading(keeps_up, |k, tcp| {
             (tcp.last_data_sent_ms, tcp.last_data_recv_ms) = (sent_ms, recv_ms);
             tcp.data_segs_out = Some(k);

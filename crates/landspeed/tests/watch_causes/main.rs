@@ -257,12 +257,12 @@ fn one_busy_thread_of_several_is_named() {
     assert!(flow["summary"].as_str().is_some_and(|text| text.contains("busiest thread encrypts")), "{flow:#}");
 }
 
-/// A server that answers each 4 bytes with 256 KiB after `think`, and a client that asks again after `pause`, seconds.
+/// A server that answers each 4 bytes after `think` with 256 KiB in 20 ms, and a client that asks again after `pause`, seconds.
 fn conversation(left: &Namespace, right: &Namespace, think: f64, pause: f64) -> Result<[Process; 2], String> {
     let server = format!(
         "import socket, time\nl = socket.socket(); l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\nl.bind(('{RIGHT}', \
          {PORT})); l.listen(); print('ready', flush=True)\ns, _ = l.accept()\nwhile s.recv(4):\n    time.sleep({think})\n    \
-         s.sendall(bytes(1 << 18))\n"
+         for k in range(8): s.sendall(bytes(1 << 15)); time.sleep(0.0025)\n"
     );
     let server = python(right, &server)?;
     until(PATIENCE_S, "a listener", || server.stdout().contains("ready"));
@@ -276,7 +276,7 @@ fn conversation(left: &Namespace, right: &Namespace, think: f64, pause: f64) -> 
 #[test]
 fn gaps_between_requests_are_named_at_both_ends() {
     let (left, right, _link) = or_skip!(two_hosts());
-    let _programs = or_skip!(conversation(&left, &right, 0.0, 0.07));
+    let _programs = or_skip!(conversation(&left, &right, 0.0, 0.1));
     for namespace in [&right, &left] {
         let document = watch(namespace, &[]);
         let flow = the_flow(&document);
@@ -311,7 +311,7 @@ fn greedy() -> Result<(Namespace, Namespace, Wire, [Process; 2]), String> {
 fn a_packet_filter_is_named_at_the_end_that_has_it() {
     let (left, right, _wire, _programs) = or_skip!(greedy());
     right.nft(
-        "table ip t { chain c { type filter hook input priority 0; tcp dport 5998 numgen random mod 100 < 1 counter drop; } }",
+        "table ip t { chain c { type filter hook input priority 0; tcp dport 5998 numgen random mod 100 < 1 counter drop; }; }",
     );
     let document = watch(&right, &[]);
     let flow = the_flow(&document);
@@ -371,7 +371,7 @@ fn the_core_of_the_receive_queue_is_told_where_the_thread_shares_it() {
 fn tracepoints_count_drops_by_reason_where_permitted() {
     let (_left, right, _wire, _programs) = or_skip!(greedy());
     right.nft(
-        "table ip t { chain c { type filter hook input priority 0; tcp dport 5998 numgen random mod 50 < 1 drop; } }",
+        "table ip t { chain c { type filter hook input priority 0; tcp dport 5998 numgen random mod 50 < 1 drop; }; }",
     );
     let document = watch(&right, &[]);
     assert!(document["events"].is_null(), "{document:#}");

@@ -144,7 +144,7 @@ fn iperf3_over_a_path_that_loses_packets() {
     let _wire = or_skip!(Wire::between(&left, &right, [Leg { loss: 0.01, ..leg }, leg], 7));
     let _server = script(&right, &format!("exec {iperf3} -s -1 -B {FAR}"));
     listens(&right, 5201);
-    let _client = script(&left, &format!("exec {iperf3} -c {FAR} -B {NEAR} -t 30"));
+    let _client = script(&left, &format!("exec {iperf3} -c {FAR} -B {NEAR} -t 30 -C reno"));
     let document = watch(&left, &[]);
     let flow = largest(&document);
     assert_eq!((&flow["cause"], &flow["command"]), (&"network-loss".into(), &"iperf3".into()), "{flow:#}");
