@@ -107,12 +107,12 @@ impl RemoteChanges {
         }
     }
 
-    /// Lets what is held stay until the next reboot.
+    /// Lets what is held stay until the next reboot. An interrupt does not end it.
     ///
     /// # Errors
     /// As [`Self::plan`].
     pub fn keep(&mut self) -> Result<(), FlowError> {
-        match self.ask(ChangeRequest::Keep, self.stop)? {
+        match self.ask(ChangeRequest::Keep, &NEVER)? {
             ChangeAnswer::Kept => Ok(()),
             other => Err(self.confused(&other)),
         }
