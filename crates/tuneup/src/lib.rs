@@ -2,7 +2,7 @@
 //!
 //! [`Ladder`] says which test comes next and takes what it measured; it knows neither sockets nor clocks, so that a search of five
 //! minutes is tested in virtual time. [`candidates`] derives what to try from the last verdict and from what the hosts are. A
-//! change is kept by [`comparison`]'s rules only. `docs/tuneup.md` states them.
+//! change is kept by `comparison`'s rules only.
 #![forbid(unsafe_code)]
 
 mod candidates;
