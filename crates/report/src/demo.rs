@@ -27,7 +27,25 @@ pub fn render_demo(document: &DemoDocument) -> Result<String, ReportError> {
     }
     let where_ = [document.host.as_str(), document.started.as_str()];
     let where_: Vec<String> = where_.iter().filter(|text| !text.is_empty()).map(|text| escape(text)).collect();
-    Ok(format!(
+    let body = format!(
+        "<p class=\"kicker\">landspeed demo · {place} · {wall:.0} s</p>\n\
+         <h1>{headline}</h1>\n\
+         <p class=\"lead\">Each scene states what must be true, measures, and compares. The first three ran between \
+         two ends on this machine, over loopback; the fourth ran the Linux TCP stack in virtual time.</p>\n\
+         <ol class=\"scenes\">\n{scenes}</ol>\n\
+         <h2>Between two hosts</h2>\n\
+         <pre><code>server$ landspeed serve\nclient$ landspeed run SERVER --report run.html</code></pre>\n\
+         <p class=\"muted\">The claims as JSON: <a href=\"demo.json\">demo.json</a></p>\n",
+        place = where_.join(" · "),
+        wall = document.wall_s,
+    );
+    Ok(story(&format!("{headline} · landspeed demo"), &body))
+}
+
+/// A page without a script around a `body` of HTML. Both are escaped already.
+pub(crate) fn story(title: &str, body: &str) -> String {
+    let version = escape(env!("CARGO_PKG_VERSION"));
+    format!(
         "<!doctype html>\n\
          <html lang=\"en\">\n\
          <head>\n\
@@ -38,24 +56,14 @@ pub fn render_demo(document: &DemoDocument) -> Result<String, ReportError> {
          <meta name=\"generator\" content=\"landspeed {version}\">\n\
          <meta name=\"referrer\" content=\"no-referrer\">\n\
          <link rel=\"icon\" href=\"data:,\">\n\
-         <title>{headline} · landspeed demo</title>\n\
+         <title>{title}</title>\n\
          <style>{STYLE}{OWN_STYLE}</style>\n\
          </head>\n\
          <body class=\"story\">\n\
-         <p class=\"kicker\">landspeed demo · {place} · {wall:.0} s</p>\n\
-         <h1>{headline}</h1>\n\
-         <p class=\"lead\">Each scene states what must be true, measures, and compares. The first three ran between \
-         two ends on this machine, over loopback; the fourth ran the Linux TCP stack in virtual time.</p>\n\
-         <ol class=\"scenes\">\n{scenes}</ol>\n\
-         <h2>Between two hosts</h2>\n\
-         <pre><code>server$ landspeed serve\nclient$ landspeed run SERVER --report run.html</code></pre>\n\
-         <p class=\"muted\">The claims as JSON: <a href=\"demo.json\">demo.json</a></p>\n\
+         {body}\
          </body>\n\
-         </html>\n",
-        version = escape(env!("CARGO_PKG_VERSION")),
-        place = where_.join(" · "),
-        wall = document.wall_s,
-    ))
+         </html>\n"
+    )
 }
 
 fn headline(document: &DemoDocument) -> String {

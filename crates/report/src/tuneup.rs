@@ -5,10 +5,8 @@ use std::fmt::Write as _;
 use landspeed_model::{TUNEUP_SCHEMA, TuneupDocument, TuneupEnd, TuneupRung};
 use landspeed_units::BitRate;
 
-use crate::{ReportError, STYLE, escape, known};
-
-/// What the page has beside the reports' style.
-const OWN_STYLE: &str = include_str!("demo.css");
+use crate::demo::story;
+use crate::{ReportError, escape, known};
 
 /// Draws what a search tried and kept. The document is inside.
 ///
@@ -26,33 +24,17 @@ pub fn render_tuneup(document: &TuneupDocument) -> Result<String, ReportError> {
     body.push_str(&rejected(document));
     body.push_str(&trust(document));
     let place = [document.target.as_str(), document.started.as_str()].map(escape).join(" · ");
-    Ok(format!(
-        "<!doctype html>\n\
-         <html lang=\"en\">\n\
-         <head>\n\
-         <meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
-         img-src data:; base-uri 'none'; form-action 'none'\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"generator\" content=\"landspeed {version}\">\n\
-         <meta name=\"referrer\" content=\"no-referrer\">\n\
-         <link rel=\"icon\" href=\"data:,\">\n\
-         <title>{headline} · landspeed tuneup</title>\n\
-         <style>{STYLE}{OWN_STYLE}</style>\n\
-         </head>\n\
-         <body class=\"story\">\n\
-         <p class=\"kicker\">landspeed tuneup · {place} · {tests} tests in {spent:.0} s</p>\n\
+    let page = format!(
+        "<p class=\"kicker\">landspeed tuneup · {place} · {tests} tests in {spent:.0} s</p>\n\
          <h1>{headline}</h1>\n\
          <p class=\"lead\">{because}.</p>\n\
          {body}\
-         <script type=\"application/json\" id=\"document\">{json}</script>\n\
-         </body>\n\
-         </html>\n",
-        version = escape(env!("CARGO_PKG_VERSION")),
+         <script type=\"application/json\" id=\"document\">{json}</script>\n",
         tests = document.tests,
         spent = document.spent_ns as f64 / 1e9,
         because = escape(&sentence(&document.ended_because)),
-    ))
+    );
+    Ok(story(&format!("{headline} · landspeed tuneup"), &page))
 }
 
 fn headline(document: &TuneupDocument) -> String {
