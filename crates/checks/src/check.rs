@@ -119,7 +119,7 @@ pub enum Outcome {
     Unknown(String),
 }
 
-/// What a check found. By default only a person can do something about it, and nobody measured what it brings.
+/// What a check found. By default it needs manual action and has no measured gain.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Problem {
     /// Weighs differently than the check's own severity.

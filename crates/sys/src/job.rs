@@ -1,5 +1,5 @@
-//! A terminal's job control: a full-screen program gives the terminal back before it stops (Ctrl-Z) and takes it again when it
-//! goes on (`fg`).
+//! A terminal's job control: a full-screen program restores the terminal before it stops (Ctrl-Z) and sets it up when it is
+//! continued (`fg`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -36,7 +36,7 @@ pub fn continued() -> bool {
     CONTINUED.swap(false, Ordering::Relaxed)
 }
 
-/// Stops the process group, as Ctrl-Z does, until it is continued. Returns at once where nobody could continue it (the kernel
+/// Stops the process group, as Ctrl-Z does, until it is continued. Returns immediately where no shell could continue it (the kernel
 /// does not stop orphaned process groups by SIGTSTP).
 pub fn stop_group() {
     dispose(libc::SIGTSTP, libc::SIG_DFL);

@@ -2,7 +2,7 @@
 
 use landspeed_model::{Direction, Family, NumaPolicy, PaceScope, Parameters, ReceiveMode, SendMode};
 
-/// Options of `run` for the settings of a TCP test, each option and value a word of its own. Length, sampling and title are not
+/// Options of `run` for the settings of a TCP test, each option and value as a separate argument. Length, sampling and title are not
 /// among them.
 pub fn run_options(p: &Parameters) -> Vec<String> {
     let defaults = Parameters::default();

@@ -83,7 +83,7 @@ mod tests {
         let pids = HashSet::from([7, 8]);
         stat(root.path(), 100, 50, 5);
         cpu.read(&host, &pids, 0);
-        assert_eq!(cpu.of(7), None, "one reading is no rate");
+        assert_eq!(cpu.of(7), None, "one reading does not give a rate");
         stat(root.path(), 250, 100, 5);
         cpu.read(&host, &pids, SECOND / 10);
         assert_eq!(cpu.of(7), None, "too close");

@@ -399,8 +399,8 @@ impl Watch {
     }
 }
 
-/// Whether so many of all sockets are wanted that a dump of all costs less than a request for each: a request is a
-/// system call of its own.
+/// Whether so many of all sockets are wanted that a dump of all costs less than a request for each: each request is a
+/// separate system call.
 fn flows_are_most(wanted: usize, all: u64) -> bool {
     wanted as u64 * 2 >= all
 }

@@ -90,7 +90,7 @@ impl HostChanges {
         Holder::begin(limit, trust).map(|holder| Self::Local(Box::new(holder))).map_err(ChangeError::unavailable)
     }
 
-    /// Changes of a server's host, on a connection of their own. `stop` ends every wait but that for a rollback.
+    /// Changes of a server's host, on a separate connection. `stop` ends every wait but that for a rollback.
     pub fn remote(
         target: &Target,
         family: Family,

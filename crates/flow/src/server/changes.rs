@@ -28,7 +28,7 @@ const ANSWER: Duration = Duration::from_secs(10);
 
 /// What can change the server's host.
 pub trait HostChanger: Send + Sync {
-    /// Begins for a client. What it changes it takes back by itself after `limit` at the latest.
+    /// Begins for a client. It rolls its changes back after `limit` at the latest.
     fn begin(&self, limit: Duration) -> Result<Box<dyn HeldChanges>, ErrorEntry>;
 }
 

@@ -328,7 +328,7 @@ fn a_transfer_without_a_fault_has_none_of_these_causes() {
         let document = watch(namespace, &[]);
         let flow = the_flow(&document);
         let cause = flow["cause"].as_str().expect("a word");
-        // A busy machine keeps a thread from its core: that is no fault of the verdict.
+        // A busy machine keeps a thread from its core: the verdict is then right.
         let local = ["receiver-host-drops", "local-qdisc"];
         assert!(!BESIDE.contains(&cause) && !local.contains(&cause), "{flow:#}");
         assert_eq!(flow["host"]["nft_drops"], 0, "{flow:#}");

@@ -1,4 +1,4 @@
-//! Programs that people have, each with a fault that `watch` was not told about: rsync over ssh, nginx and curl, iperf3.
+//! Programs that people have, each with an injected fault: rsync over ssh, nginx and curl, iperf3.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -25,7 +25,7 @@ fn installed<const N: usize>(programs: [&str; N]) -> Result<[String; N], String>
     Ok(paths)
 }
 
-/// A shell script in a namespace with mounts of its own.
+/// A shell script in a namespace, with private mounts.
 fn script(namespace: &Namespace, script: &str) -> Process {
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-ec", script]).stdin(Stdio::null());

@@ -64,7 +64,7 @@ impl Live {
         })
     }
 
-    /// Takes keys and figures, and draws if that is due. Returns whether the watch goes on.
+    /// Takes keys and figures, and draws if that is due. Returns false when the watch is to end.
     pub fn tick(&mut self, watch: &mut Watch) -> io::Result<bool> {
         if job::stop_requested() {
             self.screen.stop()?;

@@ -138,7 +138,7 @@ fn headings(view: &View, layout: &Layout) -> Line<'static> {
         add(Column::Address, None);
     } else {
         add(Column::Process, None);
-        // What has no heading of its own.
+        // A sort column without a heading.
         if matches!(view.sort, Column::Cause | Column::Address) {
             add(view.sort, None);
         }

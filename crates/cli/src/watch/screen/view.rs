@@ -37,7 +37,7 @@ pub enum Action {
     Erase,
     /// The filter is complete.
     Accept,
-    /// Stop, or go on, taking new figures.
+    /// Pause or resume the display.
     Pause,
 }
 
@@ -319,7 +319,7 @@ mod tests {
         let mut view = three();
         assert_eq!(view.selected(), 0);
         view.update(glance([40.0, 30.0, 20.0]));
-        assert_eq!(view.selected(), 0, "nobody selected a flow: the first one is");
+        assert_eq!(view.selected(), 0, "without a selection the first flow is selected");
         view.apply(Action::Move(1));
         assert_eq!(cookies(&view)[view.selected()], 2);
         view.update(glance([40.0, 10.0, 20.0]));
