@@ -96,7 +96,6 @@ enum Command {
     /// Change settings of this host as a transaction: apply, confirm or roll back
     Tune(tune::Args),
     /// Find faster settings for a path: change one at a time, measure, keep what helps
-    #[command(hide = true)]
     Tuneup(Box<tuneup::Args>),
     /// Capture headers with exact timestamps, and report what it cost
     Tap(Box<tap::Args>),

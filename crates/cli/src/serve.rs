@@ -79,7 +79,7 @@ pub struct Args {
     allow_tap: Option<Bytes>,
     /// Let clients change settings of this host for their measurement (landspeed tuneup --allow-host-changes); everything
     /// is rolled back when they leave. Needs root
-    #[arg(long, hide = true)]
+    #[arg(long)]
     allow_host_changes: bool,
     /// Port for iperf3 clients, on the same addresses [default: 5201; none with --key-file or where the kernel chooses
     /// the port]

@@ -62,7 +62,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = Limits::default().top, value_parser = at_least_one)]
     top: usize,
     /// Count retransmits and drops by the kernel's reason (tracefs; root)
-    #[arg(long, hide = true)]
+    #[arg(long)]
     tracepoints: bool,
     /// Time between two reports, or two verdicts of a flow on the screen
     #[arg(short, long, value_parser = options::time, default_value = "5s", value_name = "TIME")]
