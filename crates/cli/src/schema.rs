@@ -16,7 +16,7 @@ const SCENARIO: &str = "scenario";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Which document: run, lab, labset, audit, facts, trace, tap, watch, demo; or scenario, what a lab scenario may say
+    /// Which document: run, lab, labset, audit, facts, trace, tap, watch, tuneup, demo; or scenario, what a lab scenario may say
     #[arg(value_name = "DOCUMENT")]
     name: String,
 }

@@ -137,4 +137,4 @@ pub fn schema(name: &str) -> Option<serde_json::Value> {
 
 /// The short names [`schema`] knows.
 pub const SCHEMA_NAMES: &[&str] =
-    &["run", "lab", "labset", "facts", "audit", "trace", "tracecomparison", "tap", "demo", "watch"];
+    &["run", "lab", "labset", "facts", "audit", "trace", "tracecomparison", "tap", "demo", "watch", "tuneup"];

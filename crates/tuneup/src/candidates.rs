@@ -1,5 +1,7 @@
 //! Changes worth trying, the ones that the verdict points to first.
 
+use std::collections::BTreeSet;
+
 use landspeed_model::{Cause, Change, PaceScope, Parameters, SendMode, Target, Verdict};
 use landspeed_units::{BitRate, Bytes};
 
@@ -16,6 +18,12 @@ const CONGESTION: [&str; 2] = ["bbr", "cubic"];
 const PACE_SHARE: f64 = 0.94;
 /// Queueing disciplines that pace or manage their queue: no candidate replaces them.
 const GOOD_QDISCS: [&str; 4] = ["fq", "fq_codel", "cake", "noqueue"];
+/// What a bare queue is replaced by: the first that the host has. The last is in every kernel.
+const NEW_QDISCS: [(&str, &str); 3] = [
+    ("fq", "fq paces each flow and its queue is not shared"),
+    ("fq_codel", "fq_codel gives each flow a queue of its own and keeps it short"),
+    ("pfifo_fast", "the kernel's own queue holds as many packets as the interface asks for (txqueuelen)"),
+];
 /// Offloads that save CPU time on every path.
 const OFFLOADS: [&str; 5] =
     ["tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-generic-segmentation", "rx-gro", "tx-scatter-gather"];
@@ -99,13 +107,20 @@ fn kinds(cause: Cause) -> &'static [Kind] {
 }
 
 /// All changes worth trying from `best`: what the cause points to first, then what lifts a restriction, then the rest. A change
-/// that several causes would try is listed once. Host settings are changed only where `host_changes` allows it.
-pub fn candidates(best: &Settings, verdict: &Verdict, facts: &Facts, host_changes: bool) -> Vec<Candidate> {
+/// that several causes would try is listed once. Host settings are changed only where `host_changes` allows it. For a change whose key
+/// is in `refused`, because a host could not do it, the next best is listed.
+pub fn candidates(
+    best: &Settings,
+    verdict: &Verdict,
+    facts: &Facts,
+    host_changes: bool,
+    refused: &BTreeSet<String>,
+) -> Vec<Candidate> {
     let pointed = kinds(verdict.cause).iter().map(|kind| (*kind, Some(verdict.cause)));
     let all = pointed.chain(STANDARD.iter().map(|kind| (*kind, None)));
     let mut found: Vec<Candidate> = Vec::new();
     for (kind, cause) in all {
-        let source = Source { kind, best, facts, cause };
+        let source = Source { kind, best, facts, cause, refused };
         let new = match kind {
             Kind::Buffers | Kind::Qdisc | Kind::Offloads if !host_changes => Vec::new(),
             Kind::Window => source.window(),
@@ -152,6 +167,7 @@ struct Source<'a> {
     best: &'a Settings,
     facts: &'a Facts,
     cause: Option<Cause>,
+    refused: &'a BTreeSet<String>,
 }
 
 impl Source<'_> {
@@ -353,9 +369,12 @@ impl Source<'_> {
         {
             return Vec::new();
         }
-        let change = Change::new(Target::Qdisc { interface: interface.clone() }, "fq");
-        let words = format!("{interface} qdisc {root} → fq");
-        vec![self.host(self.facts.client_sends, change, &words, "fq paces each flow and its queue is not shared")]
+        let to = |(kind, reason): (&str, &str)| {
+            let change = Change::new(Target::Qdisc { interface: interface.clone() }, kind);
+            self.host(self.facts.client_sends, change, &format!("{interface} qdisc {root} → {kind}"), reason)
+        };
+        let others = NEW_QDISCS.into_iter().filter(|(kind, _)| end.qdiscs.iter().all(|now| now != kind));
+        others.map(to).find(|candidate| !self.refused.contains(&candidate.key)).into_iter().collect()
     }
 
     fn offloads(&self) -> Vec<Candidate> {
@@ -438,7 +457,7 @@ mod tests {
     #[test]
     fn the_cause_decides_what_is_tried_first() {
         let small = settings(Parameters { window_bytes: Some(65_536), write_bytes: 4096, ..Parameters::default() });
-        let first = |cause| candidates(&small, &verdict(cause), &facts(), false).remove(0);
+        let first = |cause| candidates(&small, &verdict(cause), &facts(), false, &BTreeSet::new()).remove(0);
         assert_eq!(first(Cause::ReceiverWindow).key, "window=auto");
         assert_eq!(first(Cause::ReceiverWindow).cause, Some(Cause::ReceiverWindow));
         assert_eq!(first(Cause::SenderCpu).key, "write=1048576");
@@ -451,7 +470,7 @@ mod tests {
     fn host_settings_are_changed_only_with_permission() {
         let plain = settings(Parameters::default());
         let changes = |allowed| {
-            let found = candidates(&plain, &verdict(Cause::ReceiverWindow), &facts(), allowed);
+            let found = candidates(&plain, &verdict(Cause::ReceiverWindow), &facts(), allowed, &BTreeSet::new());
             found.into_iter().filter(|candidate| candidate.settings.plan != plain.plan).collect::<Vec<_>>()
         };
         assert!(changes(false).is_empty());
@@ -474,7 +493,7 @@ mod tests {
         for cause in [Cause::SenderCpu, Cause::ReceiverWindow, Cause::Policer, Cause::Pacing, Cause::PathMtu] {
             let p = Parameters { pace_bps: Some(1_000_000_000), mss_bytes: Some(1000), ..Parameters::default() };
             let best = settings(p);
-            let found = candidates(&best, &verdict(cause), &facts(), true);
+            let found = candidates(&best, &verdict(cause), &facts(), true, &BTreeSet::new());
             let mut unique = keys(&found);
             unique.sort_unstable();
             unique.dedup();
@@ -484,11 +503,25 @@ mod tests {
     }
 
     #[test]
+    fn a_qdisc_the_kernel_lacks_is_followed_by_the_next() {
+        let plain = settings(Parameters::default());
+        let mut refused = BTreeSet::new();
+        let mut offered = Vec::new();
+        for _ in 0..4 {
+            let found = candidates(&plain, &verdict(Cause::LocalQdisc), &facts(), true, &refused);
+            let qdiscs: Vec<_> = keys(&found).into_iter().filter(|key| key.contains("qdisc")).collect();
+            offered.push(qdiscs.join(" "));
+            refused.extend(qdiscs.into_iter().map(str::to_owned));
+        }
+        assert_eq!(offered, ["client:eth0 qdisc=fq", "client:eth0 qdisc=fq_codel", "client:eth0 qdisc=pfifo_fast", ""]);
+    }
+
+    #[test]
     fn pacing_is_tried_only_where_segments_are_lost() {
         let plain = settings(Parameters::default());
         let paced = |retransmits| {
             let facts = Facts { retransmits, ..facts() };
-            let found = candidates(&plain, &verdict(Cause::Policer), &facts, false);
+            let found = candidates(&plain, &verdict(Cause::Policer), &facts, false, &BTreeSet::new());
             found.iter().any(|candidate| candidate.key.starts_with("pace="))
         };
         assert!(paced(10) && !paced(0));

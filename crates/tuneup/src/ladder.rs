@@ -1,6 +1,6 @@
 //! The search: which test comes next, and what follows from those that were run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use landspeed_model::{
     Cause, Confidence, Parameters, TuneupAgain, TuneupBaseline, TuneupEnd, TuneupPlacement, TuneupPlan, TuneupRung,
@@ -129,6 +129,8 @@ pub struct Ladder {
     compared: u32,
     /// How often each change was tried, and how many had been kept when it was last.
     tried: BTreeMap<String, (u32, usize)>,
+    /// Changes that a host could not do.
+    refused: BTreeSet<String>,
     tests: u32,
     test_ns: u64,
     omit_ns: u64,
@@ -159,6 +161,7 @@ impl Ladder {
             kept: 0,
             compared: 0,
             tried: BTreeMap::new(),
+            refused: BTreeSet::new(),
             tests: 0,
             test_ns: options.test_ns.unwrap_or(TEST_NS.0),
             omit_ns: options.omit_ns.unwrap_or(OMIT_NS.0),
@@ -319,7 +322,7 @@ impl Ladder {
     pub fn available(&self) -> Vec<Candidate> {
         let Some(diagnosis) = &self.diagnosis else { return Vec::new() };
         let Diagnosis { verdict, facts } = &**diagnosis;
-        let mut found = candidates(&self.best, verdict, facts, self.options.host_changes);
+        let mut found = candidates(&self.best, verdict, facts, self.options.host_changes, &self.refused);
         found.retain(|candidate| match self.tried.get(&candidate.key) {
             None => true,
             Some((attempts, kept)) => *attempts < 2 && self.kept > *kept && candidate.cause.is_some(),
@@ -333,6 +336,11 @@ impl Ladder {
             Ok(measured) if new => comparing.new.push(measured),
             Ok(measured) => comparing.best.push(measured),
             Err(why) if new => {
+                // What was never measured has no part in the error rate.
+                if comparing.new.is_empty() {
+                    self.compared -= 1;
+                    self.refused.insert(comparing.candidate.key.clone());
+                }
                 let comparison = compare(&comparing.best, &comparing.new);
                 self.push_rung(&comparing, &comparison, Some(why));
                 return self.choose(now_ns);
