@@ -5,6 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use landspeed_sys::clock::{monotonic_ns, realtime_ns, sleep_until};
+use landspeed_sys::socket;
 use landspeed_sys::udp::{ReceiveBatch, block_at_most, enable_gro, enable_timestamps, socket_drops};
 
 use super::arrivals::Arrivals;
@@ -75,6 +76,9 @@ impl<'a> Receiver<'a> {
 
     fn set_up(&mut self) -> io::Result<()> {
         block_at_most(self.socket, Duration::from_nanos(LOOK_UP_NS))?;
+        if let Ok(memory) = socket::mem_info(self.socket) {
+            self.nap.gather_bytes = Nap::share_of(u64::from(memory.rcvbuf));
+        }
         self.drops_before = self.plan.drops_before.or_else(|| socket_drops(self.socket).ok());
         for (option, result) in [
             ("SO_TIMESTAMPNS", enable_timestamps(self.socket)),
@@ -235,6 +239,8 @@ fn arrived_ns(now_ns: u64, stamp_ns: Option<u64>) -> u64 {
 /// kernel stamps their times, so nothing is lost by looking later.
 #[derive(Debug, Default)]
 struct Nap {
+    /// What may gather, bytes of socket buffer; 0: nothing.
+    gather_bytes: u64,
     since_ns: u64,
     messages: usize,
     bytes: usize,
@@ -249,10 +255,15 @@ impl Nap {
     const SHORTEST_NS: u64 = 100_000;
     /// Fewer messages than this in the longest nap are not worth one.
     const WORTH_MESSAGES: u64 = 8;
-    /// What may gather, bytes of socket buffer: half the kernel's default of 208 KiB.
-    const GATHER_BYTES: u64 = 104 * 1024;
+    /// Half the kernel's default buffer of 208 KiB.
+    const SMALL_GATHER_BYTES: u64 = 104 * 1024;
     /// Buffer space a message takes beyond its bytes (`skb->truesize`: the sk_buff, shared info, rounding).
     const OVERHEAD_BYTES: u64 = 1280;
+
+    /// What may gather in a buffer of `rcvbuf` bytes: an eighth, which leaves the rest for a receiver that is kept from its core.
+    fn share_of(rcvbuf: u64) -> u64 {
+        (rcvbuf / 8).max(Self::SMALL_GATHER_BYTES).min(rcvbuf / 2)
+    }
 
     /// Takes note of a call's messages; returns how long to nap before the next call.
     fn after(&mut self, now_ns: u64, messages: usize, bytes: usize, drained: bool) -> u64 {
@@ -260,15 +271,15 @@ impl Nap {
         self.bytes += bytes;
         let elapsed_ns = now_ns - self.since_ns;
         if elapsed_ns >= Self::LOOK_NS {
-            self.nap_ns = Self::affordable(elapsed_ns, self.messages as u64, self.bytes as u64);
+            self.nap_ns = self.affordable(elapsed_ns, self.messages as u64, self.bytes as u64);
             (self.since_ns, self.messages, self.bytes) = (now_ns, 0, 0);
         }
         if drained { self.nap_ns } else { 0 }
     }
 
-    fn affordable(elapsed_ns: u64, messages: u64, bytes: u64) -> u64 {
+    fn affordable(&self, elapsed_ns: u64, messages: u64, bytes: u64) -> u64 {
         let space = (bytes + messages * Self::OVERHEAD_BYTES).max(1);
-        let nap_ns = (Self::GATHER_BYTES.saturating_mul(elapsed_ns) / space).min(Self::LONGEST_NS);
+        let nap_ns = (self.gather_bytes.saturating_mul(elapsed_ns) / space).min(Self::LONGEST_NS);
         let gathered = messages * nap_ns / elapsed_ns;
         if nap_ns < Self::SHORTEST_NS || gathered < Self::WORTH_MESSAGES { 0 } else { nap_ns }
     }
@@ -279,20 +290,28 @@ mod tests {
     use super::*;
 
     const SECOND: u64 = 1_000_000_000;
+    /// The kernel's default buffer, bytes.
+    const DEFAULT: u64 = 208 << 10;
+
+    fn nap_ns(rcvbuf: u64, messages: u64, bytes: u64) -> u64 {
+        Nap { gather_bytes: Nap::share_of(rcvbuf), ..Nap::default() }.affordable(SECOND, messages, bytes)
+    }
 
     #[test]
     fn a_slow_stream_is_read_packet_by_packet() {
-        assert_eq!(Nap::affordable(SECOND, 1_000, 1_448_000), 0);
+        assert_eq!(nap_ns(DEFAULT, 1_000, 1_448_000), 0);
     }
 
     #[test]
     fn a_gigabit_of_small_packets_is_gathered() {
-        let nap_ns = Nap::affordable(SECOND, 86_000, 125_000_000);
+        let nap_ns = nap_ns(DEFAULT, 86_000, 125_000_000);
         assert!((Nap::SHORTEST_NS..=Nap::LONGEST_NS).contains(&nap_ns), "{nap_ns}");
     }
 
     #[test]
     fn the_receiver_sleeps_less_than_the_buffer_lasts() {
-        assert_eq!(Nap::affordable(SECOND, 80_000, 5_000_000_000), 0);
+        assert_eq!(nap_ns(DEFAULT, 80_000, 5_000_000_000), 0);
+        // A buffer of 8 MiB lasts longer.
+        assert!(nap_ns(8 << 20, 80_000, 5_000_000_000) >= Nap::SHORTEST_NS);
     }
 }
