@@ -140,7 +140,7 @@ fn state(before: &Sample, next: &Sample, model_based: bool, observed: bool) -> E
     let unsent = tcp.notsent_bytes.map_or(0.0, f64::from);
     let queued = next.wmem_queued_bytes.map_or(f64::INFINITY, f64::from);
     // An empty queue waits for nothing.
-    let empty = observed && unsent == 0.0;
+    let empty = unsent == 0.0;
     let waits = !empty && (unsent >= NOTSENT_LITTLE || unsent >= WAITING_SHARE * queued);
     let filled = if tcp.snd_cwnd > 0 { flight_segments(tcp) / f64::from(tcp.snd_cwnd) } else { 0.0 };
     if !waits && fill < SEND_EMPTY && filled < CWND_MOSTLY {
