@@ -178,7 +178,8 @@ fn host_settings_are_as_before_when_a_search_ends() {
     let document: Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|why| panic!("{why}: {}", ended.stderr));
     valid(&document);
     // Of those the kernel lacks, the document has the reason; the next is tried.
-    let qdiscs = rungs(&document).iter().filter(|rung| rung["change"].as_str().is_some_and(|c| c.contains("qdisc pfifo")));
+    let qdiscs =
+        rungs(&document).iter().filter(|rung| rung["change"].as_str().is_some_and(|c| c.contains("qdisc pfifo")));
     let measured = qdiscs.filter(|rung| rung["pairs"].as_u64().is_some_and(|pairs| pairs >= 2)).count();
     assert_eq!(measured, 1, "{:#}", document["rungs"]);
     assert_eq!(qdisc(), before);

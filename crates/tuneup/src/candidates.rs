@@ -513,7 +513,10 @@ mod tests {
             offered.push(qdiscs.join(" "));
             refused.extend(qdiscs.into_iter().map(str::to_owned));
         }
-        assert_eq!(offered, ["client:eth0 qdisc=fq", "client:eth0 qdisc=fq_codel", "client:eth0 qdisc=pfifo_fast", ""]);
+        assert_eq!(
+            offered,
+            ["client:eth0 qdisc=fq", "client:eth0 qdisc=fq_codel", "client:eth0 qdisc=pfifo_fast", ""]
+        );
     }
 
     #[test]
