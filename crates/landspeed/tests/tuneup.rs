@@ -68,7 +68,7 @@ fn kept(document: &Value) -> Vec<&str> {
 #[test]
 fn a_locked_window_and_short_writes_are_fixed() {
     let pair = Pair::on_loopback(PROGRAM);
-    let arguments = [&["-w", "16K", "-l", "4K", "--budget", "90s", "--seed", "1"][..], &SHORT].concat();
+    let arguments = [&["-w", "16K", "-l", "4K", "--budget", "50s", "--seed", "1"][..], &SHORT].concat();
     let (document, ended) = search(&pair, None, &arguments);
     assert!([0, 1].contains(&ended.code), "{}", ended.stderr);
     let kept = kept(&document);

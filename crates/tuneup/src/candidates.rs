@@ -1,5 +1,7 @@
 //! Changes worth trying, the ones that the verdict points to first.
 
+mod together;
+
 use std::collections::BTreeSet;
 
 use landspeed_model::{Cause, Change, PaceScope, Parameters, SendMode, Target, Verdict};
@@ -58,6 +60,7 @@ enum Kind {
     Mss,
     Qdisc,
     Offloads,
+    Together,
 }
 
 /// Tried whatever the cause, in this order.
@@ -72,6 +75,7 @@ const STANDARD: &[Kind] = &[
     Kind::Mss,
     Kind::Qdisc,
     Kind::Offloads,
+    Kind::Together,
 ];
 
 /// What a cause points to, the most direct first.
@@ -106,7 +110,8 @@ fn kinds(cause: Cause) -> &'static [Kind] {
     }
 }
 
-/// All changes worth trying from `best`: what the cause points to first, then what lifts a restriction, then the rest. A change
+/// All changes worth trying from `best`: what the cause points to first, then what lifts a restriction, then the rest, and several
+/// at once. A change
 /// that several causes would try is listed once. Host settings are changed only where `host_changes` allows it. For a change whose key
 /// is in `refused`, because a host could not do it, the next best is listed.
 pub fn candidates(
@@ -134,6 +139,7 @@ pub fn candidates(
             Kind::Mss => source.mss(),
             Kind::Qdisc => source.qdisc(),
             Kind::Offloads => source.offloads(),
+            Kind::Together => together::together(best, facts),
         };
         for candidate in new {
             if candidate.settings != *best && found.iter().all(|other| other.key != candidate.key) {
@@ -144,6 +150,7 @@ pub fn candidates(
     let first = kinds(verdict.cause).first();
     let rank = |candidate: &Candidate| match candidate.kind {
         kind if candidate.cause.is_some() && Some(&kind) == first => 0,
+        Kind::Together => 3,
         _ if lifts_restriction(&best.parameters, &candidate.settings.parameters) => 1,
         _ => 2,
     };
@@ -291,15 +298,13 @@ impl Source<'_> {
     }
 
     fn congestion(&self) -> Vec<Candidate> {
-        let now = self.facts.congestion.as_deref().or(self.parameters().congestion.as_deref());
-        let offered = &self.facts.sender().congestion_available;
+        let now = congestion_control(self.facts, self.parameters());
         let to = |name: &str| {
             let change = format!("congestion control {} → {name}", now.unwrap_or("default"));
             let reason = "loss and delay are answered differently";
             self.with(format!("congestion={name}"), change, reason, |p| p.congestion = Some(name.to_owned()))
         };
-        let others = CONGESTION.into_iter().filter(|name| Some(*name) != now);
-        others.filter(|name| offered.iter().any(|other| other == name)).map(to).collect()
+        congestion_controls(self.facts, self.parameters()).map(to).collect()
     }
 
     fn pacing(&self) -> Vec<Candidate> {
@@ -397,6 +402,17 @@ impl Source<'_> {
         };
         ends.into_iter().flat_map(of).collect()
     }
+}
+
+/// The congestion control in force.
+fn congestion_control<'a>(facts: &'a Facts, parameters: &'a Parameters) -> Option<&'a str> {
+    facts.congestion.as_deref().or(parameters.congestion.as_deref())
+}
+
+/// Others that the sender has.
+fn congestion_controls(facts: &Facts, parameters: &Parameters) -> impl Iterator<Item = &'static str> {
+    let others = CONGESTION.into_iter().filter(|name| Some(*name) != congestion_control(facts, parameters));
+    others.filter(|name| facts.sender().congestion_available.iter().any(|other| other == name))
 }
 
 fn bytes(n: u64) -> String {

@@ -42,7 +42,7 @@ pub struct EndFacts {
     pub qdiscs: Vec<String>,
     /// Offloads of the interface that are off and can be on.
     pub offloads_off: Vec<String>,
-    /// Congestion controls that every user may choose.
+    /// Congestion controls that the kernel has; some may need privilege.
     pub congestion_available: Vec<String>,
     /// Largest receive buffer of autotuning (`tcp_rmem`), bytes.
     pub rmem: Option<[u64; 3]>,
@@ -154,12 +154,19 @@ impl EndFacts {
             offloads_off: nic
                 .map(|nic| nic.offloads.iter().filter(|(_, on)| !**on).map(|(name, _)| name.clone()).collect())
                 .unwrap_or_default(),
-            congestion_available: host.congestion_available.clone(),
+            congestion_available: host
+                .sysctls
+                .get("net.ipv4.tcp_available_congestion_control")
+                .map_or_else(|| host.congestion_available.clone(), |list| words(list)),
             rmem: three("net.ipv4.tcp_rmem"),
             wmem: three("net.ipv4.tcp_wmem"),
             window_max: one("net.core.rmem_max").into_iter().chain(one("net.core.wmem_max")).min(),
         }
     }
+}
+
+fn words(list: &str) -> Vec<String> {
+    list.split_whitespace().map(str::to_owned).collect()
 }
 
 /// `0-3,8` as numbers; what cannot be read is left out.

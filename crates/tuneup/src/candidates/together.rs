@@ -1,0 +1,140 @@
+//! Several changes at once. A change can be slower alone and faster with another: `splice` needs both ends on their own cores, a
+//! large window more than one core.
+
+use landspeed_model::{Parameters, SendMode};
+
+use super::{Candidate, Kind, WRITES, bytes, congestion_controls};
+use crate::Settings;
+use crate::command::{run_options, send_word};
+use crate::facts::Facts;
+use crate::placement::{Placement, placements};
+
+/// Combinations tried with one verdict.
+const MOST: usize = 8;
+
+/// Combinations that differ from `best` in two settings or more: without restrictions, and with each way to send and each
+/// congestion control.
+pub(super) fn together(best: &Settings, facts: &Facts) -> Vec<Candidate> {
+    let now = &best.parameters;
+    let free = Parameters {
+        window_bytes: None,
+        pace_bps: None,
+        mss_bytes: None,
+        client_cpus: Vec::new(),
+        server_cpus: Vec::new(),
+        write_bytes: WRITES[0],
+        ..now.clone()
+    };
+    let pinned = placements(facts, &free).into_iter().next();
+    let pinned = pinned.map(|Placement { client, server, .. }| Parameters {
+        client_cpus: client,
+        server_cpus: server,
+        ..free.clone()
+    });
+    let with = |base: &Parameters, send: SendMode, control: Option<&str>| Parameters {
+        send,
+        congestion: control.map(str::to_owned).or_else(|| base.congestion.clone()),
+        ..base.clone()
+    };
+    let mut found = vec![free.clone()];
+    for control in std::iter::once(None).chain(congestion_controls(facts, now).map(Some)) {
+        let sends = [now.send, SendMode::Splice, SendMode::Sendfile];
+        found.extend(sends.map(|send| with(&free, send, control)));
+    }
+    found.extend(pinned.iter().map(|pinned| with(pinned, SendMode::Splice, None)));
+    let mut candidates: Vec<Candidate> = Vec::new();
+    for parameters in found {
+        let changes = differences(now, &parameters);
+        let key = format!("together:{}", run_options(&parameters).join(" "));
+        if changes.len() < 2 || candidates.iter().any(|other| other.key == key) {
+            continue;
+        }
+        candidates.push(Candidate {
+            key,
+            change: format!("together: {}", changes.join("; ")),
+            reason: "changes that do not help alone may help together".to_owned(),
+            cause: None,
+            settings: Settings { parameters, plan: best.plan.clone() },
+            kind: Kind::Together,
+        });
+    }
+    candidates.truncate(MOST);
+    candidates
+}
+
+/// What differs, in words.
+fn differences(now: &Parameters, then: &Parameters) -> Vec<String> {
+    let size = |bytes_or_none: Option<u64>, none: &str| bytes_or_none.map_or(none.to_owned(), bytes);
+    let placed = |p: &Parameters| {
+        Placement { client: p.client_cpus.clone(), server: p.server_cpus.clone(), reason: String::new() }.words()
+    };
+    let mut found = Vec::new();
+    let mut compare = |what: &str, from: String, to: String| {
+        if from != to {
+            found.push(format!("{what} {from} → {to}"));
+        }
+    };
+    compare("window", size(now.window_bytes, "autotuned"), size(then.window_bytes, "autotuned"));
+    compare("write size", bytes(now.write_bytes), bytes(then.write_bytes));
+    compare("CPUs:", placed(now), placed(then));
+    compare("--send", send_word(now.send).to_owned(), send_word(then.send).to_owned());
+    let control = |p: &Parameters| p.congestion.clone().unwrap_or_else(|| "default".to_owned());
+    compare("congestion control", control(now), control(then));
+    let limit = |set: bool| if set { "set" } else { "off" }.to_owned();
+    compare("pacing", limit(now.pace_bps.is_some()), limit(then.pace_bps.is_some()));
+    compare("MSS", limit(now.mss_bytes.is_some()), limit(then.mss_bytes.is_some()));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use landspeed_model::TuneupPlan;
+
+    use super::*;
+    use crate::facts::EndFacts;
+
+    fn facts() -> Facts {
+        let end = EndFacts {
+            cores: vec![0, 1],
+            congestion_available: vec!["cubic".to_owned(), "bbr".to_owned()],
+            ..EndFacts::default()
+        };
+        Facts {
+            client_sends: true,
+            same_host: true,
+            client: end.clone(),
+            server: end,
+            congestion: Some("bbr".to_owned()),
+            ..Facts::default()
+        }
+    }
+
+    #[test]
+    fn restrictions_are_lifted_together_and_with_each_way_to_send() {
+        let parameters = Parameters {
+            window_bytes: Some(65_536),
+            client_cpus: vec![0],
+            server_cpus: vec![0],
+            ..Parameters::default()
+        };
+        let found = together(&Settings { parameters, plan: TuneupPlan::default() }, &facts());
+        let first = "together: window 64.0 KiB → autotuned; CPUs: client core 0, server core 0 → no pinning";
+        assert_eq!(found[0].change, first);
+        let wanted = |candidate: &&Candidate| {
+            let p = &candidate.settings.parameters;
+            p.send == SendMode::Splice && p.congestion.as_deref() == Some("cubic") && p.client_cpus.is_empty()
+        };
+        assert_eq!(found.iter().filter(wanted).count(), 1);
+        assert!(found.len() <= MOST);
+    }
+
+    #[test]
+    fn nothing_is_a_combination_that_differs_in_one_setting() {
+        let best = Settings { parameters: Parameters::default(), plan: TuneupPlan::default() };
+        let found = together(&best, &facts());
+        assert!(!found.is_empty());
+        assert!(
+            found.iter().all(|candidate| differences(&best.parameters, &candidate.settings.parameters).len() >= 2)
+        );
+    }
+}
