@@ -123,7 +123,7 @@ fn rate(bps: f64) -> String {
     BitRate::from_bps(bps.max(0.0).round() as u64).to_string()
 }
 
-/// The result: waterfall, what was not kept, whether it can be trusted, and what to paste.
+/// The result: waterfall, whether it can be trusted, and what to paste. [`Progress`] has printed what was not kept.
 pub fn summary(document: &TuneupDocument) -> String {
     let mut page = Page::default();
     page.text.push('\n');
@@ -133,13 +133,6 @@ pub fn summary(document: &TuneupDocument) -> String {
     }
     headline(document, &mut page);
     waterfall(document, &mut page);
-    let rejected: Vec<&TuneupRung> = document.rungs.iter().filter(|rung| !rung.kept).collect();
-    if !rejected.is_empty() {
-        page.text.push_str("\n  not kept\n");
-        for rung in rejected {
-            page.line("", &format!("{}: {}", rung.change, brief(rung)));
-        }
-    }
     page.text.push('\n');
     for sanity in &document.sanity {
         page.line("check", &sanity_words(sanity));
@@ -158,7 +151,7 @@ pub fn summary(document: &TuneupDocument) -> String {
     page.line("ended", &document.ended_because);
     if let Some(result) = &document.result {
         if let (Some(cause), Some(summary)) = (result.cause, &result.summary) {
-            page.line("limit", &format!("{} now: {summary}", cause_name(cause)));
+            page.line("limit", &format!("{} now; in the last test for a verdict {summary}", cause_name(cause)));
         }
         page.raw("command", &result.command);
         for (end, changes) in [("client", &result.plan.client), ("server", &result.plan.server)] {
@@ -198,20 +191,22 @@ fn waterfall(document: &TuneupDocument, page: &mut Page) {
     let highest = kept.iter().filter_map(|rung| rung.goodput_bps).fold(baseline.goodput_bps, f64::max);
     let noise = format!("A/A {}", times(baseline.ratio, baseline.low, baseline.high));
     let first = format!("first settings ({})", cause_name(baseline.cause));
-    row(page, (&first, &noise), (0.0, baseline.goodput_bps), highest);
+    row(page, ("start", &first, &noise), (0.0, baseline.goodput_bps), highest);
     for rung in kept {
         let (Some(before), Some(after)) = (rung.best_bps, rung.goodput_bps) else { continue };
-        row(page, (&rung.change, &ratio(rung).unwrap_or_default()), (before, after), highest);
+        row(page, ("kept", &rung.change, &ratio(rung).unwrap_or_default()), (before, after), highest);
         page.line("", &because(rung));
     }
 }
 
 /// A title, a rate, its ratio and a bar from one rate to the other.
-fn row(page: &mut Page, (title, ratio): (&str, &str), (from, to): (f64, f64), highest: f64) {
+fn row(page: &mut Page, (label, title, ratio): (&str, &str, &str), (from, to): (f64, f64), highest: f64) {
     let columns = |bps: f64| (bps / highest * BAR as f64).round() as usize;
     let (begin, end) = (columns(from.min(to)).min(BAR - 1), columns(to));
     let bar = format!("{}{}", " ".repeat(begin), "█".repeat(end.saturating_sub(begin).max(1)));
-    let _ = writeln!(page.text, "\n  {title}\n  {:>10}  {ratio:<24}  {bar}", rate(to));
+    page.text.push('\n');
+    page.line(label, title);
+    let _ = writeln!(page.text, "  {:>10}  {ratio:<24}  {bar}", rate(to));
 }
 
 /// The cause that pointed to a change with its first reading, or why it was tried.

@@ -3,7 +3,7 @@
 
 use landspeed_model::{Parameters, SendMode};
 
-use super::{Candidate, Kind, WRITES, bytes, congestion_controls};
+use super::{Candidate, Kind, WRITES, bytes, congestion_control, congestion_controls};
 use crate::Settings;
 use crate::command::{run_options, send_word};
 use crate::facts::Facts;
@@ -44,7 +44,7 @@ pub(super) fn together(best: &Settings, facts: &Facts) -> Vec<Candidate> {
     found.extend(pinned.iter().map(|pinned| with(pinned, SendMode::Splice, None)));
     let mut candidates: Vec<Candidate> = Vec::new();
     for parameters in found {
-        let changes = differences(now, &parameters);
+        let changes = differences(now, &parameters, facts);
         let key = format!("together:{}", run_options(&parameters).join(" "));
         if changes.len() < 2 || candidates.iter().any(|other| other.key == key) {
             continue;
@@ -63,7 +63,7 @@ pub(super) fn together(best: &Settings, facts: &Facts) -> Vec<Candidate> {
 }
 
 /// What differs, in words.
-fn differences(now: &Parameters, then: &Parameters) -> Vec<String> {
+fn differences(now: &Parameters, then: &Parameters, facts: &Facts) -> Vec<String> {
     let size = |bytes_or_none: Option<u64>, none: &str| bytes_or_none.map_or(none.to_owned(), bytes);
     let placed = |p: &Parameters| {
         Placement { client: p.client_cpus.clone(), server: p.server_cpus.clone(), reason: String::new() }.words()
@@ -78,8 +78,9 @@ fn differences(now: &Parameters, then: &Parameters) -> Vec<String> {
     compare("write size", bytes(now.write_bytes), bytes(then.write_bytes));
     compare("CPUs:", placed(now), placed(then));
     compare("--send", send_word(now.send).to_owned(), send_word(then.send).to_owned());
-    let control = |p: &Parameters| p.congestion.clone().unwrap_or_else(|| "default".to_owned());
-    compare("congestion control", control(now), control(then));
+    let control = congestion_control(facts, now).unwrap_or("default");
+    let then_control = if then.congestion == now.congestion { None } else { then.congestion.as_deref() };
+    compare("congestion control", control.to_owned(), then_control.unwrap_or(control).to_owned());
     let limit = |set: bool| if set { "set" } else { "off" }.to_owned();
     compare("pacing", limit(now.pace_bps.is_some()), limit(then.pace_bps.is_some()));
     compare("MSS", limit(now.mss_bytes.is_some()), limit(then.mss_bytes.is_some()));
@@ -131,10 +132,13 @@ mod tests {
     #[test]
     fn nothing_is_a_combination_that_differs_in_one_setting() {
         let best = Settings { parameters: Parameters::default(), plan: TuneupPlan::default() };
-        let found = together(&best, &facts());
+        let facts = facts();
+        let found = together(&best, &facts);
         assert!(!found.is_empty());
         assert!(
-            found.iter().all(|candidate| differences(&best.parameters, &candidate.settings.parameters).len() >= 2)
+            found
+                .iter()
+                .all(|candidate| differences(&best.parameters, &candidate.settings.parameters, &facts).len() >= 2)
         );
     }
 }
