@@ -64,6 +64,33 @@ pub fn cores(text: &str) -> Result<Vec<u32>, String> {
     Ok(cores)
 }
 
+/// Cores of threads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CoreChoice {
+    /// Beside the CPUs that serve the receive queues.
+    Auto,
+    /// These.
+    List(Vec<u32>),
+}
+
+impl CoreChoice {
+    /// The cores that were listed.
+    pub fn list(choice: Option<&Self>) -> Vec<u32> {
+        match choice {
+            Some(Self::List(cores)) => cores.clone(),
+            Some(Self::Auto) | None => Vec::new(),
+        }
+    }
+}
+
+/// `auto`, or a list of cores.
+pub fn core_choice(text: &str) -> Result<CoreChoice, String> {
+    if text == "auto" {
+        return Ok(CoreChoice::Auto);
+    }
+    cores(text).map(CoreChoice::List).map_err(|error| format!("{error}, or auto"))
+}
+
 /// `local`, `bind:0`, `preferred:1`.
 pub fn numa(text: &str) -> Result<NumaPolicy, String> {
     let bad = || format!("`{text}` is not a NUMA policy; write local, bind:0 or preferred:0");

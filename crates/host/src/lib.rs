@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod collect;
+mod cores;
 mod counters;
 mod files;
 mod host;
@@ -20,6 +21,7 @@ mod spans;
 mod sysctls;
 mod usage;
 
+pub use cores::{CoreSite, core_sites};
 pub use files::{FileError, Files};
 pub use host::{
     ClockAnswer, DriverAnswer, Host, InterfaceAnswers, KernelAnswers, LinkAnswer, LiveHost, OpenError, QdiscAnswer,

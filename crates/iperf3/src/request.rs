@@ -24,6 +24,7 @@ pub fn check(p: &Parameters) -> Result<(), String> {
         Parameters { probe_rate_per_s: Some(_), .. } => needs("--probe"),
         Parameters { probe_mtu: true, .. } => needs("--probe-mtu"),
         Parameters { server_numa: Some(_), .. } => needs("--peer-numa"),
+        Parameters { server_cpus_auto: true, .. } => needs("--peer-cpus auto"),
         Parameters { server_cpus, .. } if server_cpus.len() > 1 => needs("--peer-cpus with several cores"),
         Parameters { read_rate_bps: Some(_), direction: Direction::Upload | Direction::Both, .. } => {
             needs("--read-rate of the server")

@@ -206,6 +206,12 @@ pub struct Parameters {
     pub client_cpus: Vec<u32>,
     /// Cores of the server's stream threads.
     pub server_cpus: Vec<u32>,
+    /// The client places its stream threads by the CPUs that serve their receive queues; `client_cpus` is empty.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub client_cpus_auto: bool,
+    /// The server does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub server_cpus_auto: bool,
     /// Memory policy of the client's stream threads.
     pub client_numa: Option<NumaPolicy>,
     /// Memory policy of the server's stream threads.
@@ -252,6 +258,8 @@ impl Default for Parameters {
             read_rate_bps: None,
             client_cpus: Vec::new(),
             server_cpus: Vec::new(),
+            client_cpus_auto: false,
+            server_cpus_auto: false,
             client_numa: None,
             server_numa: None,
             family: Family::Any,

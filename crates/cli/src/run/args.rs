@@ -10,7 +10,7 @@ use landspeed_model::{
 };
 use landspeed_units::{BitRate, Bytes, Nanos};
 
-use crate::options::{self, RateLimit};
+use crate::options::{self, CoreChoice, RateLimit};
 use crate::output::Sink;
 
 const EXAMPLES: &str = "\
@@ -136,12 +136,13 @@ pub struct Args {
           conflicts_with = "rr", help_heading = "UDP and request/response")]
     probe: Option<f64>,
 
-    /// Cores of the stream threads here: 0,2 or 0-3, one for each stream in turn
-    #[arg(short = 'A', long, value_name = "LIST", value_parser = options::cores, help_heading = "Placement")]
-    cpus: Option<Cores>,
+    /// Cores of the stream threads here: 0,2 or 0-3, one for each stream in turn; auto: beside the CPUs that serve the
+    /// streams' receive queues
+    #[arg(short = 'A', long, value_name = "LIST", value_parser = options::core_choice, help_heading = "Placement")]
+    cpus: Option<CoreChoice>,
     /// Cores of the stream threads at the server
-    #[arg(long, value_name = "LIST", value_parser = options::cores, help_heading = "Placement")]
-    peer_cpus: Option<Cores>,
+    #[arg(long, value_name = "LIST", value_parser = options::core_choice, help_heading = "Placement")]
+    peer_cpus: Option<CoreChoice>,
     /// Memory of the stream threads here: local, bind:NODE or preferred:NODE
     #[arg(long, value_name = "POLICY", value_parser = options::numa, help_heading = "Placement")]
     numa: Option<landspeed_model::NumaPolicy>,
@@ -205,8 +206,6 @@ pub struct Args {
     #[arg(short, long, help_heading = "Output")]
     pub quiet: bool,
 }
-
-type Cores = Vec<u32>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum FormatArg {
@@ -337,8 +336,10 @@ impl Args {
             },
             receive: self.receive.mode(),
             read_rate_bps: self.read_rate.map(BitRate::bps),
-            client_cpus: self.cpus.clone().unwrap_or_default(),
-            server_cpus: self.peer_cpus.clone().unwrap_or_default(),
+            client_cpus: CoreChoice::list(self.cpus.as_ref()),
+            server_cpus: CoreChoice::list(self.peer_cpus.as_ref()),
+            client_cpus_auto: self.cpus == Some(CoreChoice::Auto),
+            server_cpus_auto: self.peer_cpus == Some(CoreChoice::Auto),
             client_numa: self.numa,
             server_numa: self.peer_numa,
             family: match (self.v4, self.v6) {

@@ -77,6 +77,7 @@ fn run(mut plan: EndPlan, watch: &Watch, done: &mpsc::Sender<SenderDone>) -> End
     let (upload, download) = (Budget::new(parameters.bytes), Budget::new(parameters.bytes));
     let mut host = HostSampler::new(plan.interface.as_deref(), clock::monotonic_ns());
     streams::read_baselines(&mut plan.streams);
+    placement::place(&mut plan.streams, &parameters, plan.side);
     let (report, finished) = std::thread::scope(|scope| {
         let mut threads = Vec::with_capacity(plan.streams.len());
         for stream in &plan.streams {

@@ -8,6 +8,7 @@ mod connector;
 mod drive;
 mod live;
 pub mod phases;
+mod placement;
 mod plan;
 mod report;
 mod sampler;

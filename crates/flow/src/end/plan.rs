@@ -131,12 +131,26 @@ pub struct StreamPlan {
     pub acked_before: u64,
     /// UDP receiver: what its socket had dropped before the test; `None` if it is not visible.
     pub drops_before: Option<u32>,
+    /// Core of its thread, where the parameters leave the choice to this end.
+    pub core: Option<u32>,
 }
 
 impl StreamPlan {
     /// A stream that has not started.
     pub fn new(id: u32, index: u32, direction: Direction, job: Job, socket: DataSocket, tag: u32) -> Self {
         let (counters, finish) = Default::default();
-        Self { id, index, direction, job, socket, tag, counters, finish, acked_before: 0, drops_before: None }
+        Self {
+            id,
+            index,
+            direction,
+            job,
+            socket,
+            tag,
+            counters,
+            finish,
+            acked_before: 0,
+            drops_before: None,
+            core: None,
+        }
     }
 }

@@ -56,9 +56,9 @@ pub(super) fn run(task: &Task<'_>) -> Finished {
 }
 
 fn place_thread(stream: &StreamPlan, parameters: &Parameters, side: Side, notes: &mut Vec<String>) -> Option<u32> {
-    let (cpus, numa) = match side {
-        Side::Client => (&parameters.client_cpus, parameters.client_numa),
-        Side::Server => (&parameters.server_cpus, parameters.server_numa),
+    let (cpus, auto, numa) = match side {
+        Side::Client => (&parameters.client_cpus, parameters.client_cpus_auto, parameters.client_numa),
+        Side::Server => (&parameters.server_cpus, parameters.server_cpus_auto, parameters.server_numa),
     };
     if let Some(policy) = numa {
         let policy = match policy {
@@ -70,16 +70,19 @@ fn place_thread(stream: &StreamPlan, parameters: &Parameters, side: Side, notes:
             notes.push(format!("stream {}: cannot set the memory policy: {error}", stream.id));
         }
     }
-    if cpus.is_empty() {
-        return None;
-    }
     // With --bidir the second direction takes the next cores of the list, not the first direction's again.
     let offset = if stream.direction == Direction::Download && parameters.direction == Direction::Both {
         parameters.streams
     } else {
         0
     };
-    let core = cpus[(stream.index + offset) as usize % cpus.len()];
+    let listed = (!cpus.is_empty()).then(|| cpus[(stream.index + offset) as usize % cpus.len()]);
+    let Some(core) = stream.core.or(listed) else {
+        if auto {
+            notes.push(format!("stream {}: not pinned: landspeed may use one core of this host", stream.id));
+        }
+        return None;
+    };
     match thread::pin_to_core(core) {
         Ok(()) => Some(core),
         Err(error) => {

@@ -1,0 +1,120 @@
+//! Cores for stream threads, chosen from what the kernel says (`--cpus auto`).
+
+use landspeed_host::{CoreSite, Files, core_sites};
+use landspeed_model::Parameters;
+use landspeed_sys::{socket, thread};
+
+use super::plan::{Side, StreamPlan};
+
+/// Where the other end of the streams is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Peer {
+    /// On another host: a CPU here serves each stream's receive queue.
+    Elsewhere,
+    /// On this host, where a stream's packets are processed on its sender's core: the client takes the first cores, the server
+    /// the last.
+    Here,
+}
+
+/// Gives each stream a core if the parameters ask for it. Connections have exchanged their first bytes, so the kernel knows
+/// which CPU serves their receive queues.
+pub(super) fn place(streams: &mut [StreamPlan], parameters: &Parameters, side: Side) {
+    let wanted = match side {
+        Side::Client => parameters.client_cpus_auto,
+        Side::Server => parameters.server_cpus_auto,
+    };
+    if !wanted {
+        return;
+    }
+    let sites = core_sites(&Files::live(), &thread::allowed_cores());
+    let serving: Vec<Option<u32>> =
+        streams.iter().map(|stream| stream.socket.fd().and_then(socket::incoming_cpu)).collect();
+    let here = |stream: &StreamPlan| {
+        let (local, peer) = stream.socket.addresses();
+        local.zip(peer).is_some_and(|(local, peer)| local.ip() == peer.ip() || peer.ip().is_loopback())
+    };
+    let peer = if streams.iter().any(here) { Peer::Here } else { Peer::Elsewhere };
+    let cores = choose(&serving, &sites, peer, side);
+    for (stream, core) in streams.iter_mut().zip(cores) {
+        stream.core = Some(core);
+    }
+}
+
+/// A core for each stream, from the CPU that serves its receive queue: not that CPU, on its NUMA node, and a physical core of its
+/// own as long as there are enough. Empty on a host with one core.
+fn choose(serving: &[Option<u32>], sites: &[CoreSite], peer: Peer, side: Side) -> Vec<u32> {
+    if sites.len() < 2 {
+        return Vec::new();
+    }
+    let mut ordered = sites.to_vec();
+    if (peer, side) == (Peer::Here, Side::Server) {
+        ordered.reverse();
+    }
+    let site_of = |cpu: u32| sites.iter().find(|site| site.cpu == cpu);
+    let mut chosen: Vec<CoreSite> = Vec::with_capacity(serving.len());
+    for own in serving {
+        let avoided = |same: &dyn Fn(&CoreSite) -> bool| {
+            peer == Peer::Elsewhere && serving.iter().flatten().filter_map(|cpu| site_of(*cpu)).any(same)
+        };
+        let node = own.filter(|_| peer == Peer::Elsewhere).and_then(site_of).map(|site| site.node);
+        let cost = |site: &CoreSite| {
+            (
+                chosen.iter().filter(|other| other.cpu == site.cpu).count(),
+                avoided(&|serving| serving.cpu == site.cpu),
+                chosen.iter().filter(|other| other.physical == site.physical).count(),
+                node.is_some_and(|node| node != site.node),
+                avoided(&|serving| serving.physical == site.physical),
+            )
+        };
+        if let Some(best) = ordered.iter().min_by_key(|site| cost(site)).copied() {
+            chosen.push(best);
+        }
+    }
+    chosen.into_iter().map(|site| site.cpu).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two nodes of two physical cores with two threads each: 0 to 3 and 4 to 7, siblings side by side.
+    fn sites() -> Vec<CoreSite> {
+        (0..8).map(|cpu| CoreSite { cpu, physical: cpu / 2 * 2, node: cpu / 4 }).collect()
+    }
+
+    fn elsewhere(serving: &[Option<u32>], sites: &[CoreSite]) -> Vec<u32> {
+        choose(serving, sites, Peer::Elsewhere, Side::Server)
+    }
+
+    #[test]
+    fn a_thread_gets_another_physical_core_of_the_same_node() {
+        assert_eq!(elsewhere(&[Some(5)], &sites()), [6]);
+        assert_eq!(elsewhere(&[Some(0)], &sites()), [2]);
+        assert_eq!(elsewhere(&[None], &sites()), [0]);
+    }
+
+    #[test]
+    fn streams_do_not_share_cores_while_others_are_free() {
+        let cores = elsewhere(&[Some(0), Some(0), Some(4), Some(4)], &sites());
+        assert_eq!(cores[0], 2);
+        assert!(cores.iter().all(|core| ![0, 4].contains(core)), "{cores:?}");
+        let mut distinct = cores.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert_eq!(distinct.len(), 4, "{cores:?}");
+        let many = elsewhere(&[Some(0); 16], &sites());
+        assert!((0..8).all(|core| many.iter().filter(|chosen| **chosen == core).count() == 2), "{many:?}");
+    }
+
+    #[test]
+    fn both_ends_of_one_host_get_different_cores() {
+        let two = &sites()[..2];
+        assert_eq!(choose(&[Some(0)], two, Peer::Here, Side::Client), [0]);
+        assert_eq!(choose(&[Some(0)], two, Peer::Here, Side::Server), [1]);
+    }
+
+    #[test]
+    fn one_core_is_no_choice() {
+        assert!(elsewhere(&[Some(0)], &sites()[..1]).is_empty());
+    }
+}
