@@ -18,6 +18,7 @@ mod sampler;
 mod snapshot;
 mod spans;
 mod sysctls;
+mod totals;
 mod usage;
 
 pub use files::{FileError, Files};
