@@ -15,11 +15,13 @@ const DEEP_US: u32 = 10;
 /// Share of the time in deep idle states that is worth a line.
 const ASLEEP: f64 = 0.05;
 
-/// At most a line for each end; none where nothing stands out.
+/// At most a line for each host; none where nothing stands out.
 pub fn details(d: &RunDocument, page: &mut Page) {
     let ends = [("client", &d.host_series.client), ("server", &d.host_series.server)];
+    let hosts = if d.path.as_ref().is_some_and(|path| path.loopback) { 1 } else { 2 };
     let lines: Vec<String> = ends
         .into_iter()
+        .take(hosts)
         .filter_map(|(name, series)| Some((name, findings(series.as_ref()?))))
         .filter(|(_, findings)| !findings.is_empty())
         .map(|(name, findings)| format!("{name}: {}", findings.join("; ")))
