@@ -180,17 +180,14 @@ impl HostSampler {
         }
         softnet_rows(&String::from_utf8_lossy(&self.buffer), &mut self.rows_spare);
         for row in &self.rows_spare {
-            match self.rows.iter_mut().zip(&mut self.moved).find(|(before, _)| before.core == row.core) {
-                Some((before, total)) => {
-                    let moved = row.since(std::mem::replace(before, *row));
-                    add(&mut sum, moved);
-                    add(total, moved);
-                }
-                None => {
-                    self.rows.push(*row);
-                    self.moved.push(SoftnetDelta::default());
-                }
-            }
+            let Some(at) = self.rows.iter().position(|before| before.core == row.core) else {
+                self.rows.push(*row);
+                self.moved.push(SoftnetDelta::default());
+                continue;
+            };
+            let moved = row.since(std::mem::replace(&mut self.rows[at], *row));
+            add(&mut sum, moved);
+            add(&mut self.moved[at], moved);
         }
         sum
     }
