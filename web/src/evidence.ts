@@ -135,6 +135,11 @@ function row(
   );
 }
 
+/** Names the page about a cause: its meaning, how to confirm it, what to do. The terminal names it alike. */
+export function causePage(cause: string): HTMLElement {
+  return h("p", null, h("span.label", null, "Page"), h("code", null, `docs/causes/${cause}.md`));
+}
+
 /** A cause as people say it. */
 export function causeName(cause: string): string {
   const names: Record<string, string> = {

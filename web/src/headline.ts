@@ -2,7 +2,7 @@
 
 import type { RunDocument, Verdict } from "./document";
 import { button, h, num, prose, section, table, type Child } from "./dom";
-import { causeName } from "./evidence";
+import { causeName, causePage } from "./evidence";
 import { bytes, integer, isNumber, nanos, NONE, percent, perSecond, rate } from "./format";
 import { isDark, setTheme } from "./theme";
 
@@ -193,6 +193,7 @@ function verdict(v: Verdict, lead: string): HTMLElement {
     h("p.says", null, ...prose(v.summary)),
     v.place ? h("p", null, h("span.label", null, "Where"), ...prose(v.place)) : null,
     next(v),
+    causePage(v.cause),
     v.evidence.length + v.ruled_out.length > 0
       ? h("p.muted", null, h("a", { href: "#evidence" }, `${plural(v.evidence.length, "reading")} behind it, ${plural(new Set(v.ruled_out.map((e) => e.about)).size, "other cause")} ruled out`))
       : null,

@@ -216,6 +216,9 @@ pub(crate) const STALL_RTTS: f64 = 4.0;
 /// Over-limit events over packets of a shaping qdisc from which the qdisc and not the path sets the rate.
 pub(crate) const SHAPED: f64 = 0.1;
 
+/// Requeues over packets of a qdisc from which the driver's ring held it up: a few are normal.
+pub(crate) const REQUEUED: f64 = 0.01;
+
 /// Send MSS over its largest below which path MTU discovery lowered it: PPPoE takes 8 bytes of 1448.
 pub(crate) const MSS_FELL: f64 = 0.999;
 

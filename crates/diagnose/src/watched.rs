@@ -16,6 +16,9 @@ const BOTH_ENDS: &str =
 /// The verdict with advice for a running program, and with the kernel's names as sources: there is no document of a run.
 pub(crate) fn adapt(mut verdict: Verdict, flow: &Flow) -> Verdict {
     verdict.next_step = next_step(&verdict, flow);
+    if matches!(verdict.cause, Cause::SenderCpu | Cause::ReceiverCpu) {
+        verdict.evidence.extend(far_core(flow).map(|far| far.evidence(verdict.cause, flow)));
+    }
     for reading in verdict.evidence.iter_mut().chain(&mut verdict.ruled_out) {
         reading.source = source(reading);
         reading.stream = None;
@@ -91,26 +94,65 @@ fn busy_thread(flow: &Flow) -> String {
     }
 }
 
-/// Where the core that takes in the flow's segments is the thread's own, or on another NUMA node.
+/// What the core that takes in the flow's segments has to do with the thread's.
 fn receive_core(flow: &Flow) -> Option<String> {
-    let (thread, receive) = (flow.beside?.busiest.as_ref()?.cpu?, flow.beside?.receive_cpu?);
-    let node = |core: u32| {
-        let numa = &flow.local().snapshot?.numa;
-        numa.iter().find(|node| text::lists(&node.cpus, core)).map(|node| node.id)
-    };
+    let (thread, receive) = cores(flow)?;
     if thread == receive {
         return Some(format!(
             "Its core {thread} also takes in the flow's segments: move the thread (`taskset`) or the receive queue \
              (`/proc/irq/N/smp_affinity_list`, RPS) to another core of the node."
         ));
     }
-    let (own, other) = (node(thread)?, node(receive)?);
-    (own != other).then(|| {
-        format!(
-            "It runs on node {own}, and core {receive} of node {other} takes in its segments: run it on node {other} \
-             (`numactl -N {other}`)."
-        )
-    })
+    let far = far_core(flow)?;
+    let other = far.receive.1;
+    Some(format!(
+        "It runs on node {}, and core {receive} of node {other} takes in its segments: run it on node {other} \
+         (`numactl -N {other}`).",
+        far.thread.1
+    ))
+}
+
+/// Core of the process's busiest thread, and core that takes in the flow's segments.
+fn cores(flow: &Flow) -> Option<(u32, u32)> {
+    Some((flow.beside?.busiest.as_ref()?.cpu?, flow.beside?.receive_cpu?))
+}
+
+/// Cores on different NUMA nodes, each with its node.
+struct FarCore {
+    thread: (u32, u32),
+    receive: (u32, u32),
+}
+
+/// The thread's core and that of its receive queue, where they are on different NUMA nodes.
+fn far_core(flow: &Flow) -> Option<FarCore> {
+    let (thread, receive) = cores(flow)?;
+    let numa = &flow.local().snapshot?.numa;
+    let on_node = |core: u32| {
+        let node = numa.iter().find(|node| text::lists(&node.cpus, core))?;
+        Some((core, node.id))
+    };
+    let (thread, receive) = (on_node(thread)?, on_node(receive)?);
+    (thread.1 != receive.1).then_some(FarCore { thread, receive })
+}
+
+impl FarCore {
+    fn evidence(&self, about: Cause, flow: &Flow) -> Evidence {
+        let ((thread, own), (receive, other)) = (self.thread, self.receive);
+        Evidence {
+            about,
+            metric: format!(
+                "NUMA nodes of the thread's core ({thread}, node {own}) and its receive queue's ({receive}, node {other})"
+            ),
+            value: 2.0,
+            unit: "nodes".to_owned(),
+            threshold: "≥ 2 nodes".to_owned(),
+            met: true,
+            host: Some(flow.local().name().to_owned()),
+            stream: None,
+            span_ns: Some(flow.span_ns),
+            source: "SO_INCOMING_CPU".to_owned(),
+        }
+    }
 }
 
 /// `tcp_info.rwnd_limited_us` instead of the path in a run's document. Text that is no such path stays.

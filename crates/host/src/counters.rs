@@ -23,6 +23,8 @@ const SNMP: [(&str, &str, Parser); 3] = [
 /// What is asked of the kernel about one interface.
 struct Interface {
     index: u32,
+    /// Hardware address.
+    address: Vec<u8>,
     netlink: Netlink,
     ethtool: Option<Ethtool>,
     names: Vec<String>,
@@ -66,6 +68,11 @@ impl Before {
         };
         let pressure = noted(missing, "pressure", pressure(files));
         Self { files: files.clone(), snmp, interface, pressure }
+    }
+
+    /// Index and hardware address of the interface, if the kernel knows it.
+    pub(crate) fn interface(&self) -> Option<(u32, &[u8])> {
+        self.interface.as_ref().map(|interface| (interface.index, interface.address.as_slice()))
     }
 
     /// Reads all again and writes what moved into `series`.
@@ -126,6 +133,7 @@ impl Interface {
         let qdiscs = noted(missing, "qdiscs", netlink.qdiscs(link.index));
         let mut interface = Self {
             index: link.index,
+            address: link.address,
             netlink,
             ethtool: noted(missing, "nic.statistics", Ethtool::new(nic)),
             names: Vec::new(),

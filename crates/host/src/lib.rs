@@ -19,6 +19,7 @@ mod sampler;
 mod snapshot;
 mod spans;
 mod sysctls;
+mod totals;
 mod usage;
 
 pub use cores::{CoreSite, core_sites};

@@ -169,21 +169,27 @@ fn ask_driver(nic: &mut NicSnapshot, missing: &mut Unavailable) {
     }
 }
 
-/// What only sysfs has, and whatever the kernel could not be asked. `/sys` shows the network namespace it was mounted in,
-/// which is not always the calling thread's: an interface there that has the same name but is another is not used.
-fn take_files(nic: &mut NicSnapshot, files: &Files, address: &[u8], missing: &mut Unavailable) {
-    let directory = format!("/sys/class/net/{}", nic.name);
-    let index: Option<u32> = files.number(&format!("{directory}/ifindex")).ok();
+/// The interface's directory below `/sys`, which shows the network namespace it was mounted in: not always the calling
+/// thread's. `None` if the interface there that has the same name is another. Index 0: there was no kernel to ask.
+pub(crate) fn sysfs_directory(files: &Files, name: &str, index: u32, address: &[u8]) -> Option<String> {
+    let directory = format!("/sys/class/net/{name}");
+    let found: u32 = files.number(&format!("{directory}/ifindex")).ok()?;
     let shown = files.word(&format!("{directory}/address")).unwrap_or_default();
     let known = address.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":");
-    let same = nic.ifindex == 0 || index == Some(nic.ifindex) && (address.is_empty() || shown == known);
-    if index.is_none() || !same {
-        missing.insert("nic.sysfs".into(), format!("{directory} is not this interface (another network namespace)"));
+    let same = index == 0 || found == index && (address.is_empty() || shown == known);
+    same.then_some(directory)
+}
+
+/// What only sysfs has, and whatever the kernel could not be asked.
+fn take_files(nic: &mut NicSnapshot, files: &Files, address: &[u8], missing: &mut Unavailable) {
+    let Some(directory) = sysfs_directory(files, &nic.name, nic.ifindex, address) else {
+        let why = format!("/sys/class/net/{} is not this interface (another network namespace)", nic.name);
+        missing.insert("nic.sysfs".into(), why);
         return;
-    }
+    };
     let number = |name: &str| files.number::<u32>(&format!("{directory}/{name}")).ok();
     if nic.ifindex == 0 {
-        nic.ifindex = index.unwrap_or(0);
+        nic.ifindex = number("ifindex").unwrap_or(0);
         nic.mtu_bytes = number("mtu").unwrap_or(0);
         nic.tx_queue_len = number("tx_queue_len");
     }

@@ -8,6 +8,7 @@ mod cores;
 mod counters;
 mod interrupts;
 mod pci;
+mod per_core;
 mod softnet;
 mod sysctl_file;
 mod text;
@@ -16,6 +17,7 @@ pub(crate) use cores::{CoreTicks, core_ticks};
 pub(crate) use counters::{Counters, named_values, paired_lines, pressure_total_us, tcp_memory_pages};
 pub(crate) use interrupts::{InterruptRow, interrupt_rows};
 pub(crate) use pci::{DeviceControl, NoControl, device_control};
+pub(crate) use per_core::{CoreRow, CoreTable, core_table};
 pub(crate) use softnet::{SoftnetRow, softnet_rows};
 pub(crate) use sysctl_file::sysctl_assignments;
 pub(crate) use text::{

@@ -8,6 +8,7 @@ use crate::files::{Files, Kept};
 use crate::parse::{CoreTicks, CpuInfo, SoftnetRow, core_ticks, softnet_rows};
 use crate::snapshot::{Unavailable, noted};
 use crate::spans::{Span, Spans, add};
+use crate::totals::{Nic, Totals};
 
 /// Readings closer together than this are skipped: at five ticks a share is already only good to ±0.2.
 pub const MIN_SPAN_NS: u64 = 5 * crate::TICK_NS;
@@ -24,6 +25,7 @@ pub struct HostSampler {
     files: Files,
     missing: Unavailable,
     before: Before,
+    totals: Totals,
     stat: Option<Kept>,
     softnet: Option<Kept>,
     buffer: Vec<u8>,
@@ -32,11 +34,12 @@ pub struct HostSampler {
     cores_spare: Vec<Option<CoreTicks>>,
     rows: Vec<SoftnetRow>,
     rows_spare: Vec<SoftnetRow>,
+    /// What each of the rows moved since the first reading.
+    moved: Vec<SoftnetDelta>,
     last_ns: u64,
     frequency_ns: Option<u64>,
     went_back: u64,
     failed: u64,
-    total: SoftnetDelta,
     spans: Spans,
     cpu_ns: u64,
 }
@@ -53,6 +56,10 @@ impl HostSampler {
         let started_ns = thread_cpu_ns();
         let mut missing = Unavailable::new();
         let before = Before::read(files, nic, &mut missing);
+        // A recorded tree has the interface's files, but no kernel that knows its index.
+        let known = before.interface().or_else(|| (!files.is_live()).then_some((0, &[])));
+        let nic = nic.zip(known).map(|(name, (index, address))| Nic { name, index, address });
+        let totals = Totals::read(files, nic.as_ref(), now_ns, &mut missing);
         let stat = noted(&mut missing, "cores", files.keep("/proc/stat"));
         let softnet =
             files.keep("/proc/thread-self/net/softnet_stat").or_else(|_| files.keep("/proc/net/softnet_stat"));
@@ -61,6 +68,7 @@ impl HostSampler {
             files: files.clone(),
             missing,
             before,
+            totals,
             stat,
             softnet,
             buffer: Vec::new(),
@@ -68,11 +76,11 @@ impl HostSampler {
             cores_spare: Vec::new(),
             rows: Vec::new(),
             rows_spare: Vec::new(),
+            moved: Vec::new(),
             last_ns: now_ns,
             frequency_ns: None,
             went_back: 0,
             failed: 0,
-            total: SoftnetDelta::default(),
             spans: Spans::default(),
             cpu_ns: 0,
         };
@@ -91,6 +99,7 @@ impl HostSampler {
         let started_ns = thread_cpu_ns();
         let span = self.span(now_ns);
         self.spans.push(span);
+        self.totals.advance(now_ns);
         self.cpu_ns += thread_cpu_ns().saturating_sub(started_ns);
     }
 
@@ -114,7 +123,12 @@ impl HostSampler {
         if self.failed > 0 {
             self.missing.insert("samples.failed".into(), format!("{} readings failed", self.failed));
         }
-        let mut series = HostSeries { softnet: self.total, unavailable: self.missing, ..HostSeries::default() };
+        let mut series = HostSeries { unavailable: self.missing, ..HostSeries::default() };
+        for moved in &self.moved {
+            add(&mut series.softnet, *moved);
+        }
+        let softnet: Vec<_> = self.rows.iter().map(|row| row.core).zip(self.moved).collect();
+        self.totals.finish(now_ns, &softnet, &mut series);
         self.before.finish(&mut series);
         series.samples = self.spans.into_samples(t0_ns);
         if series.samples.iter().all(|sample| sample.mhz.is_empty()) {
@@ -130,7 +144,6 @@ impl HostSampler {
         let start_ns = std::mem::replace(&mut self.last_ns, now_ns);
         let cores = self.read_cores();
         let softnet = self.read_softnet();
-        add(&mut self.total, softnet);
         Span { start_ns, end_ns: now_ns, cores, mhz: self.frequencies(now_ns), softnet }
     }
 
@@ -167,10 +180,14 @@ impl HostSampler {
         }
         softnet_rows(&String::from_utf8_lossy(&self.buffer), &mut self.rows_spare);
         for row in &self.rows_spare {
-            match self.rows.iter_mut().find(|before| before.core == row.core) {
-                Some(before) => add(&mut sum, row.since(std::mem::replace(before, *row))),
-                None => self.rows.push(*row),
-            }
+            let Some(at) = self.rows.iter().position(|before| before.core == row.core) else {
+                self.rows.push(*row);
+                self.moved.push(SoftnetDelta::default());
+                continue;
+            };
+            let moved = row.since(std::mem::replace(&mut self.rows[at], *row));
+            add(&mut sum, moved);
+            add(&mut self.moved[at], moved);
         }
         sum
     }

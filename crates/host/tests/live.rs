@@ -186,3 +186,13 @@ fn collecting_takes_bounded_time() {
     all.sort_unstable();
     println!("collect_ns: least {}, median {}, most {}", all[0], all[all.len() / 2], all[all.len() - 1]);
 }
+
+/// As above: the first and last reading of a test.
+#[test]
+#[ignore = "a measurement, which asserts nothing"]
+fn the_ends_of_a_series_take_bounded_time() {
+    let sampler = || HostSampler::new(Some("lo"), monotonic_ns()).finish(monotonic_ns(), 0).sampler_cpu_ns;
+    let mut all: Vec<_> = (0..100).map(|_| sampler()).collect();
+    all.sort_unstable();
+    println!("sampler_cpu_ns: least {}, median {}, most {}", all[0], all[all.len() / 2], all[all.len() - 1]);
+}

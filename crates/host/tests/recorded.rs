@@ -55,9 +55,13 @@ const VM: &str = "
 etc/os-release: PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"
 proc/cpuinfo: processor\t: 0|model name\t: Intel(R) Xeon(R) Processor|cpu MHz\t\t: 2700.000|flags\t\t: fpu sse2 hypervisor\
 ||processor\t: 1|model name\t: Intel(R) Xeon(R) Processor|cpu MHz\t\t: 2700.000|flags\t\t: fpu sse2 hypervisor|
+proc/interrupts:            CPU0       CPU1       | 26:          0         13   IO-APIC   4-edge      ttyS0\
+| 31: 4294967290          0   PCI-MSIX-0000:00:03.0   1-edge      virtio1-input.0\
+| 40:        900        900   PCI-MSIX-0000:00:04.0   1-edge      virtio2-req.0|LOC:        100        200   Local timer interrupts|ERR:          0
 proc/meminfo: MemTotal:       24684096 kB
 proc/pressure/cpu: some avg10=32.09 avg60=28.28 avg300=22.66 total=224934706|full avg10=0.00 avg60=0.00 avg300=0.00 total=0
 proc/pressure/memory: some avg10=0.00 avg60=0.00 avg300=0.00 total=0|full avg10=0.00 avg60=0.00 avg300=0.00 total=0
+proc/softirqs:                     CPU0       CPU1       |       TIMER:      27745      47023|      NET_RX:       1214       1926
 proc/stat: cpu  106000 27000 32000 360000 1400 0 6700 2900 0 0|cpu0 53000 13552 16000 180000 700 0 3300 1400 0 0\
 |cpu1 53321 13552 16037 180035 710 0 3356 1476 0 0|intr 12345 0 0 7|ctxt 99
 proc/sys/kernel/arch: x86_64
@@ -78,11 +82,22 @@ sys/class/net/eth0/device: -> ../../../devices/pci0000:00/0000:00:03.0/virtio1
 sys/class/net/eth0/ifindex: 2
 sys/class/net/eth0/mtu: 1400
 sys/class/net/eth0/speed: -1
+sys/devices/pci0000:00/0000:00:03.0/msi_irqs/31: msix
 sys/devices/pci0000:00/0000:00:03.0/virtio1/driver: -> ../../../../bus/virtio/drivers/virtio_net
 sys/devices/system/clocksource/clocksource0/available_clocksource: tsc kvm-clock
+sys/devices/system/cpu/cpu1/cpuidle/state0/latency: 0
+sys/devices/system/cpu/cpu1/cpuidle/state0/name: POLL
+sys/devices/system/cpu/cpu1/cpuidle/state0/time: 1000
+sys/devices/system/cpu/cpu1/cpuidle/state0/usage: 10
+sys/devices/system/cpu/cpu1/cpuidle/state1/latency: 133
+sys/devices/system/cpu/cpu1/cpuidle/state1/name: C6
+sys/devices/system/cpu/cpu1/cpuidle/state1/time: 5000
+sys/devices/system/cpu/cpu1/cpuidle/state1/usage: 50
 sys/devices/system/cpu/online: 0-1
 sys/devices/system/cpu/smt/control: notsupported
 sys/devices/system/node/node0/cpulist: 0-1
+sys/devices/system/node/node0/numastat: numa_hit 1000|numa_miss 5|numa_foreign 0|interleave_hit 10|local_node 1000|other_node 5
+sys/devices/system/node/node1/numastat: numa_hit 7|numa_miss 0|numa_foreign 0|interleave_hit 0|local_node 7|other_node 0
 ";
 
 /// Writes a tree of files, one a line: its path and what is in it, or where it links to.
@@ -202,7 +217,21 @@ fn an_empty_tree_gives_an_empty_host_that_says_so() {
     let series = sampler.finish(2 * STEP_NS, 0);
     assert_eq!((series.samples.len(), series.pressure, series.tcp_mem_used_ratio), (2, None, None));
     assert!(series.samples.iter().all(|sample| sample.cores.is_empty() && sample.mhz.is_empty()));
-    for what in ["cores", "mhz", "netstat", "nic", "pressure", "snmp", "snmp6", "softnet", "tcp_mem_used_ratio"] {
+    for what in [
+        "cores",
+        "idle_states",
+        "interrupts",
+        "mhz",
+        "netstat",
+        "nic",
+        "numa",
+        "pressure",
+        "snmp",
+        "snmp6",
+        "softirqs",
+        "softnet",
+        "tcp_mem_used_ratio",
+    ] {
         assert!(series.unavailable.contains_key(what), "{what} in {:?}", series.unavailable);
     }
 }
@@ -257,6 +286,63 @@ fn differences_are_reported_and_core_numbers_hold_with_one_offline() {
     let spent = use_between(&series, 0, STEP_NS as i64).expect("covered");
     assert_eq!(spent.busiest_core.map(|(core, _)| core), Some(8));
     assert!((spent.cpu_s - 0.08).abs() < 1e-6, "{spent:?}");
+}
+
+/// Replaces a part of a file's text.
+fn change(tree: &tempfile::TempDir, path: &str, from: &str, to: &str) {
+    let path = tree.path().join(path);
+    let text = fs::read_to_string(&path).expect("file");
+    assert!(text.contains(from), "{from} in {text}");
+    fs::write(&path, text.replace(from, to)).expect("written");
+}
+
+#[test]
+fn totals_of_cores_queues_and_nodes_are_differences() {
+    let tree = tree(VM);
+    let sampler = HostSampler::from_files(&Files::recorded(tree.path()), Some("eth0"), 0);
+    change(&tree, "proc/interrupts", "4294967290", "4");
+    change(&tree, "proc/interrupts", "100        200", "107        200");
+    change(&tree, "proc/softirqs", "1926", "1930");
+    change(&tree, "proc/thread-self/net/softnet_stat", "019b4750 00000000 00000003", "019b4760 00000001 00000005");
+    change(&tree, "sys/devices/system/cpu/cpu1/cpuidle/state1/time", "5000", "55000");
+    change(&tree, "sys/devices/system/cpu/cpu1/cpuidle/state1/usage", "50", "90");
+    change(&tree, "sys/devices/system/node/node0/numastat", "numa_miss 5", "numa_miss 8");
+    change(&tree, "sys/devices/system/node/node0/numastat", "other_node 5", "other_node 9");
+    let series = sampler.finish(STEP_NS, 0);
+
+    let [zero, one] = series.core_totals.as_slice() else { panic!("{:?}", series.core_totals) };
+    assert_eq!((zero.core, zero.interrupts, zero.net_rx_softirqs), (0, Some(17), Some(0)), "line 31 wrapped");
+    assert!(zero.idle_states.is_empty() && zero.softnet.processed == 0);
+    assert_eq!((one.core, one.interrupts, one.net_rx_softirqs), (1, Some(0), Some(4)));
+    assert_eq!((one.softnet.processed, one.softnet.dropped, one.softnet.time_squeeze), (16, 1, 2));
+    assert_eq!(series.softnet, one.softnet, "the sum over cores");
+    let [deep] = one.idle_states.as_slice() else { panic!("{:?}", one.idle_states) };
+    assert_eq!((deep.name.as_str(), deep.exit_latency_us, deep.entries), ("C6", Some(133), 40));
+    assert!((deep.share - 0.5).abs() < 1e-9, "50 ms of 100: {}", deep.share);
+    let [line] = series.nic_interrupts.as_slice() else { panic!("{:?}", series.nic_interrupts) };
+    assert_eq!(
+        (line.line.as_str(), line.name.as_str(), line.cores.as_slice()),
+        ("31", "virtio1-input.0", &[(0, 10)][..])
+    );
+    let [node] = series.numa.as_slice() else { panic!("{:?}", series.numa) };
+    assert_eq!((node.node, node.numa_hit, node.numa_miss, node.other_node), (0, 0, 3, 4));
+}
+
+#[test]
+fn counters_that_fall_or_vanish_give_no_totals() {
+    let tree = tree(VM);
+    let sampler = HostSampler::from_files(&Files::recorded(tree.path()), Some("eth0"), 0);
+    change(&tree, "proc/interrupts", "900        900", "2          900");
+    change(&tree, "sys/devices/system/cpu/cpu1/cpuidle/state1/time", "5000", "4000");
+    change(&tree, "sys/devices/system/cpu/cpu1/cpuidle/state1/usage", "50", "90");
+    change(&tree, "sys/devices/system/node/node0/numastat", "numa_miss 5", "numa_miss 1");
+    change(&tree, "sys/devices/system/node/node1/numastat", "numa_hit 7", "");
+    fs::remove_file(tree.path().join("proc/softirqs")).expect("removed");
+    let series = sampler.finish(STEP_NS, 0);
+    assert_eq!((series.core_totals.len(), series.nic_interrupts.len(), series.numa.len()), (0, 0, 0), "{series:?}");
+    for what in ["interrupts.reset", "numa.node0", "numa.node1", "softirqs"] {
+        assert!(series.unavailable.contains_key(what), "{what} in {:?}", series.unavailable);
+    }
 }
 
 #[test]

@@ -130,6 +130,15 @@ pub struct HostSeries {
     pub qdiscs: Vec<QdiscDelta>,
     /// Softnet totals over the whole test.
     pub softnet: SoftnetDelta,
+    /// Softnet, interrupts and idle states of each core over the whole test; only cores where a counter moved.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub core_totals: Vec<CoreTotals>,
+    /// Interrupts of the interface's queues over the whole test; only lines that moved.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nic_interrupts: Vec<InterruptDelta>,
+    /// Page allocations of each NUMA node over the whole test; only nodes where a counter moved.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub numa: Vec<NumaDelta>,
     /// Memory and scheduling pressure (PSI stall time), where the kernel has it.
     pub pressure: Option<PressureDeltas>,
     /// Pages of TCP memory in use at the end over `tcp_mem`'s pressure threshold.
@@ -208,6 +217,66 @@ pub struct SoftnetDelta {
     pub received_rps: u64,
     /// Packets dropped by the flow limit.
     pub flow_limit: u64,
+}
+
+/// What one core did over a test, besides the shares of its time.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CoreTotals {
+    /// Core number.
+    pub core: u32,
+    /// Its row of `/proc/net/softnet_stat`.
+    pub softnet: SoftnetDelta,
+    /// Hard interrupts, those of the local timer and other cores included (`/proc/interrupts`). `None`: not read.
+    pub interrupts: Option<u64>,
+    /// NET_RX softirqs (`/proc/softirqs`). `None`: not read.
+    pub net_rx_softirqs: Option<u64>,
+    /// Idle states it was in (`/sys/devices/system/cpu/cpuN/cpuidle`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub idle_states: Vec<IdleStateDelta>,
+}
+
+/// Residency of one core in one idle state over a test.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct IdleStateDelta {
+    /// Its name (`POLL`, `C1`, `C6` …).
+    pub name: String,
+    /// Time to leave it, microseconds, as the driver says.
+    pub exit_latency_us: Option<u32>,
+    /// Time in it over the time of the test. The kernel adds the time when the core leaves the state, so a stay that began
+    /// before the test can make it exceed 1.
+    pub share: f64,
+    /// Times it was entered.
+    pub entries: u64,
+}
+
+/// Interrupts of one line over a test.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct InterruptDelta {
+    /// Its label in `/proc/interrupts`, a number.
+    pub line: String,
+    /// Names of its actions (`eth0-TxRx-3`, `virtio0-input.0` …).
+    pub name: String,
+    /// Cores that handled it, and how often.
+    pub cores: Vec<(u32, u64)>,
+}
+
+/// Page allocations of one NUMA node over a test, pages (`/sys/devices/system/node/nodeN/numastat`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NumaDelta {
+    /// Node number.
+    pub node: u32,
+    /// Allocated here as intended.
+    pub numa_hit: u64,
+    /// Allocated here although another node was preferred.
+    pub numa_miss: u64,
+    /// Preferred here, allocated on another node.
+    pub numa_foreign: u64,
+    /// Interleaved, and allocated here as intended.
+    pub interleave_hit: u64,
+    /// Allocated here by a core of this node.
+    pub local_node: u64,
+    /// Allocated here by a core of another node.
+    pub other_node: u64,
 }
 
 /// A counter that moved.

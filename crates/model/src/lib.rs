@@ -34,8 +34,8 @@ pub use facts::{
     RingFacts, RssFacts, ServiceFacts, SoftnetFacts, SysctlAssignment, TimeFacts, VirtualizationFacts,
 };
 pub use host::{
-    CoreUse, CounterDelta, Governor, HostSample, HostSeries, HostSnapshot, NicSnapshot, NumaNode, PressureDeltas,
-    QdiscDelta, SoftnetDelta, TimeSpan,
+    CoreTotals, CoreUse, CounterDelta, Governor, HostSample, HostSeries, HostSnapshot, IdleStateDelta,
+    InterruptDelta, NicSnapshot, NumaDelta, NumaNode, PressureDeltas, QdiscDelta, SoftnetDelta, TimeSpan,
 };
 pub use iperf3::Iperf3End;
 pub use lab::{

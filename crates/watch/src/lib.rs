@@ -11,7 +11,6 @@ mod document;
 mod flows;
 mod history;
 mod observation;
-mod process_cpu;
 mod processes;
 mod tracepoints;
 mod watch;

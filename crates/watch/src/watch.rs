@@ -17,7 +17,6 @@ use landspeed_sys::clock::{monotonic_ns, realtime_ns, sleep_until, thread_cpu_ns
 use crate::beside::Beside;
 use crate::document::{Judge, describe, unavailable};
 use crate::flows::{Flows, Limits, SampledFlow, ThreadTimes};
-use crate::process_cpu::ProcessCpu;
 use crate::processes::{Processes, inodes_of, processes_in_cgroup};
 use crate::tracepoints::Tracepoints;
 
@@ -96,7 +95,6 @@ pub struct Watch {
     host: LiveHost,
     snapshot: HostSnapshot,
     processes: Processes,
-    cpu: ProcessCpu,
     flows: Flows,
     /// Interface that leads to an address.
     interfaces: HashMap<IpAddr, u32>,
@@ -124,7 +122,6 @@ impl Watch {
             host: LiveHost::new(),
             snapshot: snapshot(None),
             processes: Processes::default(),
-            cpu: ProcessCpu::default(),
             flows: Flows::new(options.limits),
             interfaces: HashMap::new(),
             beside: Beside::new(options.limits.window_ns),
@@ -241,8 +238,6 @@ impl Watch {
         self.processes.find(&self.host, &inodes, now_ns);
         self.flows.remember_processes(&self.processes);
         self.read_beside(now_ns);
-        let holders = inodes.iter().filter_map(|inode| self.processes.of(*inode).ok());
-        self.cpu.read(&self.host, &holders.map(|process| process.pid).collect(), now_ns);
         Ok(())
     }
 

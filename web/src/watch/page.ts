@@ -4,7 +4,7 @@ import { timelineSection } from "../charts";
 import type { Epoch, Evidence, WatchDocument, WatchFlow } from "../document";
 import { h, num, path, prose, section, table, type Child } from "../dom";
 import { stateName } from "../epochs";
-import { causeName } from "../evidence";
+import { causeName, causePage } from "../evidence";
 import { bytes, integer, isNumber, measured, nanos, NONE, percent, rate, seconds } from "../format";
 import { commandLine, date, pageButtons, plural, sentence } from "../headline";
 import { Panel, type Line, type PanelOptions } from "../panel";
@@ -210,6 +210,7 @@ function flow(f: WatchFlow, index: number): HTMLElement {
       h("p.says", null, ...prose(sentence(f.summary))),
       f.place ? h("p", null, h("span.label", null, "Where"), ...prose(f.place)) : null,
       f.next_step ? h("p.next", null, h("span.label", null, "Next"), ...prose(f.next_step)) : null,
+      causePage(f.cause),
       f.process_unknown ? h("p.muted", null, `The process is unknown: ${f.process_unknown}.`) : null,
       changes(f),
       f.evidence.length > 0 ? table(heads(), f.evidence.map((e) => reading(e)), { caption: "What the verdict rests on" }) : null,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use landspeed_model::{Cause, Direction, EndCost, PhaseName, Protocol, RunDocument, Status, Verdict};
 use landspeed_units::BitRate;
 
-use super::{Page, bytes, cause_page, epochs, latency, loss, of, percent, plural, way};
+use super::{Page, bytes, cause_page, cores, epochs, latency, loss, of, percent, plural, way};
 
 /// Everything but the summary.
 pub fn details(document: &RunDocument) -> String {
@@ -19,6 +19,7 @@ pub fn details(document: &RunDocument) -> String {
         loss::details(document, &mut page);
         accounting(document, &mut page);
         cost(document, &mut page);
+        cores::details(document, &mut page);
         iperf3_server(document, &mut page);
         evidence(document, document.requested.direction.parts()[0], &document.verdict, &mut page);
         if let Some(reverse) = &document.reverse_verdict {

@@ -1,5 +1,6 @@
 //! A result in a few lines that survive being pasted into a mail.
 
+mod cores;
 mod details;
 mod latency;
 mod loss;
@@ -299,7 +300,7 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{value:.digits$} %")
 }
 
-fn plural(n: u64, noun: &str) -> String {
+pub(crate) fn plural(n: u64, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use landspeed_model::{Cause, Confidence, Epoch, WatchChange, WatchDocument, WatchFlow, WatchRole};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
-use crate::text::{Page, cause_name, cause_page, confidence, number, percent, state_name};
+use crate::text::{Page, cause_name, cause_page, confidence, number, percent, plural, state_name};
 
 /// Flows described at the end; the document has all.
 const DESCRIBED: usize = 10;
@@ -175,7 +175,7 @@ pub fn head(flow: &WatchFlow, page: &mut Page) {
     };
     let mut result = format!("{} over {span}; {} {direction}", rate(flow.goodput_bps), Bytes::new(bytes));
     if flow.role == WatchRole::Sender {
-        let _ = write!(result, ", {} retransmits, cwnd {}", flow.retransmits, flow.cwnd);
+        let _ = write!(result, ", {}, cwnd {}", plural(flow.retransmits, "retransmit"), flow.cwnd);
     }
     if let Some(rtt) = rtt(flow) {
         let _ = write!(result, ", {rtt}");

@@ -1,8 +1,8 @@
 //! Causes of watched flows that the host shows beside the socket: quota, storage, threads, requests, packet filters.
 
 use landspeed_model::{
-    BlockedThread, Cause, Confidence, Direction, QdiscDelta, QuotaUse, RunDocument, TcpInfo, ThreadUse, Verdict,
-    WatchHost,
+    BlockedThread, Cause, Confidence, Direction, NumaNode, QdiscDelta, QuotaUse, RunDocument, TcpInfo, ThreadUse,
+    Verdict, WatchHost,
 };
 
 use crate::common::Scenario;
@@ -111,6 +111,42 @@ fn a_thread_on_the_core_of_its_receive_queue_is_told_so() {
     beside.receive_cpu = Some(0);
     let verdict = judged_beside(&behind(), Direction::Download, &beside);
     assert!(!verdict.next_step.contains("takes in"), "one node: {}", verdict.next_step);
+}
+
+#[test]
+fn a_receive_queue_on_another_numa_node_is_evidence() {
+    let node = |id: u32, cpus: &str| NumaNode { id, cpus: cpus.into() };
+    let mut document = behind();
+    let host = document.hosts.client.get_or_insert_default();
+    host.numa = vec![node(0, "0-7"), node(1, "8-15")];
+    let mut beside = busy(0.97, 0.0, 1);
+    for (receive, far) in [(9, true), (2, false), (99, false)] {
+        beside.receive_cpu = Some(receive);
+        let verdict = judged_beside(&document, Direction::Download, &beside);
+        assert_eq!(verdict.cause, Cause::ReceiverCpu, "{}", verdict.summary);
+        let named = verdict.evidence.iter().any(|reading| {
+            reading.met && reading.metric.contains("core (1, node 0) and its receive queue's (9, node 1)")
+        });
+        assert_eq!(named, far, "core {receive}: {:?}", verdict.evidence);
+        assert_eq!(verdict.next_step.contains("`numactl -N 1`"), far, "core {receive}: {}", verdict.next_step);
+    }
+    beside.receive_cpu = Some(9);
+    let verdict = judged_beside(&late(), Direction::Upload, &beside);
+    assert!(verdict.evidence.iter().all(|reading| !reading.metric.contains("NUMA")), "a host with one node");
+}
+
+#[test]
+fn requeues_are_evidence_where_the_qdisc_is_the_cause() {
+    let with = |requeues: u64| {
+        let mut document = lossy();
+        let (drops, bytes, packets) = (20_000, 1_300_000_000, 900_000);
+        let qdisc = QdiscDelta { kind: "tbf".into(), drops, bytes, packets, requeues, ..QdiscDelta::default() };
+        document.host_series.client.as_mut().expect("a series").qdiscs.push(qdisc);
+        let verdict = judged_beside(&document, Direction::Upload, &WatchHost::default());
+        assert_eq!(verdict.cause, Cause::LocalQdisc, "{}", verdict.summary);
+        verdict.evidence.iter().any(|reading| reading.metric.starts_with("requeues over packets"))
+    };
+    assert_eq!([0, 900, 90_000].map(with), [false, false, true]);
 }
 
 #[test]

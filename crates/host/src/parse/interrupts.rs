@@ -31,13 +31,17 @@ fn row(line: &str, processors: usize) -> Option<InterruptRow> {
         count = count.saturating_add(ticks);
         words.next();
     }
-    let words: Vec<_> = words.collect();
+    Some(InterruptRow { number, name: action_names(&words.collect::<Vec<_>>()), count })
+}
+
+/// Names of the actions in the words behind the counts.
+pub(super) fn action_names(words: &[&str]) -> String {
     let names = match words.iter().position(|word| is_trigger(word)) {
         Some(at) => words.get(at + 1..),
         // No trigger: the chip and its number.
         None => words.get(2..),
     };
-    Some(InterruptRow { number, name: names.unwrap_or_default().join(" "), count })
+    names.unwrap_or_default().join(" ")
 }
 
 fn is_trigger(word: &str) -> bool {

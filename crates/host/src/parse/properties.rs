@@ -19,6 +19,8 @@ proptest! {
         paired_lines(&text, &mut counters);
         named_values(&text, &mut counters);
         let _ = (pressure_total_us(&text), tcp_memory_pages(&text), cpu_list(&text), default_route_interface(&text));
+        let table = core_table(&text);
+        table.since(&core_table(&format!("CPU0 CPU3\n{text}")), |_, _, _| {});
         let _ = (interrupt_rows(&text), sysctl_assignments(&text), device_control(text.as_bytes()));
         let _ = (field_of_words(&text, "some"), list_numbers(&text).map(|numbers| assert!(numbers.len() <= 8192)));
         let _ = (field(&text, "MemTotal"), quoted_value(&text, "PRETTY_NAME"), CpuInfo::parse(&text));

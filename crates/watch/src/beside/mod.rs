@@ -15,7 +15,7 @@ use landspeed_netlink::nft::NfTables;
 use self::process::History;
 use crate::flows::ThreadTimes;
 
-/// Threads that are read, two open files each.
+/// Threads that are read, two open files each; a process has two besides.
 const MOST_THREADS: usize = 256;
 /// Interfaces that are read.
 const MOST_INTERFACES: usize = 16;
@@ -110,6 +110,11 @@ impl Beside {
     pub(crate) fn thread_times(&self, pid: u32) -> Option<ThreadTimes> {
         let (cpu_ns, wait_ns) = self.processes.get(&pid)?.only_thread()?;
         Some(ThreadTimes { pid, cpu_ns, wait_ns })
+    }
+
+    /// Cores that all threads of a process used in the last second or so, such as 1.5. `None` until it was read twice.
+    pub(crate) fn process_cpu(&self, pid: u32) -> Option<f64> {
+        self.processes.get(&pid)?.cores()
     }
 
     /// What happened in a flow's span.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
-use landspeed_host::{Files, Host};
+use landspeed_host::{Files, Host, TICK_NS};
 use landspeed_model::{BlockedThread, QuotaUse, ThreadUse, WatchHost};
 
 use super::nearest;
@@ -23,6 +23,7 @@ pub(super) struct History {
     threads: BTreeMap<u32, Thread>,
     /// How many there are; also of a process with too many.
     count: Option<u32>,
+    stat: Option<File>,
     io: Option<File>,
     quotas: Vec<Quota>,
     checked_ns: Option<u64>,
@@ -51,6 +52,8 @@ struct Quota {
 #[derive(Debug, Clone)]
 struct Reading {
     t_ns: u64,
+    /// CPU time of all threads, those that ended included.
+    cpu_ns: Option<u64>,
     threads: Vec<(u32, ThreadReading)>,
     /// Bytes read from and written to storage.
     io: Option<(u64, u64)>,
@@ -71,6 +74,7 @@ impl History {
             pid,
             threads: BTreeMap::new(),
             count: None,
+            stat: None,
             io: None,
             quotas: Vec::new(),
             checked_ns: None,
@@ -87,6 +91,14 @@ impl History {
     pub(super) fn only_thread(&self) -> Option<(u64, u64)> {
         let thread = self.threads.values().next().filter(|_| self.count == Some(1))?;
         read(&thread.schedstat, &mut [0; LONGEST]).and_then(two_numbers)
+    }
+
+    /// Cores that it used between its last two readings.
+    pub(super) fn cores(&self) -> Option<f64> {
+        let mut latest = self.readings.iter().rev();
+        let (now, before) = (latest.next()?, latest.next()?);
+        let moved_ns = now.cpu_ns?.saturating_sub(before.cpu_ns?);
+        (now.t_ns > before.t_ns).then(|| moved_ns as f64 / (now.t_ns - before.t_ns) as f64)
     }
 
     /// Looks at a thread's state and core.
@@ -112,6 +124,11 @@ impl History {
                 threads.push((tid, ThreadReading { cpu_ns, wait_ns, looks: thread.looks }));
             }
         }
+        // An open file stays that of its process: once that ended nothing is read, also where its number is in use again.
+        let cpu_ns = self.stat.as_ref().and_then(|file| read(file, &mut text)).and_then(cpu_ns);
+        if cpu_ns.is_none() {
+            self.stat = None;
+        }
         let io = self.io.as_ref().and_then(|file| read(file, &mut text)).and_then(storage_bytes);
         let mut quotas = Vec::new();
         for quota in &self.quotas {
@@ -119,7 +136,7 @@ impl History {
                 quotas.push((quota.group.clone(), periods, throttled));
             }
         }
-        self.readings.push_back(Reading { t_ns: now_ns, threads, io, quotas });
+        self.readings.push_back(Reading { t_ns: now_ns, cpu_ns, threads, io, quotas });
         while self.readings.front().is_some_and(|first| now_ns.saturating_sub(first.t_ns) > keep_ns) {
             self.readings.pop_front();
         }
@@ -141,6 +158,7 @@ impl History {
                 }
             }
         }
+        self.stat = self.stat.take().or_else(|| files.open(&format!("/proc/{pid}/stat")).ok());
         // Another user's needs root.
         self.io = self.io.take().or_else(|| files.open(&format!("/proc/{pid}/io")).ok());
         self.quotas = quotas(files, &files.read(&format!("/proc/{pid}/cgroup")).unwrap_or_default());
@@ -212,13 +230,23 @@ fn read<'a>(file: &File, into: &'a mut [u8; LONGEST]) -> Option<&'a [u8]> {
     into.get(..length)
 }
 
-/// Fields 3 and 39 of `/proc/PID/stat` (proc_pid_stat(5)); the name in field 2 may hold anything.
-fn state_and_core(text: &[u8]) -> Option<(u8, Option<u32>)> {
+/// `/proc/PID/stat` from field 3 on (proc_pid_stat(5)); the name in field 2 may hold anything.
+fn stat_fields(text: &[u8]) -> Option<impl Iterator<Item = &str>> {
     let behind = text.iter().rposition(|&byte| byte == b')')? + 1;
-    let mut words = text.get(behind..)?.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
-    let state = *words.next()?.first()?;
-    let core = words.nth(35).and_then(|word| std::str::from_utf8(word).ok()?.trim().parse().ok());
-    Some((state, core))
+    Some(std::str::from_utf8(text.get(behind..)?).ok()?.split_ascii_whitespace())
+}
+
+/// State and core: fields 3 and 39.
+fn state_and_core(text: &[u8]) -> Option<(u8, Option<u32>)> {
+    let mut fields = stat_fields(text)?;
+    let state = *fields.next()?.as_bytes().first()?;
+    Some((state, fields.nth(35).and_then(|field| field.parse().ok())))
+}
+
+/// User and system time, fields 14 and 15, nanoseconds.
+fn cpu_ns(text: &[u8]) -> Option<u64> {
+    let mut ticks = stat_fields(text)?.skip(11).map(str::parse::<u64>);
+    Some(ticks.next()?.ok()?.saturating_add(ticks.next()?.ok()?).saturating_mul(TICK_NS))
 }
 
 /// Time on a core and time waiting for one, nanoseconds (`schedstat`).
@@ -299,6 +327,9 @@ mod tests {
             assert_eq!(state_and_core(text.as_bytes()), None, "{text}");
         }
         assert_eq!(state_and_core(b"1 (x) R 1"), Some((b'R', None)));
+        for text in ["", "7 (x) S", "7 (x) S 1 2 3 4 5 6 7 8 9 10 11 a b", "no brackets"] {
+            assert_eq!(cpu_ns(text.as_bytes()), None, "{text}");
+        }
         assert_eq!((two_numbers(b"12"), two_numbers(b"12 x"), two_numbers(b"1 2 3")), (None, None, Some((1, 2))));
         assert_eq!(throttled(b"nr_periods 7\nnr_throttled 3\n"), Some((7, 3)));
     }
@@ -341,6 +372,26 @@ mod tests {
             ("/a.slice", 0.5, 10, 6)
         );
         assert_eq!(host.threads, Some(2));
+    }
+
+    #[test]
+    fn a_process_with_two_busy_threads_uses_two_cores() {
+        const S: u64 = 1_000_000_000;
+        let root = tempfile::tempdir().expect("a directory");
+        let files = Files::recorded(root.path());
+        let mut history = History::new(7);
+        let mut reading = |times: &str, seconds: u64| {
+            let text = format!("7 (a) b) S 1 7 7 0 -1 0 0 0 0 0 {times} 0 0 20 0 3 0 5 0 0\n");
+            write(root.path(), "proc/7/stat", if times.is_empty() { "" } else { &text });
+            history.read(&files, seconds * S, 30 * S, 100);
+            history.cores()
+        };
+        assert_eq!(reading("100 50", 0), None, "one reading does not give a rate");
+        assert_eq!(reading("250 100", 1), Some(2.0));
+        assert_eq!(reading("250 100", 2), Some(0.0));
+        assert_eq!(reading("", 3), None, "it ended");
+        assert_eq!(reading("900 0", 7), None, "another process of the same number");
+        assert_eq!(reading("950 0", 8), Some(0.5));
     }
 
     #[test]

@@ -83,7 +83,7 @@ impl Watch {
             rtt_us: tcp.map(|tcp| tcp.rtt_us).filter(|&us| us > 0),
             min_rtt_us: tcp.and_then(|tcp| tcp.min_rtt_us).filter(|&us| us > 0),
             cwnd: tcp.map_or(0, |tcp| tcp.snd_cwnd),
-            recent: recent(flow, role, process.and_then(|process| self.cpu.of(process.pid))),
+            recent: recent(flow, role, process.and_then(|process| self.beside.process_cpu(process.pid))),
             verdict: flow.history.verdict().copied(),
         }
     }
@@ -107,7 +107,7 @@ impl Watch {
             flow.history.judged(now_ns, described.cause, described.confidence);
             described.timeline = flow.history.changes();
             described.series = (scope == Scope::All).then(|| flow.history.series(described.role)).flatten();
-            let cpu = described.pid.and_then(|pid| self.cpu.of(pid));
+            let cpu = described.pid.and_then(|pid| self.beside.process_cpu(pid));
             described.recent = recent(flow, described.role, cpu).filter(|_| flow.is_wanted());
         }
         flows

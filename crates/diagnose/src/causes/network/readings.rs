@@ -11,7 +11,7 @@ use crate::route::{DropPlace, Hop};
 use crate::thresholds::{
     ACKS_LOST, AT_CEILING, CEILING, CWND_MOSTLY, DELIVERY_EVEN, DELIVERY_VARIES, DELIVERY_VARIES_BBR, EARLY_LOSS,
     EXPLAINS, FULL_LINK, LOSES_SELDOM, LOST_IN_BURSTS, MODEL_LOSS, MSS_FELL, PEAKS_ALIKE, POLICER_FRAMES, RAMP_RATIO,
-    REAL_LOSS, REVERSE_QUEUE, SHALLOW_BDP, SHAPED, SINGLE_LOSSES, WAITING_SHARE,
+    REAL_LOSS, REQUEUED, REVERSE_QUEUE, SHALLOW_BDP, SHAPED, SINGLE_LOSSES, WAITING_SHARE,
 };
 
 pub(super) fn read(scales: &mut Scales, flow: &Flow, seen: &Symptoms, cause: Cause) {
@@ -150,6 +150,8 @@ pub(super) fn read(scales: &mut Scales, flow: &Flow, seen: &Symptoms, cause: Cau
             let source = format!("host_series.{}.qdiscs", flow.sender.name());
             let metric = "over-limit events of the shaper over packets";
             scales.optional(metric, seen.shaped, "ratio", Bound::AtLeast(SHAPED), end, &source);
+            let metric = "requeues over packets of the sender's queueing disciplines";
+            scales.optional(metric, requeued(flow), "ratio", Bound::AtLeast(REQUEUED), end, &source);
             if let Some(hop) = flow.route.as_ref().and_then(|route| route.forward.first())
                 && let Some((index, _)) = hop.queue
             {
@@ -173,6 +175,12 @@ pub(super) fn read(scales: &mut Scales, flow: &Flow, seen: &Symptoms, cause: Cau
         }
         _ => {}
     }
+}
+
+/// Requeues over packets of the sender's queueing discipline with most of them; `None` without any.
+fn requeued(flow: &Flow) -> Option<f64> {
+    let qdiscs = flow.sender.series?.qdiscs.iter().filter(|qdisc| qdisc.requeues > 0 && qdisc.packets > 0);
+    qdiscs.map(|qdisc| qdisc.requeues as f64 / qdisc.packets as f64).reduce(f64::max)
 }
 
 /// A reading of the hop that drops most, else of the one used most.

@@ -1,0 +1,129 @@
+//! Where a host's cores took in packets, and where its memory came from.
+
+use landspeed_model::{CoreTotals, HostSeries, RunDocument};
+
+use super::{Page, percent};
+
+/// Packets a host takes in during a test below which their distribution says nothing.
+const FEW_PACKETS: u64 = 10_000;
+/// Share of the packets on one core that is worth a line.
+const MOST: f64 = 0.5;
+/// Share of the page allocations on a remote node that is worth a line.
+const REMOTE: f64 = 0.01;
+/// Exit latency of a deep idle state, microseconds: shallow ones take at most 10 (CPU-006).
+const DEEP_US: u32 = 10;
+/// Share of the time in deep idle states that is worth a line.
+const ASLEEP: f64 = 0.05;
+
+/// At most a line for each host; none where nothing stands out.
+pub fn details(d: &RunDocument, page: &mut Page) {
+    let ends = [("client", &d.host_series.client), ("server", &d.host_series.server)];
+    let hosts = if d.path.as_ref().is_some_and(|path| path.loopback) { 1 } else { 2 };
+    let lines: Vec<String> = ends
+        .into_iter()
+        .take(hosts)
+        .filter_map(|(name, series)| Some((name, findings(series.as_ref()?))))
+        .filter(|(_, findings)| !findings.is_empty())
+        .map(|(name, findings)| format!("{name}: {}", findings.join("; ")))
+        .collect();
+    for (i, line) in lines.iter().enumerate() {
+        page.line(if i == 0 { "cores" } else { "" }, line);
+    }
+}
+
+fn findings(series: &HostSeries) -> Vec<String> {
+    let busiest = series.core_totals.iter().max_by_key(|totals| totals.softnet.processed);
+    let packets = series.softnet.processed;
+    let Some(busiest) = busiest.filter(|_| packets >= FEW_PACKETS) else {
+        return remote(series).into_iter().collect();
+    };
+    [crowded(series, busiest, packets), asleep(busiest), remote(series)].into_iter().flatten().collect()
+}
+
+/// `83 % of the packets processed on core 1 (softnet, 42310/s)`, of a host with other cores.
+fn crowded(series: &HostSeries, core: &CoreTotals, packets: u64) -> Option<String> {
+    let share = core.softnet.processed as f64 / packets as f64;
+    let cores = series.samples.iter().map(|sample| sample.cores.iter().flatten().count()).max().unwrap_or(0);
+    let span_ns = series.samples.last()?.end_ns.saturating_sub(series.samples.first()?.start_ns);
+    (share > MOST && cores > 1 && span_ns > 0).then(|| {
+        let rate = core.softnet.processed as f64 * 1e9 / span_ns as f64;
+        format!("{} of the packets processed on core {} (softnet, {rate:.0}/s)", percent(share), core.core)
+    })
+}
+
+/// `core 1 in C6 (exit latency 133 µs) 12 % of the time`.
+fn asleep(core: &CoreTotals) -> Option<String> {
+    let deep = core.idle_states.iter().filter(|state| state.exit_latency_us.is_some_and(|us| us > DEEP_US));
+    let state = deep.max_by(|a, b| a.share.total_cmp(&b.share)).filter(|state| state.share >= ASLEEP)?;
+    let latency = state.exit_latency_us?;
+    let share = percent(state.share.min(1.0));
+    Some(format!("core {} in {} (exit latency {latency} µs) {share} of the time", core.core, state.name))
+}
+
+/// `1.2 % of page allocations on a remote NUMA node`.
+fn remote(series: &HostSeries) -> Option<String> {
+    let sum = |of: fn(&landspeed_model::NumaDelta) -> u64| series.numa.iter().map(of).fold(0, u64::saturating_add);
+    let (local, other) = (sum(|node| node.local_node), sum(|node| node.other_node));
+    let share = other as f64 / local.saturating_add(other).max(1) as f64;
+    (share > REMOTE).then(|| format!("{} of page allocations on a remote NUMA node", percent(share)))
+}
+
+#[cfg(test)]
+mod tests {
+    use landspeed_model::{CoreUse, HostSample, IdleStateDelta, NumaDelta, SoftnetDelta};
+
+    use super::*;
+
+    fn core(core: u32, processed: u64) -> CoreTotals {
+        CoreTotals { core, softnet: SoftnetDelta { processed, ..SoftnetDelta::default() }, ..CoreTotals::default() }
+    }
+
+    fn series(packets: [u64; 2]) -> HostSeries {
+        let cores = vec![Some(CoreUse::default()); 2];
+        HostSeries {
+            samples: vec![HostSample { start_ns: -1, end_ns: 1_999_999_999, cores, ..HostSample::default() }],
+            softnet: SoftnetDelta { processed: packets.iter().sum(), ..SoftnetDelta::default() },
+            core_totals: vec![core(0, packets[0]), core(1, packets[1])],
+            ..HostSeries::default()
+        }
+    }
+
+    #[test]
+    fn a_core_with_most_packets_is_named() {
+        assert_eq!(
+            findings(&series([17_000, 83_000])),
+            ["83 % of the packets processed on core 1 (softnet, 41500/s)"]
+        );
+        assert!(findings(&series([50_000, 50_000])).is_empty(), "evenly");
+        assert!(findings(&series([10, 8_000])).is_empty(), "few packets");
+        let mut alone = series([0, 83_000]);
+        alone.samples[0].cores.pop();
+        assert!(findings(&alone).is_empty(), "one core has them all");
+    }
+
+    #[test]
+    fn deep_idle_states_and_remote_pages_are_named() {
+        let mut series = series([50_000, 50_001]);
+        let state = |name: &str, us: u32, share: f64| IdleStateDelta {
+            name: name.to_owned(),
+            exit_latency_us: Some(us),
+            share,
+            entries: 1,
+        };
+        series.core_totals[1].idle_states = vec![state("C1", 2, 0.5), state("C6", 133, 0.12)];
+        series.numa = vec![
+            NumaDelta { local_node: 900, other_node: 30, ..NumaDelta::default() },
+            NumaDelta { node: 1, local_node: 70, ..NumaDelta::default() },
+        ];
+        assert_eq!(
+            findings(&series)[1..],
+            [
+                "core 1 in C6 (exit latency 133 µs) 12 % of the time",
+                "3.0 % of page allocations on a remote NUMA node"
+            ]
+        );
+        series.numa[0].other_node = 1;
+        series.core_totals[1].idle_states.pop();
+        assert_eq!(findings(&series).len(), 1);
+    }
+}
