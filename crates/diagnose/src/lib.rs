@@ -21,6 +21,7 @@ mod host;
 mod load;
 mod network;
 mod pattern;
+mod placement;
 mod reader;
 mod refute;
 mod route;

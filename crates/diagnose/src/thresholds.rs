@@ -216,6 +216,9 @@ pub(crate) const STALL_RTTS: f64 = 4.0;
 /// Over-limit events over packets of a shaping qdisc from which the qdisc and not the path sets the rate.
 pub(crate) const SHAPED: f64 = 0.1;
 
+/// Streams whose receive queues one core serves, from which they share it.
+pub(crate) const SHARED_QUEUE: f64 = 2.0;
+
 /// Requeues over packets of a qdisc from which the driver's ring held it up: a few are normal.
 pub(crate) const REQUEUED: f64 = 0.01;
 

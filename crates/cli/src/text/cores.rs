@@ -1,6 +1,8 @@
 //! Where a host's cores took in packets, and where its memory came from.
 
-use landspeed_model::{CoreTotals, HostSeries, RunDocument};
+use std::collections::BTreeMap;
+
+use landspeed_model::{CoreTotals, Direction, HostSeries, RunDocument};
 
 use super::{Page, percent};
 
@@ -25,10 +27,34 @@ pub fn details(d: &RunDocument, page: &mut Page) {
         .filter_map(|(name, series)| Some((name, findings(series.as_ref()?))))
         .filter(|(_, findings)| !findings.is_empty())
         .map(|(name, findings)| format!("{name}: {}", findings.join("; ")))
+        .chain((hosts == 2).then(|| shared_queues(d)).into_iter().flatten())
         .collect();
     for (i, line) in lines.iter().enumerate() {
         page.line(if i == 0 { "cores" } else { "" }, line);
     }
+}
+
+/// `server: core 3 serves the receive queues of streams 0, 2`, for each core with several streams. The kernel says
+/// which core that is when a stream ends (`SO_INCOMING_CPU`).
+fn shared_queues(d: &RunDocument) -> Vec<String> {
+    let mut served: BTreeMap<(&str, u32), Vec<String>> = BTreeMap::new();
+    for stream in &d.streams {
+        let receiver = if stream.direction == Direction::Download { "client" } else { "server" };
+        if let Some(cpu) = stream.receiver.as_ref().and_then(|end| end.incoming_cpu) {
+            served.entry((receiver, cpu)).or_default().push(stream.id.to_string());
+        }
+    }
+    let online = |receiver: &str| {
+        let host = if receiver == "client" { &d.hosts.client } else { &d.hosts.server };
+        host.as_ref().map_or(0, |host| host.cores_online)
+    };
+    served
+        .into_iter()
+        .filter(|((receiver, _), streams)| streams.len() > 1 && online(receiver) > 1)
+        .map(|((receiver, cpu), streams)| {
+            format!("{receiver}: core {cpu} serves the receive queues of streams {}", streams.join(", "))
+        })
+        .collect()
 }
 
 fn findings(series: &HostSeries) -> Vec<String> {

@@ -6,6 +6,7 @@ use crate::finding::{Bound, Scales};
 use crate::flow::Flow;
 use crate::host::End;
 use crate::load::{Kind, Load, Role, host_of};
+use crate::placement;
 use crate::text;
 use crate::thresholds::{CORE_BUSY, KEPT_WAITING, THREAD_BUSY};
 
@@ -131,10 +132,12 @@ pub(crate) fn next_step(flow: &Flow, role: Role, load: &Load) -> String {
         let cpus = &snapshot.numa.iter().find(|numa| i64::from(numa.id) == i64::from(node))?.cpus;
         Some(format!("pin the streams to the NIC's node (cores {cpus})"))
     });
+    let beside = (role == Role::Receiver).then(|| placement::beside_its_queue(flow)).flatten();
     let first = match (load.kind, role) {
         (Kind::Softirq, Role::Receiver) => format!(
-            "Spread the {}'s receive interrupts over more cores (RSS or RPS), keep the application off core {}, and \
+            "{}Spread the {}'s receive interrupts over more cores (RSS or RPS), keep the application off core {}, and \
              try a larger MTU",
+            placement::shared_queue(flow).map_or(String::new(), |shared| placement::spread(flow, &shared) + " "),
             host.name(),
             load.core.map_or(0, |core| core.core)
         ),
@@ -164,8 +167,9 @@ pub(crate) fn next_step(flow: &Flow, role: Role, load: &Load) -> String {
         }
         (_, Role::Receiver) => "Keep GRO on and receive larger datagrams".to_owned(),
     };
-    match pin {
+    let usual = match pin {
         Some(pin) => format!("{first}; {pin}; or {more}."),
         None => format!("{first}; or {more}."),
-    }
+    };
+    beside.map_or(usual.clone(), |beside| format!("{beside} {usual}"))
 }

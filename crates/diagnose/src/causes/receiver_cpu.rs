@@ -7,6 +7,7 @@ use crate::causes::slow_reader::reads_on_schedule;
 use crate::finding::{Bound, Finding, Scales, Strength};
 use crate::flow::Flow;
 use crate::load::{Kind, Load, Role, load, receiver_behind};
+use crate::placement;
 use crate::reader::{Reader, reader};
 use crate::stream::StreamView;
 use crate::text;
@@ -17,6 +18,9 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let mut scales = Scales::new(flow, Cause::ReceiverCpu);
     let own = load(flow, Role::Receiver);
     cpu::weigh(&mut scales, flow, Role::Receiver, &own);
+    if let Some(shared) = placement::shared_queue(flow).filter(|_| own.kind == Kind::Softirq) {
+        shared.weigh(&mut scales, flow);
+    }
     if flow.is_rr() {
         return match own.strength {
             Some(strength) => conclude(scales, flow, &own, strength),

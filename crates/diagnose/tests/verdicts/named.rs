@@ -231,6 +231,38 @@ fn a_softirq_bound_core_ranks_before_the_loss_it_causes() {
 }
 
 #[test]
+fn streams_that_meet_on_a_softirq_core_are_named() {
+    let cores = vec![idle(), softirq_core()];
+    let mut document = Scenario { receiver_cores: cores, streams: 3, ..lossy() }.document();
+    for (stream, cpu) in document.streams.iter_mut().zip([1, 0, 1]) {
+        stream.receiver.as_mut().expect("a report").incoming_cpu = Some(cpu);
+    }
+    let verdict = judge(&document);
+    assert_eq!(verdict.cause, Cause::ReceiverCpu);
+    assert!(verdict.next_step.starts_with("Streams 0 and 2 meet on core 1 of the server, which has 2 cores."));
+    assert!(
+        verdict.evidence.iter().any(|reading| reading.source == "streams[].receiver.incoming_cpu" && reading.met)
+    );
+    // On one host it is the sender's core.
+    document.path.as_mut().expect("a path").loopback = true;
+    assert!(!judge(&document).next_step.contains("meet on core"));
+}
+
+#[test]
+fn a_thread_pinned_to_the_core_of_its_queue_is_moved() {
+    let mut document =
+        Scenario { rwnd: 0.9, flight_wnd: 1.0, recv_fill: 0.6, receiver_thread: 0.98, ..Scenario::default() }
+            .document();
+    let end = document.streams[0].receiver.as_mut().expect("a report");
+    (end.cpu, end.incoming_cpu) = (Some(1), Some(1));
+    let verdict = judge(&document);
+    assert_eq!(verdict.cause, Cause::ReceiverCpu);
+    assert!(verdict.next_step.contains("use --peer-cpus auto"), "{}", verdict.next_step);
+    document.streams[0].receiver.as_mut().expect("a report").incoming_cpu = Some(0);
+    assert!(!judge(&document).next_step.contains("auto"));
+}
+
+#[test]
 fn load_on_an_unused_core_does_not_matter() {
     let busy = CoreUse { user: 1.0, ..CoreUse::default() };
     let scenario = Scenario { sender_cores: vec![busy, idle()], receiver_cores: vec![busy, busy], ..lossy() };
