@@ -13,12 +13,12 @@ use landspeed_iperf3::report::{Form, Reporter};
 use landspeed_iperf3::text::Style;
 use landspeed_model::{
     Change, DemoDocument, Direction, Goal, LabDocument, Protocol, Role, RunDocument, Sample, Stream, StreamEnd,
-    TapDocument, Target, TraceDocument, WatchDocument,
+    TapDocument, Target, TraceDocument, TuneupDocument, WatchDocument,
 };
 use landspeed_testkit::golden;
 use landspeed_tune::{Allow, TwinKnobs, Value, changes_from_audit};
 
-use crate::{Cli, check, demo, lab, run, tap, text, trace, tune, watch};
+use crate::{Cli, check, demo, lab, run, tap, text, trace, tune, tuneup, watch};
 
 /// Columns of the help: what clap takes where the terminal's width is unknown.
 const HELP_COLUMNS: usize = 100;
@@ -228,6 +228,12 @@ fn a_watch_reads_as_its_file() {
     let text =
         watch::text::Table::default().interval(&document, document.flows.len()) + &watch::text::summary(&document);
     golden::same("watch.txt", &format!("# landspeed watch\n{text}"));
+}
+
+#[test]
+fn a_search_of_tuneup_reads_as_its_file() {
+    let document: TuneupDocument = read("fixtures/documents/tuneup.json");
+    golden::same("tuneup.txt", &format!("# landspeed tuneup\n{}", tuneup::text::summary(&document)));
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn waterfall(document: &TuneupDocument) -> String {
         );
     };
     let noise = format!(
-        "{}, against itself ×{:.3} ({:.3} to {:.3})",
+        "{}, A/A ×{:.3} ({:.3} to {:.3})",
         rate(baseline.goodput_bps),
         baseline.ratio,
         baseline.low,
