@@ -37,11 +37,21 @@ pub(crate) enum Kind {
     Turns,
 }
 
+/// The reading that decided, with the threshold it reached.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Decisive {
+    pub metric: &'static str,
+    pub value: f64,
+    pub threshold: f64,
+}
+
 /// One end's cores.
 #[derive(Debug)]
 pub(crate) struct Load {
     /// How surely a core is the limit here, from one end's readings; `None` when it is not.
     pub strength: Option<Strength>,
+    /// The reading behind the strength, where neither the mean of the threads nor a core's is.
+    pub decided: Option<Decisive>,
     /// With what.
     pub kind: Kind,
     /// The core concerned, when known.
@@ -89,6 +99,7 @@ pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
     let own_kind = if system_share.unwrap_or(1.0) >= 0.5 { Kind::Copy } else { Kind::User };
     let mut load = Load {
         strength: None,
+        decided: None,
         kind: own_kind,
         core: pinned.or(host.busiest()).copied(),
         core_certain: pinned.is_some(),
@@ -117,41 +128,60 @@ pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
     let Some((threads, work)) = threads.zip(work) else { return load };
     let all = threads.value * flow.streams.len() as f64;
     let cores = host.snapshot.map_or(0, |snapshot| snapshot.cores_online).max(host.cores.len() as u32);
-    let crowded = host.busy().is_some_and(|busy| busy >= CORE_BUSY);
     // A thread cannot have what the hypervisor takes.
     let stolen = host.steal().unwrap_or(0.0).clamp(0.0, 0.5);
+    let decisive = |metric, value, threshold| Some(Decisive { metric, value, threshold });
     if work.value >= THREAD_BUSY {
         load.strength = Some(if guessed { Strength::Moderate } else { Strength::Strong });
     } else if work.value >= THREAD_BUSY * (1.0 - stolen) {
         load.strength = Some(Strength::Moderate);
+        load.decided = decisive(
+            "share of the time the hypervisor leaves on a core or ready for one, stream thread",
+            work.value / (1.0 - stolen),
+            THREAD_BUSY,
+        );
     } else if cores > 0 && all >= THREAD_BUSY * f64::from(cores) {
         load.strength = Some(Strength::Strong);
         load.kind = Kind::Crowded;
-    } else if let Some((slower, strength)) = slower_of_two_in_turns(flow)
-        && slower == role
+        load.decided = decisive("share of all cores used by the stream threads", all / f64::from(cores), THREAD_BUSY);
+    } else if let Some(turns) = slower_of_two_in_turns(flow)
+        && turns.slower == role
     {
         // A buffer locked small makes the threads wake each other for every few segments: it may be what is behind it.
-        load.strength = Some(if flow.parameters.window_bytes.is_some() { Strength::Weak } else { strength });
+        load.strength = Some(if flow.parameters.window_bytes.is_some() { Strength::Weak } else { turns.strength });
         load.kind = Kind::Turns;
+        load.decided = Some(turns.decided);
     } else if work.largest.1 >= THREAD_BUSY {
         load.strength = Some(Strength::Weak);
+        let metric = "share of time on a core or ready for one, busiest stream thread";
+        load.decided = decisive(metric, work.largest.1, THREAD_BUSY);
     } else if waits.is_some() {
         // The kernel says how long the threads waited: it was not long enough.
     } else if pinned.is_some_and(|core| core.busy >= CORE_BUSY) && threads.largest.1 >= THREAD_STARVED {
         load.strength = Some(Strength::Moderate);
         load.kind = Kind::Starved;
-    } else if crowded && (threads.value >= THREAD_STARVED || all >= THREAD_STARVED * f64::from(cores)) {
+    } else if let Some(busy) = host.busy().filter(|&busy| busy >= CORE_BUSY)
+        && (threads.value >= THREAD_STARVED || all >= THREAD_STARVED * f64::from(cores))
+    {
         load.strength = Some(Strength::Moderate);
         load.kind = Kind::Crowded;
+        load.decided = decisive("all cores busy, mean", busy, CORE_BUSY);
     }
     load
+}
+
+/// Which of two ends that take turns is the slower one.
+struct Turns {
+    slower: Role,
+    strength: Strength,
+    decided: Decisive,
 }
 
 /// Bulk data between two ends of one machine with next to no path between them: when the two threads together are at
 /// work (or ready to) all the time, each is held up by the other's core. The slower is the receiver when data
 /// queues there, else whichever has more work. On loopback softirqs wait for a core as well, which no thread's
 /// account shows: there a thread that was kept waiting is a hint even when the two do not add up.
-fn slower_of_two_in_turns(flow: &Flow) -> Option<(Role, Strength)> {
+fn slower_of_two_in_turns(flow: &Flow) -> Option<Turns> {
     let short = flow.same_host() && flow.min_rtt_us().is_some_and(|us| us <= SHORT_PATH_US);
     if !short || flow.is_rr() || flow.udp.is_some() {
         return None;
@@ -160,17 +190,28 @@ fn slower_of_two_in_turns(flow: &Flow) -> Option<(Role, Strength)> {
         flow.figure(|stream| of(thread_of(stream, role)?)).map(|figure| figure.value)
     };
     let work = |role| mean(role, &|thread| Some(thread.work()));
-    let kept = |role| mean(role, &|thread| thread.wait).is_some_and(|wait| wait >= KEPT_WAITING);
+    let kept = || [Role::Sender, Role::Receiver].into_iter().filter_map(|role| mean(role, &|thread| thread.wait));
+    let longest = kept().reduce(f64::max).filter(|&wait| wait >= KEPT_WAITING);
     let (sender, receiver) = (work(Role::Sender)?, work(Role::Receiver)?);
-    let strength = match () {
+    let (strength, metric, value, threshold) = match longest {
         // One that is always at work is the slower one by itself; two that are show by their queues.
-        () if (sender >= THREAD_BUSY) != (receiver >= THREAD_BUSY) => return None,
-        () if sender + receiver >= THREAD_BUSY => Strength::Moderate,
-        () if !flow.has_network() && (kept(Role::Sender) || kept(Role::Receiver)) => Strength::Weak,
-        () => return None,
+        _ if (sender >= THREAD_BUSY) != (receiver >= THREAD_BUSY) => return None,
+        _ if sender + receiver >= THREAD_BUSY => {
+            let metric = "share of time on a core or ready for one, threads of both ends";
+            (Strength::Moderate, metric, sender + receiver, THREAD_BUSY)
+        }
+        Some(wait) if !flow.has_network() => {
+            let metric = "share of time runnable without a core, of the thread that waited longest";
+            (Strength::Weak, metric, wait, KEPT_WAITING)
+        }
+        _ => return None,
     };
     let behind = receiver_behind(flow) == Some(true);
-    Some((if behind || receiver > sender { Role::Receiver } else { Role::Sender }, strength))
+    Some(Turns {
+        slower: if behind || receiver > sender { Role::Receiver } else { Role::Sender },
+        strength,
+        decided: Decisive { metric, value, threshold },
+    })
 }
 
 fn thread_of(stream: &StreamView, role: Role) -> Option<ThreadShare> {

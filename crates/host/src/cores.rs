@@ -16,8 +16,8 @@ pub struct CoreSite {
 
 /// Where each of `cpus` is, by sysfs.
 pub fn core_sites(files: &Files, cpus: &[u32]) -> Vec<CoreSite> {
-    let list = |path: &str| files.read(path).ok().as_deref().and_then(list_numbers).unwrap_or_default();
     const NODES: &str = "/sys/devices/system/node";
+    let list = |path: &str| files.read(path).ok().as_deref().and_then(list_numbers).unwrap_or_default();
     let nodes: Vec<(u32, Vec<u32>)> = list(&format!("{NODES}/online"))
         .into_iter()
         .map(|node| (node, list(&format!("{NODES}/node{node}/cpulist"))))

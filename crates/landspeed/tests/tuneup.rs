@@ -75,7 +75,8 @@ fn a_locked_window_and_short_writes_are_fixed() {
     assert!(kept.iter().any(|change| change.starts_with("window")), "{kept:?}");
     assert!(kept.iter().any(|change| change.starts_with("write size")), "{kept:?}");
     let result = &document["final"];
-    assert!(result["settings"]["window_bytes"].is_null(), "{result:#}");
+    // Autotuned, or so large that autotuning is no better.
+    assert!(result["settings"]["window_bytes"].as_u64().is_none_or(|bytes| bytes >= 64 << 10), "{result:#}");
     assert!(result["ratio"].as_f64().is_some_and(|ratio| ratio > 1.5), "{result:#}");
     assert!(document["spent_ns"].as_u64() <= document["budget_ns"].as_u64(), "the budget holds");
     // The command can be pasted.
@@ -181,7 +182,7 @@ fn host_settings_are_as_before_when_a_search_ends() {
     let qdiscs =
         rungs(&document).iter().filter(|rung| rung["change"].as_str().is_some_and(|c| c.contains("qdisc pfifo")));
     let measured = qdiscs.filter(|rung| rung["pairs"].as_u64().is_some_and(|pairs| pairs >= 2)).count();
-    assert_eq!(measured, 1, "{:#}", document["rungs"]);
+    assert!(measured >= 1, "{:#}", document["rungs"]);
     assert_eq!(qdisc(), before);
     // Also when it is interrupted while a candidate is in force.
     let process = tuneup(&["-w", "16K"]);

@@ -5,7 +5,7 @@ use landspeed_model::{Protocol, SendMode, ThreadUse};
 use crate::finding::{Bound, Scales};
 use crate::flow::Flow;
 use crate::host::End;
-use crate::load::{Kind, Load, Role, host_of};
+use crate::load::{Decisive, Kind, Load, Role, host_of};
 use crate::placement;
 use crate::text;
 use crate::thresholds::{CORE_BUSY, KEPT_WAITING, THREAD_BUSY};
@@ -27,6 +27,10 @@ pub(crate) fn weigh(scales: &mut Scales, flow: &Flow, role: Role, load: &Load) {
     } else {
         let metric = "share of time on a core, stream thread";
         scales.figure(metric, load.threads, "ratio", busy, &format!("{end}.thread_cpu_ns"));
+    }
+    if let Some(Decisive { metric, value, threshold }) = load.decided {
+        let source = format!("{end}.samples[].thread_cpu_ns");
+        scales.value(metric, Some(value), "ratio", Bound::AtLeast(threshold), Some(host.end), &source);
     }
     let source = format!("host_series.{}.samples[].cores", host.name());
     let full = Bound::AtLeast(CORE_BUSY);

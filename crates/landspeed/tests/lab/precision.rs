@@ -62,7 +62,12 @@ fn a_port_passes_its_rate_of_too_much_udp() {
     let ran = run("overload", &sets);
     if exact_kernel(&ran) {
         let expected = 10e9 * 8972.0 / (9000.0 + 14.0 + FRAMING);
-        hold("goodput of 12 Gb/s of UDP through 10 Gb/s", "b/s", expected, ran.goodput(0), 1e-4, &ran);
+        // From the first datagram to the last: intervals end up to half a millisecond late, for datagrams gather then.
+        let receiver = &ran.document["flows"][0]["run"]["streams"][0]["receiver"];
+        let passed = number(&receiver["bytes"]) - 8972.0;
+        let passed_bps = passed * 8e9 / (number(&receiver["last_byte_ns"]) - number(&receiver["first_byte_ns"]));
+        hold("12 Gb/s of UDP through 10 Gb/s", "b/s", expected, passed_bps, 1e-4, &ran);
+        hold("its goodput", "b/s", expected, ran.goodput(0), 5e-3, &ran);
     }
 }
 

@@ -67,7 +67,11 @@ fn a_preempted_udp_receiver_is_not_a_lossy_network() {
     let pair = Pair::on_loopback(PROGRAM);
     let _burden = Burden::on(other, 3);
     let arguments = format!("-u -b 4G -l 8900 -t 3 --cpus {one} --peer-cpus {other}");
-    never_misleads(&arguments, PROCESSORS, &pair.run(&arguments));
+    let document = pair.run(&arguments);
+    // On some hosts the receiver still gets all of the rate.
+    let reached = document["udp"]["loss_ratio"].as_f64().is_some_and(|loss| loss < 0.01);
+    let causes = if reached { &[PROCESSORS, &["application"]].concat() } else { PROCESSORS };
+    never_misleads(&arguments, causes, &document);
 }
 
 #[test]

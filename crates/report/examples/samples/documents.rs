@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use landspeed_model::{
     AuditDocument, BuildInfo, Difference, ErrorEntry, LabDocument, LabSetDocument, LabStatus, RunDocument, Status,
-    TRACE_COMPARISON_SCHEMA, TraceComparison, TraceDifference, TraceDocument, TraceFigure, WatchDocument,
+    TRACE_COMPARISON_SCHEMA, TRACE_SCHEMA, TraceComparison, TraceDifference, TraceDocument, TraceFigure,
+    WatchDocument,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -150,7 +151,8 @@ fn whole() -> TraceDocument {
 
 /// One of the taps, with few single packets.
 fn thinned() -> TraceDocument {
-    read(include_str!("../../../../fixtures/traces/thinned.json"))
+    let old: TraceDocument = read(include_str!("../../../../fixtures/traces/thinned.json"));
+    TraceDocument { schema: TRACE_SCHEMA.to_owned(), ..old }
 }
 
 /// Both, as if they were two runs.
