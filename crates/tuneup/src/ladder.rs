@@ -118,6 +118,8 @@ pub struct Ladder {
     phase: Phase,
     original: Settings,
     best: Settings,
+    /// The best ones before, each of which lost to the next.
+    former: Vec<Settings>,
     diagnosis: Option<Box<Diagnosis>>,
     /// The first verdict, for the baseline.
     first_verdict: Option<Verdict>,
@@ -152,6 +154,7 @@ impl Ladder {
             random: SplitMix64::new(options.seed),
             phase: Phase::Diagnose,
             best: original.clone(),
+            former: Vec::new(),
             original,
             diagnosis: None,
             first_verdict: None,
@@ -318,7 +321,7 @@ impl Ladder {
     }
 
     /// What is left to try, in order. A change that did not help is tried once more only when another was kept since and the verdict
-    /// now points to it.
+    /// now points to it, and after all that were never tried. No change leads back to settings that were worse.
     pub fn available(&self) -> Vec<Candidate> {
         let Some(diagnosis) = &self.diagnosis else { return Vec::new() };
         let Diagnosis { verdict, facts } = &**diagnosis;
@@ -327,6 +330,8 @@ impl Ladder {
             None => true,
             Some((attempts, kept)) => *attempts < 2 && self.kept > *kept && candidate.cause.is_some(),
         });
+        found.retain(|candidate| !self.former.contains(&candidate.settings));
+        found.sort_by_key(|candidate| self.tried.contains_key(&candidate.key));
         found
     }
 
@@ -370,7 +375,7 @@ impl Ladder {
             }
             Some(Decision::Keep) => {
                 self.push_rung(&comparing, &comparison, None);
-                self.best = comparing.candidate.settings;
+                self.former.push(std::mem::replace(&mut self.best, comparing.candidate.settings));
                 self.best_bps = middle_bps(&comparing.new);
                 self.kept += 1;
                 self.phase = Phase::Diagnose;

@@ -188,6 +188,24 @@ fn a_gain_of_five_percent_is_found() {
 }
 
 #[test]
+fn what_was_never_tried_comes_first_and_no_change_leads_back() {
+    // A second stream helps, and is not among what is tried first.
+    let gives = |settings: &Settings, _: u64| {
+        let p = &settings.parameters;
+        let bad = !p.client_cpus.is_empty() && p.client_cpus == p.server_cpus;
+        Some((if bad { 5.0 } else { 10.0 * f64::from(p.streams.min(2)) }, 100.0))
+    };
+    let world = World { gives, sigma: 0.01, memory: 0.0, stalls: 0, cause: Cause::SenderCpu, facts: facts() };
+    let Search { ladder, .. } = world.search(&plain(Parameters::default()), 10 * BUDGET, 4);
+    let changes: Vec<&str> = ladder.rungs().iter().map(|rung| rung.change.as_str()).collect();
+    assert!(changes.contains(&"streams 1 → 2"), "{changes:?}");
+    assert!(!changes.contains(&"streams 2 → 1"), "{changes:?}");
+    let again = changes.iter().enumerate().position(|(at, change)| changes[..at].contains(change));
+    let last_new = (0..changes.len()).rev().find(|&at| !changes[..at].contains(&changes[at]));
+    assert!(again.is_none() || again > last_new, "{changes:?}");
+}
+
+#[test]
 fn a_gain_that_doubles_latency_beyond_its_bound_is_refused() {
     let gives = |settings: &Settings, _: u64| {
         let open = settings.parameters.window_bytes.is_none();
