@@ -46,6 +46,13 @@ pub struct Candidate {
     kind: Kind,
 }
 
+impl Candidate {
+    /// Whether it makes several changes that were not tried alone.
+    pub fn is_together(&self) -> bool {
+        self.kind == Kind::Together
+    }
+}
+
 /// What a change is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -158,7 +165,12 @@ pub fn candidates(
     found
 }
 
-/// Whether a limit that somebody chose is gone: the kernel's own choice is usually better.
+/// Whether somebody chose a limit: the kernel's own choice is usually better.
+pub fn restricted(p: &Parameters) -> bool {
+    lifts_restriction(p, &Parameters { streams: p.streams, ..Parameters::default() })
+}
+
+/// Whether a limit that somebody chose is gone.
 fn lifts_restriction(now: &Parameters, then: &Parameters) -> bool {
     let pinned = |p: &Parameters| !p.client_cpus.is_empty() || !p.server_cpus.is_empty();
     let short = |p: &Parameters| p.write_bytes < 64 << 10;

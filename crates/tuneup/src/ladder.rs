@@ -8,7 +8,7 @@ use landspeed_model::{
 };
 use landspeed_stats::{Interval, SplitMix64, median, ratio};
 
-use crate::candidates::{Candidate, candidates};
+use crate::candidates::{Candidate, candidates, restricted};
 use crate::comparison::{Comparison, Decision, RULES, compare};
 use crate::finale::Finale;
 use crate::outcome::{Diagnosis, TestOutcome};
@@ -29,6 +29,10 @@ const TEST_NS: (u64, u64) = (1_000_000_000, 10_000_000_000);
 const OMIT_NS: (u64, u64) = (250_000_000, 5_000_000_000);
 /// What a test takes beside its traffic, until it was measured.
 const OVERHEAD_NS: u64 = 200_000_000;
+/// A change that cost less than this share is worth another try once a limit beside it is gone.
+const NEARLY: f64 = 0.9;
+/// How often one change is tried.
+const MOST_ATTEMPTS: u32 = 2;
 /// Pairs of the baseline with itself.
 const BASELINE_PAIRS: usize = 4;
 /// Tail of the intervals that only describe: what four tests against four carry.
@@ -129,8 +133,7 @@ pub struct Ladder {
     rungs: Vec<TuneupRung>,
     kept: usize,
     compared: u32,
-    /// How often each change was tried, and how many had been kept when it was last.
-    tried: BTreeMap<String, (u32, usize)>,
+    tried: BTreeMap<String, Tried>,
     /// Changes that a host could not do.
     refused: BTreeSet<String>,
     tests: u32,
@@ -141,6 +144,16 @@ pub struct Ladder {
     asked_ns: Option<u64>,
     ended: Option<(TuneupEnd, String)>,
     finale: Option<Finale>,
+}
+
+/// What became of a change.
+#[derive(Debug, Clone, Copy, Default)]
+struct Tried {
+    attempts: u32,
+    /// How many changes had been kept when it was last tried.
+    kept: usize,
+    /// Goodput over the best at that time; 0 where it was not measured.
+    ratio: f64,
 }
 
 impl Ladder {
@@ -257,6 +270,7 @@ impl Ladder {
                     self.set_lengths(diagnosis.facts.min_rtt_us);
                 }
                 self.diagnosis = Some(diagnosis);
+                self.exclude_former();
             }
             // With the first settings there is nothing to improve on; later the verdict before stays.
             TestOutcome::Refused(why) if self.diagnosis.is_none() => return self.stop(TuneupEnd::Failed, why),
@@ -313,26 +327,56 @@ impl Ladder {
                 .begin_finale(TuneupEnd::Budget, "the time was over before every change was tried".to_owned());
         }
         self.compared += 1;
-        let attempts = self.tried.get(&candidate.key).map_or(0, |(attempts, _)| *attempts);
-        self.tried.insert(candidate.key.clone(), (attempts + 1, self.kept));
+        let tried = self.tried.entry(candidate.key.clone()).or_default();
+        (tried.attempts, tried.kept) = (tried.attempts + 1, self.kept);
         let candidate_first = self.random.below(2) == 1;
         let comparing = Comparing { candidate, best: Vec::new(), new: Vec::new(), candidate_first };
         self.phase = Phase::Compare(Box::new(comparing));
     }
 
     /// What is left to try, in order. A change that did not help is tried once more only when another was kept since and the verdict
-    /// now points to it, and after all that were never tried. No change leads back to settings that were worse.
+    /// now points to it: those that nearly helped before those that did not, and all after what was never tried alone. No change
+    /// leads back to settings that were worse.
     pub fn available(&self) -> Vec<Candidate> {
         let Some(diagnosis) = &self.diagnosis else { return Vec::new() };
         let Diagnosis { verdict, facts } = &**diagnosis;
         let mut found = candidates(&self.best, verdict, facts, self.options.host_changes, &self.refused);
         found.retain(|candidate| match self.tried.get(&candidate.key) {
             None => true,
-            Some((attempts, kept)) => *attempts < 2 && self.kept > *kept && candidate.cause.is_some(),
+            Some(tried) => tried.attempts < MOST_ATTEMPTS && self.kept > tried.kept && candidate.cause.is_some(),
         });
-        found.retain(|candidate| !self.former.contains(&candidate.settings));
-        found.sort_by_key(|candidate| self.tried.contains_key(&candidate.key));
+        let restricted = restricted(&self.best.parameters);
+        // The smallest first: class, and how far the change was from being a gain.
+        found.sort_by(|a, b| {
+            let order = |candidate: &Candidate| match self.tried.get(&candidate.key) {
+                None if !candidate.is_together() => (0, 0.0),
+                None if restricted => (1, 0.0),
+                None => (3, 0.0),
+                Some(tried) if tried.ratio >= NEARLY => (2, -tried.ratio),
+                Some(tried) => (4, -tried.ratio),
+            };
+            let (a, b) = (order(a), order(b));
+            a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+        });
         found
+    }
+
+    /// Counts the changes that lead back to former settings as tried, also beside later changes.
+    fn exclude_former(&mut self) {
+        let Some(diagnosis) = &self.diagnosis else { return };
+        let Diagnosis { verdict, facts } = &**diagnosis;
+        let all = candidates(&self.best, verdict, facts, self.options.host_changes, &self.refused);
+        let back = all.iter().filter(|candidate| self.former.contains(&self.explicit(&candidate.settings)));
+        let worse = Tried { attempts: MOST_ATTEMPTS, kept: self.kept, ratio: 0.0 };
+        self.tried.extend(back.map(|candidate| (candidate.key.clone(), worse)).collect::<Vec<_>>());
+    }
+
+    /// `settings` with the congestion control that they leave to the kernel, as the last verdict's test had it.
+    fn explicit(&self, settings: &Settings) -> Settings {
+        let mut settings = settings.clone();
+        let default = self.diagnosis.as_ref().and_then(|diagnosis| diagnosis.facts.congestion.clone());
+        settings.parameters.congestion = settings.parameters.congestion.or(default);
+        settings
     }
 
     fn take_compared(&mut self, now_ns: u64, mut comparing: Comparing, measured: Result<Measurement, String>) {
@@ -375,7 +419,8 @@ impl Ladder {
             }
             Some(Decision::Keep) => {
                 self.push_rung(&comparing, &comparison, None);
-                self.former.push(std::mem::replace(&mut self.best, comparing.candidate.settings));
+                let former = std::mem::replace(&mut self.best, comparing.candidate.settings);
+                self.former.push(self.explicit(&former));
                 self.best_bps = middle_bps(&comparing.new);
                 self.kept += 1;
                 self.phase = Phase::Diagnose;
@@ -388,6 +433,9 @@ impl Ladder {
         let Interval { estimate, low, high } =
             comparison.interval.unwrap_or(Interval { estimate: f64::NAN, low: f64::NAN, high: f64::NAN });
         let measured = |value: f64| comparison.interval.map(|_| value);
+        if let Some(tried) = self.tried.get_mut(&candidate.key) {
+            tried.ratio = measured(estimate).unwrap_or(0.0);
+        }
         let plan = &candidate.settings.plan;
         let added = |now: &[landspeed_model::Change], before: &[landspeed_model::Change]| {
             now.iter().filter(|change| !before.contains(change)).cloned().collect()

@@ -1,6 +1,6 @@
 //! Whole searches in virtual time, with simulated tests whose noise is correlated in time.
 
-use landspeed_model::{Cause, Confidence, Parameters, TuneupEnd, TuneupPlan, Verdict};
+use landspeed_model::{Cause, Confidence, Parameters, SendMode, TuneupEnd, TuneupPlan, Verdict};
 use landspeed_stats::SplitMix64;
 use landspeed_tuneup::{
     Diagnosis, EndFacts, Facts, Ladder, LadderOptions, Measurement, Settings, TestKind, TestOutcome, TooShort,
@@ -56,7 +56,8 @@ impl<F: Fn(&Settings, u64) -> Option<(f64, f64)>> World<F> {
                     match test.kind {
                         TestKind::Compared => TestOutcome::Measured(measured),
                         TestKind::Diagnosis => {
-                            let facts = Facts { goodput_bps: measured.goodput_bps, ..self.facts.clone() };
+                            let congestion = p.congestion.clone().or_else(|| self.facts.congestion.clone());
+                            let facts = Facts { goodput_bps: measured.goodput_bps, congestion, ..self.facts.clone() };
                             let diagnosis = Diagnosis { verdict: verdict(self.cause), facts };
                             TestOutcome::Diagnosed(measured, Box::new(diagnosis))
                         }
@@ -189,20 +190,52 @@ fn a_gain_of_five_percent_is_found() {
 
 #[test]
 fn what_was_never_tried_comes_first_and_no_change_leads_back() {
-    // A second stream helps, and is not among what is tried first.
+    // A second stream and another congestion control than the kernel's default help, and are not among what is tried first.
     let gives = |settings: &Settings, _: u64| {
         let p = &settings.parameters;
         let bad = !p.client_cpus.is_empty() && p.client_cpus == p.server_cpus;
-        Some((if bad { 5.0 } else { 10.0 * f64::from(p.streams.min(2)) }, 100.0))
+        let control = if p.congestion.as_deref() == Some("bbr") { 1.5 } else { 1.0 };
+        Some((if bad { 5.0 } else { 10.0 * control * f64::from(p.streams.min(2)) }, 100.0))
     };
     let world = World { gives, sigma: 0.01, memory: 0.0, stalls: 0, cause: Cause::SenderCpu, facts: facts() };
     let Search { ladder, .. } = world.search(&plain(Parameters::default()), 10 * BUDGET, 4);
     let changes: Vec<&str> = ladder.rungs().iter().map(|rung| rung.change.as_str()).collect();
     assert!(changes.contains(&"streams 1 → 2"), "{changes:?}");
     assert!(!changes.contains(&"streams 2 → 1"), "{changes:?}");
+    assert!(!changes.contains(&"congestion control bbr → cubic"), "the kernel's default: {changes:?}");
     let again = changes.iter().enumerate().position(|(at, change)| changes[..at].contains(change));
-    let last_new = (0..changes.len()).rev().find(|&at| !changes[..at].contains(&changes[at]));
+    let alone = |at: &usize| !changes[*at].starts_with("together");
+    let last_new = (0..changes.len()).rev().filter(alone).find(|&at| !changes[..at].contains(&changes[at]));
     assert!(again.is_none() || again > last_new, "{changes:?}");
+}
+
+#[test]
+fn a_change_that_nearly_helped_is_tried_again_without_the_restrictions() {
+    // As measured between two namespaces of a machine with two cores, except that windows and cores are restricted: only without
+    // both does a second stream help.
+    let gives = |settings: &Settings, _: u64| {
+        let p = &settings.parameters;
+        let pinned = !p.client_cpus.is_empty() || !p.server_cpus.is_empty();
+        let writes = if p.write_bytes == 1 << 20 { 1.0 } else { 0.6 };
+        let sends = if p.send == SendMode::Copy { 1.0 } else { 0.7 };
+        let gbps = match (p.window_bytes.is_some_and(|bytes| bytes < 16 << 10), p.window_bytes.is_some(), pinned) {
+            (true, ..) => 2.0,
+            (_, true, true) => 54.0 * if p.streams > 1 { 0.95 } else { 1.0 },
+            (_, true, false) => 29.0,
+            (_, false, true) => 25.0,
+            (_, false, false) => 70.0 * f64::from(p.streams.min(2)),
+        };
+        Some((gbps * writes * sends, 100.0))
+    };
+    let end = EndFacts { cores: vec![0, 1], ..facts().client };
+    let facts = Facts { client: end.clone(), server: end, ..facts() };
+    let world = World { gives, sigma: 0.01, memory: 0.2, stalls: 0, cause: Cause::SenderCpu, facts };
+    for seed in 0..10 {
+        let Search { ladder, .. } = world.search(&mistuned(), BUDGET, seed);
+        let best = ladder.best();
+        let changes: Vec<&str> = ladder.rungs().iter().map(|rung| rung.change.as_str()).collect();
+        assert_eq!((best.parameters.streams, best.parameters.window_bytes), (2, None), "seed {seed}: {changes:#?}");
+    }
 }
 
 #[test]
