@@ -352,7 +352,10 @@ impl Ladder {
                 None if !candidate.is_together() => (0, 0.0),
                 None if restricted => (1, 0.0),
                 None => (3, 0.0),
-                Some(tried) if tried.ratio >= NEARLY => (2, -tried.ratio),
+                // A setting of a host has less to do with what else was restricted.
+                Some(tried) if tried.ratio >= NEARLY && candidate.settings.plan == self.best.plan => {
+                    (2, -tried.ratio)
+                }
                 Some(tried) => (4, -tried.ratio),
             };
             let (a, b) = (order(a), order(b));
