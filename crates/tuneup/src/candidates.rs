@@ -290,13 +290,12 @@ impl Source<'_> {
 
     fn streams(&self) -> Vec<Candidate> {
         let now = self.parameters().streams.max(1);
-        let cores = self.facts.client.cores.len().min(self.facts.server.cores.len()).max(1) as u32;
         let of_cpu = matches!(
             self.cause,
             None | Some(Cause::SenderCpu | Cause::ReceiverCpu | Cause::Application | Cause::SlowReader)
         );
-        // More threads than cores only take turns; more flows share a lossy path better.
-        let most = if of_cpu { cores } else { 16 };
+        // More flows share a lossy path better.
+        let most = if of_cpu { most_streams(self.facts) } else { 16 };
         let to = |streams: u32| {
             let change = format!("streams {now} → {streams}");
             let reason = "each stream has its own thread, window and congestion window";
@@ -414,6 +413,11 @@ impl Source<'_> {
         };
         ends.into_iter().flat_map(of).collect()
     }
+}
+
+/// One for each core of the end with fewer: more threads only take turns.
+fn most_streams(facts: &Facts) -> u32 {
+    facts.client.cores.len().min(facts.server.cores.len()).max(1) as u32
 }
 
 /// The congestion control in force.

@@ -3,7 +3,7 @@
 
 use landspeed_model::{Parameters, SendMode};
 
-use super::{Candidate, Kind, WRITES, bytes, congestion_control, congestion_controls};
+use super::{Candidate, Kind, WRITES, bytes, congestion_control, congestion_controls, most_streams};
 use crate::Settings;
 use crate::command::{run_options, send_word};
 use crate::facts::Facts;
@@ -12,8 +12,8 @@ use crate::placement::{Placement, placements};
 /// Combinations tried with one verdict.
 const MOST: usize = 8;
 
-/// Combinations that differ from `best` in two settings or more: without restrictions, and with each way to send and each
-/// congestion control.
+/// Combinations that differ from `best` in two settings or more: without restrictions, and with more streams, each congestion
+/// control and each way to send.
 pub(super) fn together(best: &Settings, facts: &Facts) -> Vec<Candidate> {
     let now = &best.parameters;
     let free = Parameters {
@@ -31,17 +31,22 @@ pub(super) fn together(best: &Settings, facts: &Facts) -> Vec<Candidate> {
         server_cpus: server,
         ..free.clone()
     });
-    let with = |base: &Parameters, send: SendMode, control: Option<&str>| Parameters {
+    let streams = (now.streams.max(1) * 2).min(most_streams(facts)).max(now.streams);
+    let controls: Vec<_> = std::iter::once(None).chain(congestion_controls(facts, now).map(Some)).collect();
+    let with = |base: &Parameters, streams: u32, send: SendMode, control: Option<&str>| Parameters {
+        streams,
         send,
         congestion: control.map(str::to_owned).or_else(|| base.congestion.clone()),
         ..base.clone()
     };
-    let mut found = vec![free.clone()];
-    for control in std::iter::once(None).chain(congestion_controls(facts, now).map(Some)) {
-        let sends = [now.send, SendMode::Splice, SendMode::Sendfile];
-        found.extend(sends.map(|send| with(&free, send, control)));
-    }
-    found.extend(pinned.iter().map(|pinned| with(pinned, SendMode::Splice, None)));
+    let mut found: Vec<_> = [now.streams, streams]
+        .into_iter()
+        .flat_map(|streams| controls.iter().map(move |control| (streams, *control)))
+        .map(|(streams, control)| with(&free, streams, now.send, control))
+        .collect();
+    found.extend([SendMode::Splice, SendMode::Sendfile].map(|send| with(&free, now.streams, send, None)));
+    found.extend(controls.iter().flatten().map(|control| with(&free, now.streams, SendMode::Splice, Some(control))));
+    found.extend(pinned.iter().map(|pinned| with(pinned, now.streams, SendMode::Splice, None)));
     let mut candidates: Vec<Candidate> = Vec::new();
     for parameters in found {
         let changes = differences(now, &parameters, facts);
@@ -74,6 +79,7 @@ fn differences(now: &Parameters, then: &Parameters, facts: &Facts) -> Vec<String
             found.push(format!("{what} {from} → {to}"));
         }
     };
+    compare("streams", now.streams.to_string(), then.streams.to_string());
     compare("window", size(now.window_bytes, "autotuned"), size(then.window_bytes, "autotuned"));
     compare("write size", bytes(now.write_bytes), bytes(then.write_bytes));
     compare("CPUs:", placed(now), placed(then));
@@ -126,6 +132,7 @@ mod tests {
             p.send == SendMode::Splice && p.congestion.as_deref() == Some("cubic") && p.client_cpus.is_empty()
         };
         assert_eq!(found.iter().filter(wanted).count(), 1);
+        assert!(found.iter().any(|candidate| candidate.settings.parameters.streams == 2));
         assert!(found.len() <= MOST);
     }
 
