@@ -68,8 +68,8 @@ pub use trace_graph::{
 };
 pub use tune::{Change, Side, Target};
 pub use tuneup::{
-    TuneupAgain, TuneupBaseline, TuneupBound, TuneupDocument, TuneupEnd, TuneupPlacement, TuneupPlan, TuneupResult,
-    TuneupRules, TuneupRung, TuneupSanity,
+    TuneupAgain, TuneupBaseline, TuneupBound, TuneupDocument, TuneupEnd, TuneupMap, TuneupMapCell, TuneupMapColumns,
+    TuneupPlacement, TuneupPlan, TuneupResult, TuneupRules, TuneupRung, TuneupSanity,
 };
 pub use verdict::{Cause, Confidence, Epoch, EpochState, Evidence, Verdict};
 pub use watch::{

@@ -47,6 +47,9 @@ pub struct TuneupDocument {
     pub baseline: Option<TuneupBaseline>,
     /// Every change that was tried, in order.
     pub rungs: Vec<TuneupRung>,
+    /// Goodput with the threads on each core (`--map`), measured instead of changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map: Option<TuneupMap>,
     /// Settings that must be slower, to show that the tests can tell.
     pub sanity: Vec<TuneupSanity>,
     /// The first settings, measured again at the end.
@@ -70,6 +73,8 @@ pub enum TuneupEnd {
     Ceiling,
     /// The time was over.
     Budget,
+    /// Every placement was measured (`--map`).
+    Mapped,
     /// As many candidates were tried as the error rate is stated for.
     MostCandidates,
     /// Only the candidates were asked for (`--dry-run`).
@@ -170,6 +175,49 @@ pub struct TuneupRung {
     /// Settings of the host it changes at the server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub server_changes: Vec<Change>,
+}
+
+/// Goodput with the receiving thread on each core, and its interrupts, or the sending thread, on each. The receiver is the server,
+/// or the client where data moves from the server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TuneupMap {
+    /// What the columns are.
+    pub columns: TuneupMapColumns,
+    /// Tests of each cell.
+    pub rounds: u32,
+    /// Row by row.
+    pub cells: Vec<TuneupMapCell>,
+}
+
+/// What is on the cores of a map's columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TuneupMapColumns {
+    /// The handling of received packets at the receiver: the interface's interrupts, or RPS where it has none.
+    Interrupts,
+    /// The sending thread.
+    Sender,
+}
+
+/// Two cores, and what they gave.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TuneupMapCell {
+    /// Core of the receiving thread: the row.
+    pub receiver_core: u32,
+    /// Core of the interrupts or of the sending thread: the column.
+    pub column_core: u32,
+    /// Median goodput, bits/s.
+    pub goodput_bps: Option<f64>,
+    /// Lowest, bits/s.
+    pub lowest_bps: Option<f64>,
+    /// Highest, bits/s.
+    pub highest_bps: Option<f64>,
+    /// CPU time of the hosts for each Gb delivered, all cores, seconds.
+    pub cpu_s_per_gb: Option<f64>,
+    /// CPU that served the flows' receive queue in all tests (`SO_INCOMING_CPU`); `None` where several did.
+    pub receive_queue_cpu: Option<u32>,
+    /// Why it was not measured.
+    pub refused: Option<String>,
 }
 
 /// A figure that a change must not spoil.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use landspeed_model::{TUNEUP_SCHEMA, TuneupDocument, TuneupEnd, TuneupRung};
+use landspeed_model::{Direction, TUNEUP_SCHEMA, TuneupDocument, TuneupEnd, TuneupMap, TuneupMapColumns, TuneupRung};
 use landspeed_units::BitRate;
 
 use crate::demo::story;
@@ -20,7 +20,10 @@ pub fn render_tuneup(document: &TuneupDocument) -> Result<String, ReportError> {
     if let Some(result) = &document.result {
         let _ = writeln!(body, "<pre><code>{}</code></pre>", escape(&result.command));
     }
-    body.push_str(&waterfall(document));
+    match &document.map {
+        Some(map) => body.push_str(&heat_map(document, map)),
+        None => body.push_str(&waterfall(document)),
+    }
     body.push_str(&rejected(document));
     body.push_str(&trust(document));
     let place = [document.target.as_str(), document.started.as_str()].map(escape).join(" · ");
@@ -41,6 +44,15 @@ fn headline(document: &TuneupDocument) -> String {
     let kept = document.rungs.iter().filter(|rung| rung.kept).count();
     match (&document.baseline, &document.result) {
         _ if document.ended == TuneupEnd::DryRun => format!("{} changes would be tried", document.rungs.len()),
+        (Some(baseline), Some(result)) if document.map.is_some() => {
+            if result.low.is_some_and(|low| low > 1.0) {
+                let gain = result.ratio.unwrap_or(1.0);
+                let (first, now) = (rate(baseline.goodput_bps), rate(result.goodput_bps));
+                format!("{first} → {now} with the fastest placement, {gain:.2} times as much")
+            } else {
+                format!("{}: no placement is better than the first settings", rate(baseline.goodput_bps))
+            }
+        }
         (Some(baseline), Some(result)) if kept > 0 => {
             let gain = result.ratio.map(|ratio| format!(", {ratio:.2} times as much")).unwrap_or_default();
             format!("{} → {}{gain}", rate(baseline.goodput_bps), rate(result.goodput_bps))
@@ -94,6 +106,52 @@ fn waterfall(document: &TuneupDocument) -> String {
     html
 }
 
+/// Goodput by cores, darker is faster.
+fn heat_map(document: &TuneupDocument, map: &TuneupMap) -> String {
+    let (receiver, sender) =
+        if document.direction == Direction::Upload { ("server", "client") } else { ("client", "server") };
+    let across = match map.columns {
+        TuneupMapColumns::Interrupts => format!("interrupts at the {receiver}"),
+        TuneupMapColumns::Sender => format!("sending thread at the {sender}"),
+    };
+    let highest = map.cells.iter().filter_map(|cell| cell.goodput_bps).fold(1.0, f64::max);
+    let Some(first) = map.cells.first() else { return String::new() };
+    let columns = map.cells.iter().take_while(|cell| cell.receiver_core == first.receiver_core).count();
+    let mut html = format!(
+        "<figure>\n<figcaption>Goodput, median of {} tests each. Rows: core of the receiving thread at the {receiver}. \
+         Columns: core of the {across}.</figcaption>\n<table class=\"map\"><thead><tr><th></th>",
+        map.rounds
+    );
+    for cell in &map.cells[..columns] {
+        let _ = write!(html, "<th scope=\"col\">{}</th>", cell.column_core);
+    }
+    html.push_str("</tr></thead><tbody>\n");
+    for row in map.cells.chunks(columns) {
+        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", row[0].receiver_core);
+        for cell in row {
+            match (cell.goodput_bps, cell.lowest_bps, cell.highest_bps) {
+                (Some(median), Some(low), Some(high)) => {
+                    let _ = write!(
+                        html,
+                        "<td style=\"--heat:{:.3}\" title=\"{} to {}\">{}</td>",
+                        median / highest,
+                        rate(low),
+                        rate(high),
+                        rate(median)
+                    );
+                }
+                _ => {
+                    let why = escape(cell.refused.as_deref().unwrap_or("not measured"));
+                    let _ = write!(html, "<td title=\"{why}\">–</td>");
+                }
+            }
+        }
+        html.push_str("</tr>\n");
+    }
+    html.push_str("</tbody></table>\n</figure>\n");
+    html
+}
+
 fn ratio(rung: &TuneupRung) -> String {
     match (rung.ratio, rung.low, rung.high) {
         (Some(ratio), Some(low), Some(high)) => format!("×{ratio:.3} ({low:.3} to {high:.3})"),
@@ -140,7 +198,11 @@ fn rejected(document: &TuneupDocument) -> String {
 fn trust(document: &TuneupDocument) -> String {
     let mut lines = Vec::new();
     for sanity in &document.sanity {
-        let shows = if sanity.shows { "is slower, as it must be" } else { "makes no difference here" };
+        let shows = match (sanity.shows, document.map.is_some()) {
+            (true, false) => "is slower, as it must be",
+            (true, true) => "is slower than the fastest, in tests of their own",
+            (false, _) => "makes no difference here",
+        };
         lines.push(format!(
             "{} {shows}: ×{:.3} ({:.3} to {:.3})",
             sanity.change, sanity.ratio, sanity.low, sanity.high
@@ -154,11 +216,15 @@ fn trust(document: &TuneupDocument) -> String {
         ));
     }
     let rules = &document.rules;
-    lines.push(format!(
+    if document.map.is_some() {
+        lines.push(format!("The placements took turns in random order, seed {}.", document.seed));
+    } else {
+        lines.push(format!(
         "A change is kept if the interval of its ratio lies above 1, the ratio is at least {}, and RTT, retransmits and CPU time stay \
          within their bounds. If no change helps, a search keeps one with a probability of at most {}. Seed {}.",
         rules.min_ratio, rules.error_rate, document.seed
     ));
+    }
     lines.extend(document.notes.iter().map(|note| sentence(note)));
     let mut items = String::new();
     for line in &lines {
@@ -241,6 +307,7 @@ mod tests {
                 settings: Parameters::default(),
             }),
             rungs: vec![rung("window 64 KiB → autotuned", true), rung("streams 1 → 2", false)],
+            map: None,
             sanity: Vec::new(),
             baseline_again: None,
             result: Some(TuneupResult {

@@ -139,6 +139,7 @@ mod tests {
             rtt_p99_us: Some(rtt_us),
             retransmits_per_gb: Some(10.0),
             cpu_s_per_gb: Some(0.05),
+            receive_queue_cpu: None,
         };
         rates.iter().map(of).collect()
     }

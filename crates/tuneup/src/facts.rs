@@ -1,6 +1,6 @@
 //! What a test's document says of hosts and path.
 
-use landspeed_model::{Direction, HostSnapshot, RunDocument};
+use landspeed_model::{Direction, HostSeries, HostSnapshot, RunDocument};
 
 /// Hosts and path, as far as candidates depend on them.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -50,6 +50,10 @@ pub struct EndFacts {
     pub wmem: Option<[u64; 3]>,
     /// Largest buffer that a program may ask for (`rmem_max`, `wmem_max`), bytes.
     pub window_max: Option<u64>,
+    /// Interrupts of the interface that were handled during the test: number and names of the actions.
+    pub interrupts: Vec<(u32, String)>,
+    /// Receive queues of the interface, where they come in pairs with transmit queues; else 1.
+    pub receive_queues: u32,
 }
 
 /// One stream.
@@ -73,7 +77,7 @@ impl Facts {
     /// From the document of a test in one direction.
     pub fn of(document: &RunDocument) -> Self {
         let client_sends = document.requested.direction == Direction::Upload;
-        let hosts = (&document.hosts.client, &document.hosts.server);
+        let hosts = (document.hosts.client.as_ref(), document.hosts.server.as_ref());
         let same_host = match hosts {
             // Network namespaces of one machine have its name and its memory.
             (Some(client), Some(server)) => {
@@ -101,8 +105,8 @@ impl Facts {
             client_sends,
             same_host: same_host || loopback,
             loopback,
-            client: hosts.0.as_ref().map(EndFacts::of).unwrap_or_default(),
-            server: hosts.1.as_ref().map(EndFacts::of).unwrap_or_default(),
+            client: EndFacts::of(hosts.0, document.host_series.client.as_ref()),
+            server: EndFacts::of(hosts.1, document.host_series.server.as_ref()),
             goodput_bps: document.summary.goodput_bps.unwrap_or(0.0),
             min_rtt_us: document.summary.min_rtt_us,
             retransmits: document.summary.retransmits.unwrap_or(0),
@@ -134,7 +138,8 @@ impl Facts {
 }
 
 impl EndFacts {
-    fn of(host: &HostSnapshot) -> Self {
+    fn of(host: Option<&HostSnapshot>, series: Option<&HostSeries>) -> Self {
+        let Some(host) = host else { return Self::default() };
         let nic = host.nic.as_ref();
         let cores: Vec<u32> = host.numa.iter().flat_map(|node| listed(&node.cpus)).collect();
         let near = nic.and_then(|nic| nic.numa_node).filter(|_| host.numa.len() > 1);
@@ -160,6 +165,12 @@ impl EndFacts {
                 .map_or_else(|| host.congestion_available.clone(), |list| words(list)),
             rmem: three("net.ipv4.tcp_rmem"),
             wmem: three("net.ipv4.tcp_wmem"),
+            interrupts: series
+                .iter()
+                .flat_map(|series| &series.nic_interrupts)
+                .filter_map(|line| Some((line.line.parse().ok()?, line.name.clone())))
+                .collect(),
+            receive_queues: nic.and_then(|nic| nic.channels).map_or(1, |(now, _)| now.max(1)),
             window_max: one("net.core.rmem_max").into_iter().chain(one("net.core.wmem_max")).min(),
         }
     }

@@ -4,8 +4,7 @@ use landspeed_model::{TuneupAgain, TuneupSanity};
 use landspeed_stats::{Interval, SplitMix64, ratio};
 
 use crate::ladder::{TAIL, middle_bps};
-use crate::placement::bad_placement;
-use crate::{Facts, Measurement, Settings};
+use crate::{Measurement, Settings};
 
 /// Tests of each.
 const ROUNDS: usize = 4;
@@ -67,12 +66,14 @@ impl Finale {
         (if changed { 3 } else { 2 }) * ROUNDS as u64
     }
 
-    pub fn new(original: &Settings, best: &Settings, facts: &Facts, random: &mut SplitMix64) -> Self {
-        let placed = bad_placement(facts, &best.parameters);
-        let bad = placed.map_or_else(
-            || small_window(best),
-            |(parameters, words)| Bad::new(Settings { parameters, plan: best.plan.clone() }, words),
-        );
+    /// `bad` and its words: what must be slower than `best`.
+    pub fn new(
+        original: &Settings,
+        best: &Settings,
+        bad: Option<(Settings, String)>,
+        random: &mut SplitMix64,
+    ) -> Self {
+        let bad = bad.map_or_else(|| small_window(best), |(settings, words)| Bad::new(settings, words));
         let mut finale = Self {
             original: original.clone(),
             best: best.clone(),
@@ -166,6 +167,11 @@ impl Finale {
     /// Tests of the last settings.
     pub fn best(&self) -> &[Measurement] {
         &self.bests
+    }
+
+    /// Tests of the first settings, where the last are others.
+    pub fn originals(&self) -> &[Measurement] {
+        &self.originals
     }
 
     pub fn sanity(&self) -> Vec<TuneupSanity> {

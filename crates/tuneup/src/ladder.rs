@@ -1,18 +1,22 @@
 //! The search: which test comes next, and what follows from those that were run.
 
+mod order;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use landspeed_model::{
-    Cause, Confidence, Parameters, TuneupAgain, TuneupBaseline, TuneupEnd, TuneupPlacement, TuneupPlan, TuneupRung,
-    TuneupSanity, Verdict,
+    Cause, Confidence, Parameters, TuneupAgain, TuneupBaseline, TuneupEnd, TuneupMap, TuneupPlacement, TuneupPlan,
+    TuneupRung, TuneupSanity, Verdict,
 };
-use landspeed_stats::{Interval, SplitMix64, median, ratio};
+use landspeed_stats::{Interval, SplitMix64, median};
 
-use crate::candidates::{Candidate, candidates, restricted};
+use crate::baseline::baseline;
+use crate::candidates::Candidate;
 use crate::comparison::{Comparison, Decision, RULES, compare};
 use crate::finale::Finale;
+use crate::map::{MOST_ROUNDS, Mapping};
 use crate::outcome::{Diagnosis, TestOutcome};
-use crate::placement::placed;
+use crate::placement::{bad_placement, placed};
 use crate::{Facts, Measurement, Settings};
 
 /// Length of a test with a verdict, nanoseconds: 20 samples over at least 2 s (docs/verdicts.md).
@@ -29,10 +33,6 @@ const TEST_NS: (u64, u64) = (1_000_000_000, 10_000_000_000);
 const OMIT_NS: (u64, u64) = (250_000_000, 5_000_000_000);
 /// What a test takes beside its traffic, until it was measured.
 const OVERHEAD_NS: u64 = 200_000_000;
-/// A change that cost less than this share is worth another try once a limit beside it is gone.
-const NEARLY: f64 = 0.9;
-/// How often one change is tried.
-const MOST_ATTEMPTS: u32 = 2;
 /// Pairs of the baseline with itself.
 const BASELINE_PAIRS: usize = 4;
 /// Tail of the intervals that only describe: what four tests against four carry.
@@ -41,7 +41,7 @@ pub(crate) const TAIL: f64 = 1.0 / 70.0;
 const MEMORY_SHARE: f64 = 0.8;
 
 /// What a search may do.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LadderOptions {
     /// Time it may take, nanoseconds.
     pub budget_ns: u64,
@@ -55,6 +55,9 @@ pub struct LadderOptions {
     pub omit_ns: Option<u64>,
     /// Rate at which one core copies memory, bits/s.
     pub memory_bps: Option<f64>,
+    /// Instead of changes, measure the receiving thread on each of these cores against its interrupts (with `host_changes`) or
+    /// against the sending thread on each; empty: on some of all cores.
+    pub map: Option<Vec<u32>>,
 }
 
 /// The budget does not even cover the baseline and the tests at the end.
@@ -90,6 +93,7 @@ enum Phase {
     Diagnose,
     Baseline,
     Compare(Box<Comparing>),
+    Map(Box<Mapping>),
     Finale(Box<Finale>),
     Over,
 }
@@ -144,6 +148,8 @@ pub struct Ladder {
     asked_ns: Option<u64>,
     ended: Option<(TuneupEnd, String)>,
     finale: Option<Finale>,
+    /// The map of cores, once it is complete.
+    mapped: Option<Mapping>,
 }
 
 /// What became of a change.
@@ -163,7 +169,6 @@ impl Ladder {
     /// The budget is too short for it.
     pub fn new(original: Settings, options: LadderOptions) -> Result<Self, TooShort> {
         let ladder = Self {
-            options,
             random: SplitMix64::new(options.seed),
             phase: Phase::Diagnose,
             best: original.clone(),
@@ -185,11 +190,13 @@ impl Ladder {
             asked_ns: None,
             ended: None,
             finale: None,
+            mapped: None,
+            options,
         };
         // The baseline, one comparison to its first look, and the end.
         let tests = 2 * BASELINE_PAIRS as u64 + 12 + Finale::tests(true);
         let least_ns = 2 * (DIAGNOSIS_NS + ladder.omit_ns) + tests * ladder.test_cost_ns();
-        if options.budget_ns < least_ns { Err(TooShort { least_ns }) } else { Ok(ladder) }
+        if ladder.options.budget_ns < least_ns { Err(TooShort { least_ns }) } else { Ok(ladder) }
     }
 
     /// The next test, or `None` when the search is over. The same until its outcome is taken.
@@ -211,6 +218,7 @@ impl Ladder {
                 let what = format!("{}, pair {pair}", comparing.candidate.change);
                 test(TestKind::Compared, if new { &comparing.candidate.settings } else { &self.best }, what)
             }
+            Phase::Map(mapping) => test(TestKind::Compared, mapping.settings(), mapping.what()),
             Phase::Finale(finale) => test(TestKind::Compared, finale.settings(), finale.what()),
             Phase::Over => None,
         };
@@ -246,6 +254,7 @@ impl Ladder {
                 match phase {
                     Phase::Baseline => self.take_baseline(now_ns, measured),
                     Phase::Compare(comparing) => self.take_compared(now_ns, *comparing, measured),
+                    Phase::Map(mapping) => self.take_map(now_ns, *mapping, measured),
                     Phase::Finale(finale) => self.take_finale(now_ns, *finale, measured),
                     Phase::Diagnose | Phase::Over => {}
                 }
@@ -297,6 +306,8 @@ impl Ladder {
         self.best_bps = middle_bps(&self.baseline);
         if self.baseline.len() < 2 * BASELINE_PAIRS {
             self.phase = Phase::Baseline;
+        } else if self.options.map.is_some() {
+            self.begin_map(now_ns);
         } else {
             self.choose(now_ns);
         }
@@ -332,54 +343,6 @@ impl Ladder {
         let candidate_first = self.random.below(2) == 1;
         let comparing = Comparing { candidate, best: Vec::new(), new: Vec::new(), candidate_first };
         self.phase = Phase::Compare(Box::new(comparing));
-    }
-
-    /// What is left to try, in order. A change that did not help is tried once more only when another was kept since and the verdict
-    /// now points to it: those that nearly helped before those that did not, and all after what was never tried alone. No change
-    /// leads back to settings that were worse.
-    pub fn available(&self) -> Vec<Candidate> {
-        let Some(diagnosis) = &self.diagnosis else { return Vec::new() };
-        let Diagnosis { verdict, facts } = &**diagnosis;
-        let mut found = candidates(&self.best, verdict, facts, self.options.host_changes, &self.refused);
-        found.retain(|candidate| match self.tried.get(&candidate.key) {
-            None => true,
-            Some(tried) => tried.attempts < MOST_ATTEMPTS && self.kept > tried.kept && candidate.cause.is_some(),
-        });
-        let restricted = restricted(&self.best.parameters);
-        // The smallest first: class, and how far the change was from being a gain.
-        found.sort_by(|a, b| {
-            let order = |candidate: &Candidate| match self.tried.get(&candidate.key) {
-                None if !candidate.is_together() => (0, 0.0),
-                None if restricted => (1, 0.0),
-                None => (3, 0.0),
-                // A setting of a host has less to do with what else was restricted.
-                Some(tried) if tried.ratio >= NEARLY && candidate.settings.plan == self.best.plan => {
-                    (2, -tried.ratio)
-                }
-                Some(tried) => (4, -tried.ratio),
-            };
-            let (a, b) = (order(a), order(b));
-            a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
-        });
-        found
-    }
-
-    /// Counts the changes that lead back to former settings as tried, also beside later changes.
-    fn exclude_former(&mut self) {
-        let Some(diagnosis) = &self.diagnosis else { return };
-        let Diagnosis { verdict, facts } = &**diagnosis;
-        let all = candidates(&self.best, verdict, facts, self.options.host_changes, &self.refused);
-        let back = all.iter().filter(|candidate| self.former.contains(&self.explicit(&candidate.settings)));
-        let worse = Tried { attempts: MOST_ATTEMPTS, kept: self.kept, ratio: 0.0 };
-        self.tried.extend(back.map(|candidate| (candidate.key.clone(), worse)).collect::<Vec<_>>());
-    }
-
-    /// `settings` with the congestion control that they leave to the kernel, as the last verdict's test had it.
-    fn explicit(&self, settings: &Settings) -> Settings {
-        let mut settings = settings.clone();
-        let default = self.diagnosis.as_ref().and_then(|diagnosis| diagnosis.facts.congestion.clone());
-        settings.parameters.congestion = settings.parameters.congestion.or(default);
-        settings
     }
 
     fn take_compared(&mut self, now_ns: u64, mut comparing: Comparing, measured: Result<Measurement, String>) {
@@ -465,10 +428,54 @@ impl Ladder {
         });
     }
 
+    fn begin_map(&mut self, now_ns: u64) {
+        let (Some(diagnosis), Some(cores)) = (&self.diagnosis, &self.options.map) else { return };
+        let made = Mapping::new(&self.original, &diagnosis.facts, cores, self.options.host_changes, &mut self.random);
+        match made {
+            Ok(mapping) if self.has_time_for(now_ns, mapping.round_tests()) => {
+                self.phase = Phase::Map(Box::new(mapping));
+            }
+            Ok(mapping) => {
+                let cells = mapping.round_tests();
+                let why = format!(
+                    "the time does not suffice to measure each of {cells} placements once: more time (`--budget`) or fewer \
+                     cores (`--map=0,2`) are needed"
+                );
+                self.stop(TuneupEnd::Failed, why);
+            }
+            Err(why) => self.stop(TuneupEnd::Failed, why),
+        }
+    }
+
+    fn take_map(&mut self, now_ns: u64, mut mapping: Mapping, measured: Result<Measurement, String>) {
+        let complete = mapping.take(measured, &mut self.random);
+        if !complete || (mapping.rounds() < MOST_ROUNDS && self.has_time_for(now_ns, mapping.round_tests())) {
+            self.phase = Phase::Map(Box::new(mapping));
+            return;
+        }
+        match mapping.extremes() {
+            Err(why) => self.stop(TuneupEnd::Failed, why),
+            Ok((fastest, slowest)) => {
+                self.best = fastest.settings.clone();
+                let bad = (slowest.settings.clone(), mapping.words(slowest));
+                let why = format!("each placement was measured {} times", mapping.rounds());
+                self.mapped = Some(mapping);
+                self.finish(TuneupEnd::Mapped, why, Some(bad));
+            }
+        }
+    }
+
     fn begin_finale(&mut self, end: TuneupEnd, because: String) {
-        self.ended = Some((end, because));
         let Some(diagnosis) = &self.diagnosis else { return };
-        let finale = Finale::new(&self.original, &self.best, &diagnosis.facts, &mut self.random);
+        let bad = bad_placement(&diagnosis.facts, &self.best.parameters)
+            .map(|(parameters, words)| (Settings { parameters, plan: self.best.plan.clone() }, words));
+        self.finish(end, because, bad);
+    }
+
+    /// The tests at the end.
+    fn finish(&mut self, end: TuneupEnd, because: String, bad: Option<(Settings, String)>) {
+        self.ended = Some((end, because));
+        let finale = Finale::new(&self.original, &self.best, bad, &mut self.random);
         self.phase = Phase::Finale(Box::new(finale));
     }
 
@@ -477,7 +484,14 @@ impl Ladder {
         match finale.take(measured, time_left, &mut self.random) {
             Ok(true) => self.phase = Phase::Finale(Box::new(finale)),
             Ok(false) => {
-                self.best_bps = middle_bps(finale.best());
+                // The fastest of many placements is the luckiest, too: only these tests tell.
+                let is_better = finale.gain().is_some_and(|gain| gain.low > 1.0);
+                if self.mapped.is_some() && !is_better {
+                    self.best = self.original.clone();
+                    self.best_bps = middle_bps(finale.originals());
+                } else {
+                    self.best_bps = middle_bps(finale.best());
+                }
                 self.finale = Some(finale);
             }
             Err(why) => self.ended = Some((TuneupEnd::Failed, why)),
@@ -535,28 +549,16 @@ impl Ladder {
 
     /// The first settings with their noise; `None` before they were measured twice.
     pub fn baseline(&self) -> Option<TuneupBaseline> {
-        let verdict = self.first_verdict.as_ref()?;
-        // In turns: the first, third … against the second, fourth …
-        let rates: Vec<f64> = self.baseline.iter().map(|test| test.goodput_bps).collect();
-        let every_other = |from: usize| rates.iter().skip(from).step_by(2).copied().collect::<Vec<_>>();
-        let (a, b) = (every_other(0), every_other(1));
-        let tail = landspeed_stats::smallest_tail(a.len(), b.len());
-        let Interval { estimate, low, high } = ratio(&a, &b, tail).ok()?;
-        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
-        let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / (rates.len() - 1).max(1) as f64;
-        Some(TuneupBaseline {
-            goodput_bps: middle_bps(&self.baseline),
-            cv: variance.sqrt() / mean,
-            ratio: estimate,
-            low,
-            high,
-            level: 1.0 - 2.0 * tail,
-            goodputs_bps: rates,
-            cause: verdict.cause,
-            confidence: verdict.confidence,
-            summary: verdict.summary.clone(),
-            settings: self.original.parameters.clone(),
-        })
+        baseline(&self.baseline, self.first_verdict.as_ref()?, &self.original.parameters)
+    }
+
+    /// Goodput with the threads on each core, where that was asked for and each was measured once.
+    pub fn map(&self) -> Option<TuneupMap> {
+        let mapping = match &self.phase {
+            Phase::Map(mapping) => Some(&**mapping),
+            _ => self.mapped.as_ref(),
+        };
+        mapping.filter(|mapping| mapping.rounds() > 0).map(Mapping::map)
     }
 
     /// The settings that had to be slower.

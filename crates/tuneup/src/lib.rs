@@ -5,12 +5,14 @@
 //! change is kept by `comparison`'s rules only.
 #![forbid(unsafe_code)]
 
+mod baseline;
 mod candidates;
 mod command;
 mod comparison;
 mod facts;
 mod finale;
 mod ladder;
+mod map;
 mod measurement;
 mod outcome;
 mod placement;

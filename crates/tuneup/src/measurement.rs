@@ -19,6 +19,8 @@ pub struct Measurement {
     pub retransmits_per_gb: Option<f64>,
     /// CPU time of the hosts for each Gb delivered, all cores, seconds; of one host where both ends are on the same.
     pub cpu_s_per_gb: Option<f64>,
+    /// CPU that serves the receive queue of all streams at the receiver; `None` where several do.
+    pub receive_queue_cpu: Option<u32>,
 }
 
 impl Measurement {
@@ -29,6 +31,8 @@ impl Measurement {
         let costs = [&document.cost.client, &document.cost.server];
         let costs = costs.into_iter().take(if same_host { 1 } else { 2 });
         let per_byte: Option<Vec<f64>> = costs.map(|cost| cost.as_ref()?.host_ns_per_byte).collect();
+        let mut serving = document.streams.iter().map(|stream| stream.receiver.as_ref()?.incoming_cpu);
+        let first = serving.next().flatten();
         let delivered = document.summary.bytes_delivered as f64;
         Some(Self {
             goodput_bps,
@@ -36,6 +40,7 @@ impl Measurement {
             rtt_p99_us: quantile(&rtts, 0.99),
             retransmits_per_gb: document.summary.retransmits.map(|count| count as f64 * 1e9 / delivered.max(1.0)),
             cpu_s_per_gb: per_byte.map(|ns| ns.iter().sum::<f64>() * 1e-9 * BYTES_PER_GB),
+            receive_queue_cpu: first.filter(|_| serving.all(|cpu| cpu == first)),
         })
     }
 }

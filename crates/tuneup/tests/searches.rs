@@ -30,8 +30,11 @@ struct Search {
 
 impl<F: Fn(&Settings, u64) -> Option<(f64, f64)>> World<F> {
     fn search(&self, original: &Settings, budget_ns: u64, seed: u64) -> Search {
-        let options =
-            LadderOptions { budget_ns, seed, host_changes: false, test_ns: None, omit_ns: None, memory_bps: None };
+        self.search_with(original, LadderOptions { budget_ns, seed, ..options() })
+    }
+
+    fn search_with(&self, original: &Settings, options: LadderOptions) -> Search {
+        let seed = options.seed;
         let mut ladder = Ladder::new(original.clone(), options).expect("time enough");
         let mut random = SplitMix64::new(seed ^ 0x5eed);
         let (mut now_ns, mut noise) = (0, 0.0);
@@ -52,6 +55,7 @@ impl<F: Fn(&Settings, u64) -> Option<(f64, f64)>> World<F> {
                         rtt_p99_us: Some(rtt_us * 1.5),
                         retransmits_per_gb: Some(0.0),
                         cpu_s_per_gb: Some(0.05),
+                        receive_queue_cpu: None,
                     };
                     match test.kind {
                         TestKind::Compared => TestOutcome::Measured(measured),
@@ -67,6 +71,18 @@ impl<F: Fn(&Settings, u64) -> Option<(f64, f64)>> World<F> {
             ladder.take(now_ns, outcome);
         }
         Search { ladder, now_ns }
+    }
+}
+
+fn options() -> LadderOptions {
+    LadderOptions {
+        budget_ns: BUDGET,
+        seed: 1,
+        host_changes: false,
+        test_ns: None,
+        omit_ns: None,
+        memory_bps: None,
+        map: None,
     }
 }
 
@@ -285,14 +301,7 @@ fn the_budget_is_kept_with_the_tests_at_the_end() {
             assert_eq!(ladder.ended().map(|(end, _)| end), Some(TuneupEnd::Budget));
         }
     }
-    let options = LadderOptions {
-        budget_ns: 10 * SECOND,
-        seed: 0,
-        host_changes: false,
-        test_ns: None,
-        omit_ns: None,
-        memory_bps: None,
-    };
+    let options = LadderOptions { budget_ns: 10 * SECOND, ..options() };
     let TooShort { least_ns } = Ladder::new(mistuned(), options).expect_err("too short");
     assert!((30 * SECOND..60 * SECOND).contains(&least_ns), "{least_ns}");
 }
@@ -347,4 +356,92 @@ fn a_link_at_its_rate_ends_the_search() {
     let Search { ladder, .. } = world.search(&plain(Parameters::default()), BUDGET, 1);
     assert_eq!(ladder.ended().map(|(end, _)| end), Some(TuneupEnd::Ceiling));
     assert!(ladder.rungs().is_empty());
+}
+
+/// A machine on which nothing but the placement matters: threads on one core take turns.
+fn placed_gives(settings: &Settings, _: u64) -> Option<(f64, f64)> {
+    let p = &settings.parameters;
+    let small = if p.window_bytes.is_some() { 0.05 } else { 1.0 };
+    let shared = !p.server_cpus.is_empty() && p.client_cpus == p.server_cpus;
+    // The receiver's core 3 is busy with something else.
+    let busy = if p.server_cpus == [3] { 0.8 } else { 1.0 };
+    Some((20.0 * small * busy * if shared { 0.5 } else { 1.0 }, 100.0))
+}
+
+fn placement_world<F>(gives: F) -> World<F> {
+    World { gives, sigma: 0.03, memory: 0.3, stalls: 20, cause: Cause::SenderCpu, facts: facts() }
+}
+
+#[test]
+fn a_map_of_cores_shows_what_placement_costs() {
+    let world = placement_world(placed_gives);
+    let shared = plain(Parameters { client_cpus: vec![1], server_cpus: vec![1], ..Parameters::default() });
+    let Search { ladder, now_ns } = world.search_with(&shared, LadderOptions { map: Some(Vec::new()), ..options() });
+    assert_eq!(ladder.ended().map(|(end, _)| end), Some(TuneupEnd::Mapped));
+    assert!(now_ns <= BUDGET, "{now_ns}");
+    let map = ladder.map().expect("a map");
+    assert_eq!((map.cells.len(), map.rounds), (16, 5));
+    for cell in &map.cells {
+        let expected = match (cell.receiver_core == cell.column_core, cell.receiver_core) {
+            (true, 3) => 8e9,
+            (true, _) => 10e9,
+            (false, 3) => 16e9,
+            (false, _) => 20e9,
+        };
+        let median = cell.goodput_bps.expect("measured");
+        assert!((median / expected - 1.0).abs() < 0.1, "{cell:?}");
+    }
+    let best = &ladder.best().parameters;
+    assert!(best.client_cpus != best.server_cpus && best.server_cpus != [3], "{best:?}");
+    assert!(ladder.total_gain().is_some_and(|gain| gain.low > 1.5 && gain.high < 2.5));
+    let [sanity] = &ladder.sanity()[..] else { panic!("one check is enough") };
+    assert!(sanity.shows && sanity.change.contains("receiver on core"), "{sanity:?}");
+    assert!(ladder.rungs().is_empty());
+}
+
+#[test]
+fn the_luckiest_of_equal_placements_is_not_advised() {
+    let world = placement_world(|settings: &Settings, _| {
+        Some((if settings.parameters.window_bytes.is_some() { 1.0 } else { 20.0 }, 100.0))
+    });
+    let changed = |seed| {
+        let options = LadderOptions { seed, map: Some(vec![0, 1, 2]), ..options() };
+        let Search { ladder, .. } = world.search_with(&plain(Parameters::default()), options);
+        // The tests can tell: a small window is slower, though no placement is.
+        assert!(ladder.sanity().iter().any(|sanity| sanity.shows), "seed {seed}");
+        ladder.best().parameters != Parameters::default()
+    };
+    assert!((0..100).filter(|seed| changed(*seed)).count() <= 5);
+}
+
+#[test]
+fn interrupts_are_moved_where_hosts_may_be_changed() {
+    let mut world = placement_world(|settings: &Settings, _| {
+        let on = settings.plan.server.first().map(|change| change.desired.as_str());
+        Some((if on == Some("4") { 30.0 } else { 20.0 }, 100.0))
+    });
+    world.facts.server.interface = Some("eth0".to_owned());
+    let options = LadderOptions { host_changes: true, map: Some(Vec::new()), ..options() };
+    let Search { ladder, .. } = world.search_with(&plain(Parameters::default()), options);
+    let changes: Vec<String> =
+        ladder.plan().server.iter().map(|change| format!("{} {}", change.target, change.desired)).collect();
+    assert_eq!(changes, ["eth0 rx-0 rps_cpus 4"]);
+}
+
+#[test]
+fn a_map_that_cannot_be_drawn_says_why() {
+    let world = placement_world(placed_gives);
+    let why = |options: LadderOptions, facts: Facts| {
+        let world = World { facts, ..placement_world(placed_gives) };
+        let ladder = world.search_with(&plain(Parameters::default()), options).ladder;
+        let (end, why) = ladder.ended().expect("an end");
+        assert_eq!(end, TuneupEnd::Failed);
+        why.to_owned()
+    };
+    let map = |cores: &[u32], budget_ns| LadderOptions { map: Some(cores.to_vec()), budget_ns, ..options() };
+    assert!(why(map(&[], 55 * SECOND), facts()).contains("16 placements"));
+    assert!(why(map(&[7], BUDGET), facts()).contains("core 7"));
+    let one = EndFacts { cores: vec![0], ..EndFacts::default() };
+    let facts = Facts { client: one.clone(), server: one, ..world.facts };
+    assert!(why(map(&[], BUDGET), facts).contains("one core"));
 }

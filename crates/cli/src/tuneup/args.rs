@@ -16,6 +16,7 @@ Examples:
   landspeed tuneup dtn.example -R --budget 10m          from the server
   landspeed tuneup dtn.example -w 4M -l 64K --cpus 3    begin with the settings in use today
   landspeed tuneup dtn.example --dry-run                what would be tried, from one test
+  landspeed tuneup dtn.example --map                    which cores for threads and interrupts
   landspeed tuneup dtn.example --json tuneup.json --report tuneup.html
 
 Exit status: 0 it ran to its end, 1 it was interrupted or the baseline moved, 2 failure.";
@@ -38,6 +39,11 @@ pub struct Args {
     /// Measure once, and list the changes that would be tried
     #[arg(long)]
     pub dry_run: bool,
+    /// Draw a map of cores: the receiving thread on each against its interrupts on each (with --allow-host-changes), or against
+    /// the sending thread on each. CORES of both hosts, 0,2 or 0-3 [default: at most 8 of each]
+    #[arg(long, value_name = "CORES", num_args = 0..=1, require_equals = true, default_missing_value = "",
+          value_parser = some_cores, conflicts_with = "dry_run")]
+    pub map: Option<Cores>,
     /// Also change settings of both hosts for the tests (qdisc, buffer limits, offloads), and roll them back at the end. Needs
     /// root here, and a server with --allow-host-changes
     #[arg(long)]
@@ -114,6 +120,11 @@ pub struct Args {
 }
 
 type Cores = Vec<u32>;
+
+/// A list of cores, or nothing for what fits.
+fn some_cores(text: &str) -> Result<Cores, String> {
+    if text.is_empty() { Ok(Cores::new()) } else { options::cores(text) }
+}
 
 impl Args {
     /// Where the server is.

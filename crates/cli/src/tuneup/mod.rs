@@ -2,6 +2,7 @@
 
 mod args;
 mod hosts;
+mod map;
 mod runner;
 pub mod text;
 
@@ -43,6 +44,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         test_ns: args.time.map(Nanos::get),
         omit_ns: args.omit.map(Nanos::get),
         memory_bps: Some(copy_bps()),
+        map: args.map.clone(),
     };
     let mut ladder = Ladder::new(original, ladder_options).map_err(|TooShort { least_ns }| {
         let least_s = least_ns.div_ceil(1_000_000_000);
@@ -120,7 +122,8 @@ fn document(args: &Args, ladder: &Ladder, runner: &Runner, mut errors: Vec<Error
     };
     let (test_ns, omit_ns) = ladder.lengths_ns();
     let placement = ladder.placement();
-    let mut notes = Vec::new();
+    let map = ladder.map();
+    let mut notes: Vec<String> = map.as_ref().and_then(map::note).into_iter().collect();
     if let Some(flow) = placement.iter().find(|flow| flow.collides_with.iter().any(|other| *other > flow.stream)) {
         let cpu = flow.receive_queue_cpu.unwrap_or(0);
         let others: Vec<String> = flow.collides_with.iter().map(ToString::to_string).collect();
@@ -150,6 +153,7 @@ fn document(args: &Args, ladder: &Ladder, runner: &Runner, mut errors: Vec<Error
         rules: RULES,
         baseline,
         rungs,
+        map,
         sanity: ladder.sanity(),
         baseline_again: ladder.baseline_again(),
         result: result(args, ladder),

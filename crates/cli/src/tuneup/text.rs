@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
 
-use landspeed_model::{Status, TuneupDocument, TuneupEnd, TuneupRung, TuneupSanity};
+use landspeed_model::{Status, TuneupDocument, TuneupEnd, TuneupResult, TuneupRung, TuneupSanity};
 use landspeed_tuneup::Ladder;
 use landspeed_units::{BitRate, Nanos};
 
@@ -132,10 +132,13 @@ pub fn summary(document: &TuneupDocument) -> String {
         return page.text;
     }
     headline(document, &mut page);
-    waterfall(document, &mut page);
+    match &document.map {
+        Some(map) => super::map::draw(document, map, &mut page),
+        None => waterfall(document, &mut page),
+    }
     page.text.push('\n');
     for sanity in &document.sanity {
-        page.line("check", &sanity_words(sanity));
+        page.line("check", &sanity_words(sanity, document.map.is_some()));
     }
     if let Some(again) = &document.baseline_again {
         let moved = if again.moved {
@@ -169,11 +172,17 @@ fn headline(document: &TuneupDocument, page: &mut Page) {
     let effort = format!("{} tests in {spent}, seed {}", document.tests, document.seed);
     let kept = document.rungs.iter().filter(|rung| rung.kept).count();
     let text = match (&document.baseline, &document.result) {
+        (Some(baseline), Some(result)) if document.map.is_some() => {
+            let first = rate(baseline.goodput_bps);
+            let gain = gain(result).unwrap_or_default();
+            if result.low.is_some_and(|low| low > 1.0) {
+                format!("{first} → {} with the fastest placement, {gain}; {effort}", rate(result.goodput_bps))
+            } else {
+                format!("{first}: the fastest placement is no better than the first settings, {gain}; {effort}")
+            }
+        }
         (Some(baseline), Some(result)) if kept > 0 => {
-            let gain = match (result.ratio, result.low, result.high) {
-                (Some(ratio), Some(low), Some(high)) => format!(", {}", times(ratio, low, high)),
-                _ => String::new(),
-            };
+            let gain = gain(result).map(|gain| format!(", {gain}")).unwrap_or_default();
             format!("{} → {}{gain}; {effort}", rate(baseline.goodput_bps), rate(result.goodput_bps))
         }
         (Some(baseline), _) => {
@@ -182,6 +191,11 @@ fn headline(document: &TuneupDocument, page: &mut Page) {
         _ => format!("nothing was measured; {effort}"),
     };
     page.line(if document.status == Status::Complete { "result" } else { "cut short" }, &text);
+}
+
+/// The result over the first settings.
+fn gain(result: &TuneupResult) -> Option<String> {
+    Some(times(result.ratio?, result.low?, result.high?))
 }
 
 /// Each change that was kept as a bar from the rate before to the rate after.
@@ -225,8 +239,12 @@ fn because(rung: &TuneupRung) -> String {
     }
 }
 
-fn sanity_words(sanity: &TuneupSanity) -> String {
-    let shows = if sanity.shows { "is slower, as it must be" } else { "makes no difference here" };
+fn sanity_words(sanity: &TuneupSanity, mapped: bool) -> String {
+    let shows = match (sanity.shows, mapped) {
+        (true, false) => "is slower, as it must be",
+        (true, true) => "is slower than the fastest, in tests of their own",
+        (false, _) => "makes no difference here",
+    };
     format!("{} {shows}: {}", sanity.change, times(sanity.ratio, sanity.low, sanity.high))
 }
 
