@@ -233,7 +233,9 @@ fn a_watch_reads_as_its_file() {
 #[test]
 fn a_search_of_tuneup_reads_as_its_file() {
     let document: TuneupDocument = read("fixtures/documents/tuneup.json");
-    golden::same("tuneup.txt", &format!("# landspeed tuneup\n{}", tuneup::text::summary(&document)));
+    let map: TuneupDocument = read("fixtures/documents/tuneup-map.json");
+    let texts = [&document, &map].map(tuneup::text::summary);
+    golden::same("tuneup.txt", &format!("# landspeed tuneup\n{}\n# landspeed tuneup --map\n{}", texts[0], texts[1]));
 }
 
 #[test]

@@ -105,6 +105,52 @@ fn a_dry_run_measures_once_and_lists_what_it_would_try() {
     assert!(rungs(&document).iter().all(|rung| rung["ratio"].is_null() && rung["kept"] == false));
 }
 
+/// The cells of a map: cores and median goodput.
+fn cells(document: &Value) -> Vec<(u64, u64, f64)> {
+    let cells = document["map"]["cells"].as_array().expect("a map");
+    let of = |cell: &Value| {
+        Some((cell["receiver_core"].as_u64()?, cell["column_core"].as_u64()?, cell["goodput_bps"].as_f64()?))
+    };
+    cells.iter().map(|cell| of(cell).unwrap_or_else(|| panic!("{cell:#}"))).collect()
+}
+
+#[test]
+fn a_map_of_cores_has_every_pair() {
+    let pair = Pair::on_loopback(PROGRAM);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let (document, ended) = search(&pair, None, &[&["--map=0,1", "--budget", "60s"][..], &SHORT].concat());
+    if cores < 2 {
+        assert!(ended.code == 2 && ended.stderr.contains("core 1"), "{}", ended.stderr);
+        return;
+    }
+    assert!([0, 1].contains(&ended.code), "{}", ended.stderr);
+    assert_eq!((&document["ended"], &document["map"]["columns"]), (&"mapped".into(), &"sender".into()));
+    let pairs: Vec<_> = cells(&document).iter().map(|cell| (cell.0, cell.1)).collect();
+    assert_eq!(pairs, [(0, 0), (0, 1), (1, 0), (1, 1)]);
+    assert!(rungs(&document).is_empty() && !document["sanity"].as_array().expect("a list").is_empty());
+    assert!(ended.stdout.lines().all(|line| line.contains("landspeed run") || line.chars().count() <= 80));
+}
+
+#[test]
+fn a_map_of_interrupts_moves_them_and_puts_them_back() {
+    let left = or_skip!(Namespace::new("left"));
+    let right = or_skip!(Namespace::new("right"));
+    let link = veth(&left, &right, "10.86.0.1/24", "10.86.0.2/24");
+    let rps = || right.exec(["cat", &format!("/sys/class/net/{}/queues/rx-0/rps_cpus", link.b)]);
+    let before = rps();
+    let pair = Pair::across_with(PROGRAM, &left, &right, "10.86.0.2", &["--allow-host-changes"]);
+    let arguments = [&["--map=0,1", "--allow-host-changes", "--budget", "90s"][..], &SHORT].concat();
+    let (document, ended) = search(&pair, Some(&left), &arguments);
+    assert!([0, 1].contains(&ended.code), "{}", ended.stderr);
+    assert_eq!(document["map"]["columns"], "interrupts");
+    assert_eq!(cells(&document).len(), 4);
+    // The kernel says where the flow was served.
+    for cell in document["map"]["cells"].as_array().expect("a list") {
+        assert_eq!(cell["receive_queue_cpu"], cell["column_core"], "{cell:#}");
+    }
+    assert_eq!(rps(), before);
+}
+
 #[test]
 fn a_server_that_dies_is_an_error_and_the_rungs_stay() {
     let pair = Pair::on_loopback(PROGRAM);
@@ -164,20 +210,9 @@ fn host_settings_are_as_before_when_a_search_ends() {
     left.exec(["tc", "qdisc", "replace", "dev", &link.a, "root", "pfifo", "limit", "100"]);
     let qdisc = || left.exec(["tc", "qdisc", "show", "dev", &link.a]);
     let before = qdisc();
-    let mut command = Command::new("ip");
-    command.args(["netns", "exec", right.name(), PROGRAM, "serve", "--listen", "10.87.0.2:5210"]);
-    command.args(["--allow-host-changes"]);
-    let server = Process::start(command);
-    until(30, "a server", || server.stdout().contains("listening"));
-    let tuneup = |arguments: &[&str]| {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", left.name(), PROGRAM, "tuneup", "10.87.0.2", "--allow-host-changes"]);
-        command.args(arguments).args(SHORT);
-        Process::start(command)
-    };
-    let ended = tuneup(&["--json", "-", "--budget", "120s", "--seed", "5"]).end(PATIENCE_S);
-    let document: Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|why| panic!("{why}: {}", ended.stderr));
-    valid(&document);
+    let pair = Pair::across_with(PROGRAM, &left, &right, "10.87.0.2", &["--allow-host-changes"]);
+    let arguments = ["--allow-host-changes", "--budget", "120s", "--seed", "5"];
+    let (document, _) = search(&pair, Some(&left), &[&arguments[..], &SHORT].concat());
     // Of those the kernel lacks, the document has the reason; the next is tried.
     let qdiscs =
         rungs(&document).iter().filter(|rung| rung["change"].as_str().is_some_and(|c| c.contains("qdisc pfifo")));
@@ -185,7 +220,7 @@ fn host_settings_are_as_before_when_a_search_ends() {
     assert!(measured >= 1, "{:#}", document["rungs"]);
     assert_eq!(qdisc(), before);
     // Also when it is interrupted while a candidate is in force.
-    let process = tuneup(&["-w", "16K"]);
+    let process = start(&pair, Some(&left), &[&["--allow-host-changes", "-w", "16K"][..], &SHORT].concat());
     until(PATIENCE_S, "a qdisc of the search", || qdisc() != before || process.stdout().contains("ended"));
     process.signal("INT");
     let Ended { code, stdout, stderr, .. } = process.end(60);

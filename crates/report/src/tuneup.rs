@@ -205,7 +205,10 @@ fn trust(document: &TuneupDocument) -> String {
         };
         lines.push(format!(
             "{} {shows}: ×{:.3} ({:.3} to {:.3})",
-            sanity.change, sanity.ratio, sanity.low, sanity.high
+            sentence(&sanity.change),
+            sanity.ratio,
+            sanity.low,
+            sanity.high
         ));
     }
     if let Some(again) = &document.baseline_again {

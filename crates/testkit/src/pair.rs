@@ -33,19 +33,30 @@ impl Pair {
     /// environment's `LANDSPEED_BINARY` names another.
     pub fn on_loopback(program: &str) -> Self {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        Self::start(program, None, &format!("127.0.0.1:{}", free_port()), alone)
+        Self::start(program, None, &format!("127.0.0.1:{}", free_port()), &[], alone)
     }
 
     /// The server in `right`, which has `address`; clients in `left`.
     pub fn across(program: &str, left: &Namespace, right: &Namespace, address: &str) -> Self {
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        Self::start(program, Some((left.name(), right.name())), &format!("{address}:5210"), alone)
+        Self::across_with(program, left, right, address, &[])
     }
 
-    fn start(program: &str, names: Option<(&str, &str)>, target: &str, alone: MutexGuard<'static, ()>) -> Self {
+    /// The same with more options of the server.
+    pub fn across_with(program: &str, left: &Namespace, right: &Namespace, address: &str, options: &[&str]) -> Self {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        Self::start(program, Some((left.name(), right.name())), &format!("{address}:5210"), options, alone)
+    }
+
+    fn start(
+        program: &str,
+        names: Option<(&str, &str)>,
+        target: &str,
+        options: &[&str],
+        alone: MutexGuard<'static, ()>,
+    ) -> Self {
         let program = std::env::var_os("LANDSPEED_BINARY").map_or_else(|| PathBuf::from(program), PathBuf::from);
         let mut server = command(&program, names.map(|(_, right)| right));
-        let server = Process::start(server.args(["serve", "--listen", target]));
+        let server = Process::start(server.args(["serve", "--listen", target]).args(options));
         server.address_in("listening");
         Self {
             program,

@@ -93,7 +93,7 @@ enum Phase {
     Diagnose,
     Baseline,
     Compare(Box<Comparing>),
-    Map(Box<Mapping>),
+    Map,
     Finale(Box<Finale>),
     Over,
 }
@@ -148,8 +148,8 @@ pub struct Ladder {
     asked_ns: Option<u64>,
     ended: Option<(TuneupEnd, String)>,
     finale: Option<Finale>,
-    /// The map of cores, once it is complete.
-    mapped: Option<Mapping>,
+    /// The map of cores, where one is drawn.
+    mapping: Option<Mapping>,
 }
 
 /// What became of a change.
@@ -190,7 +190,7 @@ impl Ladder {
             asked_ns: None,
             ended: None,
             finale: None,
-            mapped: None,
+            mapping: None,
             options,
         };
         // The baseline, one comparison to its first look, and the end.
@@ -218,7 +218,9 @@ impl Ladder {
                 let what = format!("{}, pair {pair}", comparing.candidate.change);
                 test(TestKind::Compared, if new { &comparing.candidate.settings } else { &self.best }, what)
             }
-            Phase::Map(mapping) => test(TestKind::Compared, mapping.settings(), mapping.what()),
+            Phase::Map => {
+                self.mapping.as_ref().and_then(|mapping| test(TestKind::Compared, mapping.settings(), mapping.what()))
+            }
             Phase::Finale(finale) => test(TestKind::Compared, finale.settings(), finale.what()),
             Phase::Over => None,
         };
@@ -254,7 +256,7 @@ impl Ladder {
                 match phase {
                     Phase::Baseline => self.take_baseline(now_ns, measured),
                     Phase::Compare(comparing) => self.take_compared(now_ns, *comparing, measured),
-                    Phase::Map(mapping) => self.take_map(now_ns, *mapping, measured),
+                    Phase::Map => self.take_map(now_ns, measured),
                     Phase::Finale(finale) => self.take_finale(now_ns, *finale, measured),
                     Phase::Diagnose | Phase::Over => {}
                 }
@@ -285,11 +287,13 @@ impl Ladder {
             TestOutcome::Refused(why) if self.diagnosis.is_none() => return self.stop(TuneupEnd::Failed, why),
             TestOutcome::Measured(_) | TestOutcome::Refused(_) => {}
         }
-        if self.baseline.is_empty() {
-            self.phase = Phase::Baseline;
-        } else {
-            self.choose(now_ns);
+        if !self.baseline.is_empty() {
+            return self.choose(now_ns);
         }
+        if let Err(why) = self.prepare_map() {
+            return self.stop(TuneupEnd::Failed, why);
+        }
+        self.phase = Phase::Baseline;
     }
 
     fn set_lengths(&mut self, min_rtt_us: Option<u32>) {
@@ -306,8 +310,8 @@ impl Ladder {
         self.best_bps = middle_bps(&self.baseline);
         if self.baseline.len() < 2 * BASELINE_PAIRS {
             self.phase = Phase::Baseline;
-        } else if self.options.map.is_some() {
-            self.begin_map(now_ns);
+        } else if let Some(mapping) = &self.mapping {
+            self.begin_map(now_ns, mapping.round_tests());
         } else {
             self.choose(now_ns);
         }
@@ -428,41 +432,43 @@ impl Ladder {
         });
     }
 
-    fn begin_map(&mut self, now_ns: u64) {
-        let (Some(diagnosis), Some(cores)) = (&self.diagnosis, &self.options.map) else { return };
-        let made = Mapping::new(&self.original, &diagnosis.facts, cores, self.options.host_changes, &mut self.random);
-        match made {
-            Ok(mapping) if self.has_time_for(now_ns, mapping.round_tests()) => {
-                self.phase = Phase::Map(Box::new(mapping));
-            }
-            Ok(mapping) => {
-                let cells = mapping.round_tests();
-                let why = format!(
-                    "the time does not suffice to measure each of {cells} placements once: more time (`--budget`) or fewer \
-                     cores (`--map=0,2`) are needed"
-                );
-                self.stop(TuneupEnd::Failed, why);
-            }
-            Err(why) => self.stop(TuneupEnd::Failed, why),
+    fn prepare_map(&mut self) -> Result<(), String> {
+        let (Some(diagnosis), Some(cores)) = (&self.diagnosis, &self.options.map) else { return Ok(()) };
+        let moves_interrupts = self.options.host_changes;
+        self.mapping =
+            Some(Mapping::new(&self.original, &diagnosis.facts, cores, moves_interrupts, &mut self.random)?);
+        Ok(())
+    }
+
+    fn begin_map(&mut self, now_ns: u64, tests: u64) {
+        if self.has_time_for(now_ns, tests) {
+            self.phase = Phase::Map;
+        } else {
+            let why = format!(
+                "the time does not suffice to measure each of {tests} placements once: more time (`--budget`) or fewer cores \
+                 (`--map=0,2`) are needed"
+            );
+            self.stop(TuneupEnd::Failed, why);
         }
     }
 
-    fn take_map(&mut self, now_ns: u64, mut mapping: Mapping, measured: Result<Measurement, String>) {
+    fn take_map(&mut self, now_ns: u64, measured: Result<Measurement, String>) {
+        let Some(mut mapping) = self.mapping.take() else { return };
         let complete = mapping.take(measured, &mut self.random);
         if !complete || (mapping.rounds() < MOST_ROUNDS && self.has_time_for(now_ns, mapping.round_tests())) {
-            self.phase = Phase::Map(Box::new(mapping));
-            return;
-        }
-        match mapping.extremes() {
-            Err(why) => self.stop(TuneupEnd::Failed, why),
-            Ok((fastest, slowest)) => {
-                self.best = fastest.settings.clone();
-                let bad = (slowest.settings.clone(), mapping.words(slowest));
-                let why = format!("each placement was measured {} times", mapping.rounds());
-                self.mapped = Some(mapping);
-                self.finish(TuneupEnd::Mapped, why, Some(bad));
+            self.phase = Phase::Map;
+        } else {
+            match mapping.extremes() {
+                Err(why) => self.stop(TuneupEnd::Failed, why),
+                Ok((fastest, slowest)) => {
+                    self.best = fastest.settings.clone();
+                    let bad = (slowest.settings.clone(), mapping.words(slowest));
+                    let why = format!("each placement was measured {} times", mapping.rounds());
+                    self.finish(TuneupEnd::Mapped, why, Some(bad));
+                }
             }
         }
+        self.mapping = Some(mapping);
     }
 
     fn begin_finale(&mut self, end: TuneupEnd, because: String) {
@@ -486,7 +492,7 @@ impl Ladder {
             Ok(false) => {
                 // The fastest of many placements is the luckiest, too: only these tests tell.
                 let is_better = finale.gain().is_some_and(|gain| gain.low > 1.0);
-                if self.mapped.is_some() && !is_better {
+                if self.mapping.is_some() && !is_better {
                     self.best = self.original.clone();
                     self.best_bps = middle_bps(finale.originals());
                 } else {
@@ -554,11 +560,7 @@ impl Ladder {
 
     /// Goodput with the threads on each core, where that was asked for and each was measured once.
     pub fn map(&self) -> Option<TuneupMap> {
-        let mapping = match &self.phase {
-            Phase::Map(mapping) => Some(&**mapping),
-            _ => self.mapped.as_ref(),
-        };
-        mapping.filter(|mapping| mapping.rounds() > 0).map(Mapping::map)
+        self.mapping.as_ref().filter(|mapping| mapping.rounds() > 0).map(Mapping::map)
     }
 
     /// The settings that had to be slower.

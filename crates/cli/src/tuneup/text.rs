@@ -114,7 +114,8 @@ fn three(ratio: f64) -> String {
     let digits = match ratio {
         r if r >= 100.0 => 0,
         r if r >= 10.0 => 1,
-        _ => 2,
+        r if r >= 0.1 => 2,
+        _ => 4,
     };
     format!("{ratio:.digits$}")
 }
@@ -184,6 +185,9 @@ fn headline(document: &TuneupDocument, page: &mut Page) {
         (Some(baseline), Some(result)) if kept > 0 => {
             let gain = gain(result).map(|gain| format!(", {gain}")).unwrap_or_default();
             format!("{} → {}{gain}; {effort}", rate(baseline.goodput_bps), rate(result.goodput_bps))
+        }
+        (Some(baseline), _) if document.status != Status::Complete => {
+            format!("{} with the first settings, which nothing has replaced; {effort}", rate(baseline.goodput_bps))
         }
         (Some(baseline), _) => {
             format!("unchanged at {}: no change is better; {effort}", rate(baseline.goodput_bps))
