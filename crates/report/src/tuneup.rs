@@ -129,21 +129,18 @@ fn heat_map(document: &TuneupDocument, map: &TuneupMap) -> String {
     for row in map.cells.chunks(columns) {
         let _ = write!(html, "<tr><th scope=\"row\">{}</th>", row[0].receiver_core);
         for cell in row {
-            match (cell.goodput_bps, cell.lowest_bps, cell.highest_bps) {
-                (Some(median), Some(low), Some(high)) => {
-                    let _ = write!(
-                        html,
-                        "<td style=\"--heat:{:.3}\" title=\"{} to {}\">{}</td>",
-                        median / highest,
-                        rate(low),
-                        rate(high),
-                        rate(median)
-                    );
-                }
-                _ => {
-                    let why = escape(cell.refused.as_deref().unwrap_or("not measured"));
-                    let _ = write!(html, "<td title=\"{why}\">–</td>");
-                }
+            if let (Some(median), Some(low), Some(high)) = (cell.goodput_bps, cell.lowest_bps, cell.highest_bps) {
+                let _ = write!(
+                    html,
+                    "<td style=\"--heat:{:.3}\" title=\"{} to {}\">{}</td>",
+                    median / highest,
+                    rate(low),
+                    rate(high),
+                    rate(median)
+                );
+            } else {
+                let why = escape(cell.refused.as_deref().unwrap_or("not measured"));
+                let _ = write!(html, "<td title=\"{why}\">–</td>");
             }
         }
         html.push_str("</tr>\n");

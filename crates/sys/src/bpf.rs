@@ -330,13 +330,12 @@ unsafe fn call<T>(command: libc::c_int, attributes: &T) -> io::Result<libc::c_in
 #[cfg(test)]
 mod tests {
     use std::net::{IpAddr, UdpSocket};
-    use std::time::{Duration, Instant};
 
     use landspeed_testkit::{in_lab_kernel, skip};
 
     use super::*;
     use crate::ring::{PacketKind, Ring, RingOptions, RingPacket};
-    use crate::{filter, netns};
+    use crate::{clock, filter, netns};
     use landspeed_netlink::configure::{Discipline, LinkSettings, NewLink};
     use landspeed_netlink::{LinkId, Netlink, Qdisc};
 
@@ -392,14 +391,14 @@ mod tests {
                 }
             };
             // A busy host delivers them later, from a kernel thread.
-            let began = Instant::now();
+            let end_ns = clock::monotonic_ns() + 5_000_000_000;
             let arrived = |numbers: &Vec<u8>| -> io::Result<bool> {
                 let Counted { seen, dropped } = filter.counted()?;
                 Ok(seen >= u64::from(count) && numbers.len() as u64 >= u64::from(idle) + seen - dropped)
             };
-            while !arrived(&numbers)? && began.elapsed() < Duration::from_secs(5) {
+            while !arrived(&numbers)? && clock::monotonic_ns() < end_ns {
                 far.drain(|p| each(p, &mut numbers));
-                std::thread::sleep(Duration::from_millis(1));
+                clock::sleep_until(clock::monotonic_ns() + 1_000_000);
             }
             far.finish(|p| each(p, &mut numbers)).map_err(|e| e.cause)?;
             Ok((numbers, filter.counted()?))

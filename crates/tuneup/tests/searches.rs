@@ -359,6 +359,7 @@ fn a_link_at_its_rate_ends_the_search() {
 }
 
 /// A machine on which nothing but the placement matters: threads on one core take turns.
+#[expect(clippy::unnecessary_wraps, reason = "a path says None where a setting is refused")]
 fn placed_gives(settings: &Settings, _: u64) -> Option<(f64, f64)> {
     let p = &settings.parameters;
     let small = if p.window_bytes.is_some() { 0.05 } else { 1.0 };

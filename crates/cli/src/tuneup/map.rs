@@ -23,8 +23,8 @@ pub fn draw(document: &TuneupDocument, map: &TuneupMap, page: &mut Page) {
     let columns: Vec<u32> = map.cells.iter().take_while(row_of).map(|cell| cell.column_core).collect();
     for first in (0..columns.len()).step_by(BLOCK) {
         let block = first..(first + BLOCK).min(columns.len());
-        let heads: String = columns[block.clone()].iter().map(|core| format!("{core:>8}")).collect();
-        page.raw("", heads.trim_end());
+        let heads: Vec<String> = columns[block.clone()].iter().map(|core| format!("{core:>8}")).collect();
+        page.raw("", &heads.concat());
         for row in map.cells.chunks(columns.len()) {
             let cells: String = row[block.clone()].iter().map(|cell| text_of(cell, highest, divisor)).collect();
             page.raw(&format!("{:>7}", row[0].receiver_core), &cells);
