@@ -24,6 +24,7 @@ pub fn write(program: &[u8], to: &Path) -> io::Result<()> {
     }
     let console = entry("dev/console", ModeFileType::Char, 0o600).rdev_major(CONSOLE.0).rdev_minor(CONSOLE.1);
     console.write(&mut out, 0).finish()?;
+    let program = loaded(program);
     let size = u32::try_from(program.len()).map_err(|_| io::Error::other("the program is larger than 4 GiB"))?;
     let mut init = entry("init", ModeFileType::Regular, 0o755).write(&mut out, size);
     init.write_all(program)?;
@@ -31,9 +32,49 @@ pub fn write(program: &[u8], to: &Path) -> io::Result<()> {
     newc::trailer(&mut out)?.flush()
 }
 
+/// The part of a 64-bit ELF program that the kernel loads (elf(5)): symbols and debugging information follow it, and those of a
+/// debug build would fill the guest's memory. What is not such a program is whole.
+fn loaded(program: &[u8]) -> &[u8] {
+    const LOAD: u32 = 1;
+    let u16_at = |at: usize| Some(u16::from_le_bytes(program.get(at..at + 2)?.try_into().ok()?));
+    let u32_at = |at: usize| Some(u32::from_le_bytes(program.get(at..at + 4)?.try_into().ok()?));
+    let u64_at = |at: usize| Some(u64::from_le_bytes(program.get(at..at + 8)?.try_into().ok()?));
+    let end = || -> Option<usize> {
+        if !program.starts_with(b"\x7fELF\x02\x01") {
+            return None;
+        }
+        let (table, size, count) = (u64_at(32)?, u16_at(54)?, u16_at(56)?);
+        let mut end = table + u64::from(size) * u64::from(count);
+        for number in 0..u64::from(count) {
+            let header = usize::try_from(table + number * u64::from(size)).ok()?;
+            if u32_at(header)? == LOAD {
+                end = end.max(u64_at(header + 8)?.checked_add(u64_at(header + 32)?)?);
+            }
+        }
+        usize::try_from(end).ok()
+    };
+    end().and_then(|end| program.get(..end)).unwrap_or(program)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_the_kernel_loads_of_a_program_is_in_the_archive() {
+        let own = std::fs::read("/proc/self/exe").expect("readable");
+        let loaded = loaded(&own);
+        assert!(loaded.len() < own.len(), "this program has symbols");
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("program");
+        std::fs::write(&path, loaded).expect("writable");
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("permissions");
+        let listed = std::process::Command::new(&path).arg("--list").output().expect("it runs");
+        assert!(listed.status.success(), "{listed:?}");
+        for whole in [&b"\x7fELF program"[..], b"", b"#!/bin/sh"] {
+            assert_eq!(super::loaded(whole), whole);
+        }
+    }
 
     #[test]
     fn the_archive_holds_only_the_program_and_mount_points() {

@@ -271,13 +271,14 @@ fn memory_peak_bytes(process: u32) -> Option<u64> {
     line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// The console's last lines.
+/// The console's last lines, without the addresses of a stack trace: the reason stands before them.
 fn tail(console: &Path) -> String {
     let mut text = Vec::new();
     if let Ok(mut file) = File::open(console) {
         let _ = file.read_to_end(&mut text);
     }
     let text = String::from_utf8_lossy(&text);
-    let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    let worth = |line: &&str| !line.is_empty() && !line.contains("[<");
+    let lines: Vec<&str> = text.lines().map(str::trim_end).filter(worth).collect();
     lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
 }
