@@ -66,6 +66,7 @@ const BY_VALUE: &[(&str, Takes)] = &[
     ("BLOCKS", Takes::Anything),
     ("BYTES", Takes::Anything),
     ("CIDR", Takes::Anything),
+    ("CORES", Takes::Anything),
     ("DISTANCE", Takes::Anything),
     ("DSCP", Takes::Anything),
     ("FILTER", Takes::Anything),
