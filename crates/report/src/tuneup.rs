@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use landspeed_model::{Direction, TUNEUP_SCHEMA, TuneupDocument, TuneupEnd, TuneupMap, TuneupMapColumns, TuneupRung};
+use landspeed_model::{
+    Direction, Status, TUNEUP_SCHEMA, TuneupDocument, TuneupEnd, TuneupMap, TuneupMapColumns, TuneupRung,
+};
 use landspeed_units::BitRate;
 
 use crate::demo::story;
@@ -44,7 +46,7 @@ fn headline(document: &TuneupDocument) -> String {
     let kept = document.rungs.iter().filter(|rung| rung.kept).count();
     match (&document.baseline, &document.result) {
         _ if document.ended == TuneupEnd::DryRun => format!("{} changes would be tried", document.rungs.len()),
-        (Some(baseline), Some(result)) if document.map.is_some() => {
+        (Some(baseline), Some(result)) if document.map.is_some() && result.low.is_some() => {
             if result.low.is_some_and(|low| low > 1.0) {
                 let gain = result.ratio.unwrap_or(1.0);
                 let (first, now) = (rate(baseline.goodput_bps), rate(result.goodput_bps));
@@ -56,6 +58,9 @@ fn headline(document: &TuneupDocument) -> String {
         (Some(baseline), Some(result)) if kept > 0 => {
             let gain = result.ratio.map(|ratio| format!(", {ratio:.2} times as much")).unwrap_or_default();
             format!("{} → {}{gain}", rate(baseline.goodput_bps), rate(result.goodput_bps))
+        }
+        (Some(baseline), _) if document.status != Status::Complete => {
+            format!("{} with the first settings; cut short", rate(baseline.goodput_bps))
         }
         (Some(baseline), _) => format!("Unchanged at {}", rate(baseline.goodput_bps)),
         _ => "Nothing was measured".to_owned(),

@@ -1,6 +1,7 @@
 //! The search: which test comes next, and what follows from those that were run.
 
 mod order;
+mod placements;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,7 @@ use crate::baseline::baseline;
 use crate::candidates::Candidate;
 use crate::comparison::{Comparison, Decision, RULES, compare};
 use crate::finale::Finale;
-use crate::map::{MOST_ROUNDS, Mapping};
+use crate::map::Mapping;
 use crate::outcome::{Diagnosis, TestOutcome};
 use crate::placement::{bad_placement, placed};
 use crate::{Facts, Measurement, Settings};
@@ -270,6 +271,7 @@ impl Ladder {
             let comparison = compare(&comparing.best, &comparing.new);
             self.push_rung(&comparing, &comparison, Some("the search ended".to_owned()));
         }
+        self.keep_first_unless_proven();
         self.ended = Some((end, because.into()));
     }
 
@@ -432,45 +434,6 @@ impl Ladder {
         });
     }
 
-    fn prepare_map(&mut self) -> Result<(), String> {
-        let (Some(diagnosis), Some(cores)) = (&self.diagnosis, &self.options.map) else { return Ok(()) };
-        let moves_interrupts = self.options.host_changes;
-        self.mapping =
-            Some(Mapping::new(&self.original, &diagnosis.facts, cores, moves_interrupts, &mut self.random)?);
-        Ok(())
-    }
-
-    fn begin_map(&mut self, now_ns: u64, tests: u64) {
-        if self.has_time_for(now_ns, tests) {
-            self.phase = Phase::Map;
-        } else {
-            let why = format!(
-                "the time does not suffice to measure each of {tests} placements once: more time (`--budget`) or fewer cores \
-                 (`--map=0,2`) are needed"
-            );
-            self.stop(TuneupEnd::Failed, why);
-        }
-    }
-
-    fn take_map(&mut self, now_ns: u64, measured: Result<Measurement, String>) {
-        let Some(mut mapping) = self.mapping.take() else { return };
-        let complete = mapping.take(measured, &mut self.random);
-        if !complete || (mapping.rounds() < MOST_ROUNDS && self.has_time_for(now_ns, mapping.round_tests())) {
-            self.phase = Phase::Map;
-        } else {
-            match mapping.extremes() {
-                Err(why) => self.stop(TuneupEnd::Failed, why),
-                Ok((fastest, slowest)) => {
-                    self.best = fastest.settings.clone();
-                    let bad = (slowest.settings.clone(), mapping.words(slowest));
-                    let why = format!("each placement was measured {} times", mapping.rounds());
-                    self.finish(TuneupEnd::Mapped, why, Some(bad));
-                }
-            }
-        }
-        self.mapping = Some(mapping);
-    }
-
     fn begin_finale(&mut self, end: TuneupEnd, because: String) {
         let Some(diagnosis) = &self.diagnosis else { return };
         let bad = bad_placement(&diagnosis.facts, &self.best.parameters)
@@ -500,7 +463,10 @@ impl Ladder {
                 }
                 self.finale = Some(finale);
             }
-            Err(why) => self.ended = Some((TuneupEnd::Failed, why)),
+            Err(why) => {
+                self.keep_first_unless_proven();
+                self.ended = Some((TuneupEnd::Failed, why));
+            }
         }
     }
 

@@ -1,5 +1,7 @@
 //! A map of cores: goodput with the receiving thread on each core, and its interrupts, or the sending thread, on each.
 
+use std::collections::BTreeSet;
+
 use landspeed_model::{Change, Target, TuneupMap, TuneupMapCell, TuneupMapColumns};
 use landspeed_stats::SplitMix64;
 
@@ -171,7 +173,8 @@ fn chosen(end: &EndFacts, named: &[u32]) -> Result<Vec<u32>, String> {
         return Err(format!("core {missing} is not among those of the host: {has}"));
     }
     if !named.is_empty() {
-        return Ok(named.to_vec());
+        let each: BTreeSet<u32> = named.iter().copied().collect();
+        return Ok(each.into_iter().collect());
     }
     let step = end.cores.len().div_ceil(MOST_CORES).max(1);
     Ok(end.cores.iter().copied().step_by(step).collect())
@@ -233,9 +236,10 @@ mod tests {
     fn a_host_with_many_cores_is_sampled_across_all() {
         let facts = Facts { client_sends: true, client: host(4), server: host(128), ..Facts::default() };
         let map = mapping(&facts, &[], false).expect("cores").map();
-        let rows: std::collections::BTreeSet<u32> = map.cells.iter().map(|cell| cell.receiver_core).collect();
+        let rows: BTreeSet<u32> = map.cells.iter().map(|cell| cell.receiver_core).collect();
         assert_eq!(rows.into_iter().collect::<Vec<_>>(), [0, 16, 32, 48, 64, 80, 96, 112]);
         assert_eq!(map.cells.len(), 8 * 4);
+        assert_eq!(mapping(&facts, &[1, 0, 1], false).expect("cores").cells.len(), 4, "a core named twice is one");
         assert!(mapping(&facts, &[0, 5], false).is_err_and(|why| why.contains("core 5 is not among")));
     }
 

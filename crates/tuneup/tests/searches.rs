@@ -401,6 +401,18 @@ fn a_map_of_cores_shows_what_placement_costs() {
 }
 
 #[test]
+fn a_map_that_is_cut_short_advises_nothing() {
+    let world = placement_world(|settings: &Settings, now_ns| {
+        // Nothing is possible any more when the tests at the end begin.
+        placed_gives(settings, now_ns).filter(|_| now_ns < 140 * SECOND)
+    });
+    let original = plain(Parameters { client_cpus: vec![1], server_cpus: vec![1], ..Parameters::default() });
+    let ladder = world.search_with(&original, LadderOptions { map: Some(Vec::new()), ..options() }).ladder;
+    assert_eq!(ladder.best(), &original);
+    assert_eq!(ladder.ended().map(|(end, _)| end), Some(TuneupEnd::Failed));
+}
+
+#[test]
 fn the_luckiest_of_equal_placements_is_not_advised() {
     let world = placement_world(|settings: &Settings, _| {
         Some((if settings.parameters.window_bytes.is_some() { 1.0 } else { 20.0 }, 100.0))

@@ -173,7 +173,7 @@ fn headline(document: &TuneupDocument, page: &mut Page) {
     let effort = format!("{} tests in {spent}, seed {}", document.tests, document.seed);
     let kept = document.rungs.iter().filter(|rung| rung.kept).count();
     let text = match (&document.baseline, &document.result) {
-        (Some(baseline), Some(result)) if document.map.is_some() => {
+        (Some(baseline), Some(result)) if document.map.is_some() && document.status == Status::Complete => {
             let first = rate(baseline.goodput_bps);
             let gain = gain(result).unwrap_or_default();
             if result.low.is_some_and(|low| low > 1.0) {
