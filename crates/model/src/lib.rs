@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod audit;
+mod comparison;
 mod demo;
 mod facts;
 mod host;
@@ -12,9 +13,11 @@ mod iperf3;
 mod lab;
 mod latency;
 mod ledger;
+mod metric;
 mod params;
 mod run;
 mod stream;
+mod sweep;
 mod tap;
 mod tcp;
 mod trace;
@@ -27,6 +30,10 @@ mod watch;
 mod watch_series;
 
 pub use audit::{Answer, Applicability, AuditDocument, Difference, Finding, Goal, Role, Severity};
+pub use comparison::{
+    ComparedDifference, ComparedGroup, ComparedMetric, ComparisonCondition, ComparisonDesign, ComparisonDocument,
+    ComparisonVerdict,
+};
 pub use demo::{DemoBar, DemoChart, DemoDocument, DemoPart, DemoResult, DemoScene};
 pub use facts::{
     CgroupFacts, ChannelFacts, CoalescingFacts, CpuFacts, CpuPolicy, DriverFacts, Extent, Fact, Facts, FeatureFacts,
@@ -45,6 +52,7 @@ pub use lab::{
 };
 pub use latency::{Bucket, LatencyResult, LatencyUnderLoad};
 pub use ledger::{Conservation, Cost, EndCost, LossLocation, PlacedLoss, Term};
+pub use metric::{Better, Metric};
 pub use params::{
     Direction, Family, NumaPolicy, PaceScope, Parameters, Protocol, ReceiveMode, RrMode, RrParameters, RrSize,
     SendMode, UdpParameters,
@@ -54,6 +62,10 @@ pub use run::{
     Status, Summary, UdpTotals, Warning,
 };
 pub use stream::{DepartureError, Interval, Sample, Stream, StreamEnd, UdpEnd, ZeroCopyUse};
+pub use sweep::{
+    SweepCell, SweepControl, SweepDesign, SweepDocument, SweepEngine, SweepFactor, SweepFlow, SweepMetric, SweepRun,
+    SweepStatus,
+};
 pub use tap::{TapDocument, TapEnd, TapEvents, TapFile, TapHostUse, TapInterface, TapPerturbation, TapSlices};
 pub use tcp::{CongestionDetail, TcpInfo};
 pub use trace::{
@@ -117,6 +129,12 @@ pub const WATCH_SCHEMA: &str = "landspeed.watch/1";
 /// The identifier written to `.schema` of a search for better settings.
 pub const TUNEUP_SCHEMA: &str = "landspeed.tuneup/1";
 
+/// The identifier written to `.schema` of an experiment.
+pub const SWEEP_SCHEMA: &str = "landspeed.sweep/1";
+
+/// The identifier written to `.schema` of a comparison.
+pub const COMPARISON_SCHEMA: &str = "landspeed.comparison/1";
+
 /// The JSON Schema of a document by its short name, or `None` if there is no such document.
 pub fn schema(name: &str) -> Option<serde_json::Value> {
     match name {
@@ -131,10 +149,25 @@ pub fn schema(name: &str) -> Option<serde_json::Value> {
         "demo" => Some(schemars::schema_for!(DemoDocument).to_value()),
         "watch" => Some(schemars::schema_for!(WatchDocument).to_value()),
         "tuneup" => Some(schemars::schema_for!(TuneupDocument).to_value()),
+        "sweep" => Some(schemars::schema_for!(SweepDocument).to_value()),
+        "comparison" => Some(schemars::schema_for!(ComparisonDocument).to_value()),
         _ => None,
     }
 }
 
 /// The short names [`schema`] knows.
-pub const SCHEMA_NAMES: &[&str] =
-    &["run", "lab", "labset", "facts", "audit", "trace", "tracecomparison", "tap", "demo", "watch", "tuneup"];
+pub const SCHEMA_NAMES: &[&str] = &[
+    "run",
+    "lab",
+    "labset",
+    "facts",
+    "audit",
+    "trace",
+    "tracecomparison",
+    "tap",
+    "demo",
+    "watch",
+    "tuneup",
+    "sweep",
+    "comparison",
+];

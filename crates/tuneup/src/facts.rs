@@ -78,16 +78,6 @@ impl Facts {
     pub fn of(document: &RunDocument) -> Self {
         let client_sends = document.requested.direction == Direction::Upload;
         let hosts = (document.hosts.client.as_ref(), document.hosts.server.as_ref());
-        let same_host = match hosts {
-            // Network namespaces of one machine have its name and its memory.
-            (Some(client), Some(server)) => {
-                let of = |host: &HostSnapshot| {
-                    (host.hostname.clone(), host.kernel_version.clone(), host.cpu_model.clone(), host.memory_bytes)
-                };
-                of(client) == of(server)
-            }
-            _ => false,
-        };
         let loopback = document.path.as_ref().is_some_and(|path| path.loopback);
         let flows = document.streams.iter().map(|stream| {
             let (sender, receiver) = (stream.sender.as_ref(), stream.receiver.as_ref());
@@ -103,7 +93,7 @@ impl Facts {
         });
         Self {
             client_sends,
-            same_host: same_host || loopback,
+            same_host: landspeed_results::same_host(document),
             loopback,
             client: EndFacts::of(hosts.0, document.host_series.client.as_ref()),
             server: EndFacts::of(hosts.1, document.host_series.server.as_ref()),

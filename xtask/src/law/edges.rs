@@ -22,11 +22,15 @@ pub const TABLE: &[Edges] = &[
     edges("model", &["units"]),
     edges("calc", &["units"]),
     edges("diagnose", &["calc", "model", "stats", "units"]),
+    edges("results", &["model", "stats"]),
+    edges("compare", &["model", "results", "stats", "units"]),
+    edges("sweep", &["compare", "model", "results", "stats", "units"]),
+    edges("archive", &["model", "results", "sys", "units"]),
     edges("checks", &["calc", "model", "units"]),
     edges("trace", &["model", "stats", "units", "wire"]),
     edges("columns", &["trace", "wire"]),
     edges("capture", &["columns", "trace", "wire"]),
-    edges("tuneup", &["model", "stats", "units"]),
+    edges("tuneup", &["model", "results", "stats", "units"]),
     edges("host", &["model", "netlink", "sys", "units"]),
     edges("flow", &["host", "model", "netlink", "stats", "sys", "units"]),
     edges("iperf3", &["flow", "host", "model", "sys", "units"]),
@@ -39,8 +43,9 @@ pub const TABLE: &[Edges] = &[
     edges(
         "cli",
         &[
-            "calc", "capture", "checks", "columns", "diagnose", "flow", "host", "iperf3", "lab", "model", "netlink",
-            "report", "stats", "sys", "tap", "trace", "tune", "tuneup", "units", "watch", "wire",
+            "archive", "calc", "capture", "checks", "columns", "compare", "diagnose", "flow", "host", "iperf3",
+            "lab", "model", "netlink", "report", "results", "stats", "sweep", "sys", "tap", "trace", "tune",
+            "tuneup", "units", "watch", "wire",
         ],
     ),
     edges("landspeed", &["cli"]),
@@ -49,7 +54,9 @@ pub const TABLE: &[Edges] = &[
 
 /// Crates that take a value and give a value: no files, sockets, clocks or threads, neither directly nor through a
 /// library. Names of crates that do not exist yet are held from their first day.
-pub const PURE: &[&str] = &["units", "wire", "stats", "model", "calc", "diagnose", "checks", "trace", "tuneup"];
+pub const PURE: &[&str] = &[
+    "units", "wire", "stats", "model", "calc", "diagnose", "checks", "trace", "results", "compare", "sweep", "tuneup",
+];
 
 /// Only the binary depends on these.
 pub const TOP: &[&str] = &["cli"];

@@ -4,7 +4,7 @@ use landspeed_lab::cell::ONE_DRAW;
 use landspeed_lab::scenario::Cell;
 use landspeed_model::{
     BuildInfo, CellFlow, CellQueue, LAB_SET_SCHEMA, LabCell, LabDocument, LabSetDocument, PhaseName, QueueRole,
-    RunDocument, Stream, Warning,
+    RunDocument, Warning,
 };
 
 /// Returns the set's document: each cell's figures without its time series.
@@ -70,7 +70,12 @@ fn cell(document: &LabDocument) -> LabCell {
                 rtt_ns: flow.run.as_ref().and_then(mean_rtt_ns),
                 latency_p50_ns: flow.run.as_ref().and_then(|run| run.summary.latency_p50_ns),
                 latency_p99_ns: flow.run.as_ref().and_then(|run| run.summary.latency_p99_ns),
-                streams_bps: flow.run.iter().flat_map(|run| &run.streams).filter_map(steady_bps).collect(),
+                streams_bps: flow
+                    .run
+                    .iter()
+                    .flat_map(|run| &run.streams)
+                    .filter_map(landspeed_results::steady_bps)
+                    .collect(),
             })
             .collect(),
         queues: document
@@ -91,11 +96,4 @@ fn mean_rtt_ns(run: &RunDocument) -> Option<u64> {
         .filter_map(|sample| sample.tcp.as_ref().map(|tcp| u64::from(tcp.rtt_us)).filter(|&rtt_us| rtt_us > 0));
     let (sum_us, count) = rtts.fold((0, 0), |(sum, count), rtt_us| (sum + rtt_us, count + 1));
     (count > 0).then(|| sum_us * 1000 / count)
-}
-
-/// Returns the receiver's goodput of one stream in the steady phase, bit/s.
-fn steady_bps(stream: &Stream) -> Option<f64> {
-    let steady = || stream.intervals.iter().filter(|interval| interval.phase == PhaseName::Steady);
-    let (bytes, ns) = steady().fold((0, 0), |(bytes, ns), i| (bytes + i.bytes, ns + i.end_ns - i.start_ns));
-    (ns > 0).then(|| bytes as f64 * 8e9 / ns as f64)
 }

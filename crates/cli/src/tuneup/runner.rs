@@ -35,7 +35,6 @@ pub struct Runner {
     pub started: Option<String>,
     /// Versions of both ends.
     pub build: landspeed_model::BuildInfo,
-    same_host: bool,
     /// What the first test did not get as asked: the same holds for all.
     known_notes: Option<Vec<String>>,
 }
@@ -50,7 +49,6 @@ impl Runner {
             hosts,
             started: None,
             build: landspeed_model::BuildInfo::default(),
-            same_host: false,
             known_notes: None,
         }
     }
@@ -115,10 +113,7 @@ impl Runner {
             }
         }
         let facts = (kind == TestKind::Diagnosis).then(|| Facts::of(document));
-        if let Some(facts) = &facts {
-            self.same_host = facts.same_host;
-        }
-        let Some(measured) = Measurement::of(document, self.same_host) else {
+        let Some(measured) = Measurement::of(document) else {
             return TestOutcome::Refused("nothing arrived".to_owned());
         };
         let Some(mut facts) = facts else { return TestOutcome::Measured(measured) };

@@ -1,0 +1,147 @@
+//! `landspeed.comparison/1`: groups of results against each other.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Better, BuildInfo, Warning};
+
+/// Groups of results against the first group. `.metrics[].{name,ratio,low,high,verdict}` are pinned.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparisonDocument {
+    /// Always `landspeed.comparison/1`.
+    pub schema: String,
+    /// The program that wrote it.
+    pub landspeed: BuildInfo,
+    /// When, RFC 3339 UTC.
+    pub created: String,
+    /// Command line.
+    pub command: Vec<String>,
+    /// The groups; the first is the baseline.
+    pub groups: Vec<ComparedGroup>,
+    /// How runs were matched: `paired` by block, or `unpaired`.
+    pub design: ComparisonDesign,
+    /// Level of all intervals of one candidate together (Holm), 0..=1: 0.95.
+    pub level: f64,
+    /// Seed of the resampling.
+    pub seed: u64,
+    /// One entry for each metric and candidate.
+    pub metrics: Vec<ComparedMetric>,
+    /// The baseline against itself, where the results allow it: what differs here is noise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub noise: Vec<ComparedMetric>,
+    /// What differs between the groups: the declared factor, and everything else.
+    pub differences: Vec<ComparedDifference>,
+    /// What a reader should know before trusting a verdict.
+    pub warnings: Vec<Warning>,
+    /// `--fail-if`: each condition and whether it holds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<ComparisonCondition>,
+}
+
+/// How runs of two groups were matched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ComparisonDesign {
+    /// Runs of one block against each other.
+    Paired,
+    /// All against all; correlation in time widens the intervals.
+    Unpaired,
+}
+
+/// A group of results.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparedGroup {
+    /// The name in tables.
+    pub name: String,
+    /// Where its results came from: files, a sweep's cell, an archive query.
+    pub source: String,
+    /// Usable results.
+    pub runs: u32,
+    /// Results left out, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+    /// First and last start, RFC 3339 UTC.
+    pub from: String,
+    /// See `from`.
+    pub to: String,
+}
+
+/// The answer for one metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ComparisonVerdict {
+    /// The interval lies on the better side of 1.
+    Better,
+    /// The interval lies on the worse side of 1.
+    Worse,
+    /// The interval contains 1: `minimum_detectable` says what would have been seen.
+    NoDetectableDifference,
+    /// No interval at this level exists for so few runs.
+    TooFewRuns,
+}
+
+/// One metric of one candidate against the baseline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparedMetric {
+    /// Name of the candidate's group.
+    pub candidate: String,
+    /// [`crate::Metric::name`].
+    pub name: String,
+    /// Unit of the medians.
+    pub unit: String,
+    /// Which values are better.
+    pub better: Better,
+    /// Flow, where results have several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<String>,
+    /// Runs of the baseline with this metric.
+    pub baseline_runs: u32,
+    /// Runs of the candidate with this metric; paired: pairs.
+    pub candidate_runs: u32,
+    /// Median of the baseline.
+    pub baseline_median: Option<f64>,
+    /// Median of the candidate.
+    pub candidate_median: Option<f64>,
+    /// Candidate over baseline: ratio of medians. `None` where the baseline is 0.
+    pub ratio: Option<f64>,
+    /// Lower end of its interval.
+    pub low: Option<f64>,
+    /// Upper end of its interval.
+    pub high: Option<f64>,
+    /// Level of this interval: after Holm's correction at least the document's.
+    pub level: f64,
+    /// The answer.
+    pub verdict: ComparisonVerdict,
+    /// The smallest relative change that these runs would show in 4 of 5 experiments: 0.02 is 2 %.
+    pub minimum_detectable: Option<f64>,
+    /// The values, for a chart: the baseline's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub baseline_values: Vec<f64>,
+    /// The candidate's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub candidate_values: Vec<f64>,
+}
+
+/// Something in which groups differ.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparedDifference {
+    /// What: `client.kernel_release`, `settings.congestion`.
+    pub what: String,
+    /// Whether it is the factor that the comparison is about.
+    pub declared: bool,
+    /// Its values by group; several where a group is not alike in itself.
+    pub values: BTreeMap<String, Vec<String>>,
+}
+
+/// A condition of `--fail-if`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparisonCondition {
+    /// As it was given: `goodput worse 3%`.
+    pub condition: String,
+    /// Whether it holds.
+    pub holds: bool,
+    /// The figures.
+    pub detail: String,
+}

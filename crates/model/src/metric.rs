@@ -1,0 +1,141 @@
+//! The figures by which results are compared.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Which values of a metric are better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    /// Rates.
+    Higher,
+    /// Costs, losses and delays.
+    Lower,
+}
+
+/// A figure of a result: of a run, of a lab's flow, or of another program's document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Metric {
+    /// Payload rate at the receivers in the steady phase, all streams.
+    Goodput,
+    /// The same in the other direction of `--bidir`.
+    ReverseGoodput,
+    /// Retransmitted segments for each GB delivered.
+    Retransmits,
+    /// UDP: share of packets lost.
+    Loss,
+    /// Median of the senders' smoothed RTT in the steady phase.
+    RttP50,
+    /// Its 99th percentile.
+    RttP99,
+    /// Request/response, or probes beside bulk streams: median latency.
+    LatencyP50,
+    /// Its 99th percentile.
+    LatencyP99,
+    /// Request/response: transactions per second.
+    Transactions,
+    /// CPU time of the hosts for each Gb delivered, all cores.
+    Cpu,
+    /// Jain's index of the streams' goodputs: 1 where all are alike, 1/n where one has everything.
+    StreamBalance,
+    /// Coefficient of variation of the goodput between intervals of the steady phase.
+    GoodputCv,
+    /// UDP: interarrival jitter (RFC 3550).
+    Jitter,
+    /// Lab: packets dropped by the switches' queues.
+    Drops,
+    /// Goodput times distance: the Land Speed Record's metric.
+    Record,
+}
+
+impl Metric {
+    /// All, in the order of their importance.
+    pub const ALL: [Self; 15] = [
+        Self::Goodput,
+        Self::ReverseGoodput,
+        Self::Retransmits,
+        Self::Loss,
+        Self::RttP50,
+        Self::RttP99,
+        Self::LatencyP50,
+        Self::LatencyP99,
+        Self::Transactions,
+        Self::Cpu,
+        Self::StreamBalance,
+        Self::GoodputCv,
+        Self::Jitter,
+        Self::Drops,
+        Self::Record,
+    ];
+
+    /// The name on the command line and in `.metrics[].name`: `goodput`.
+    pub fn name(self) -> &'static str {
+        self.describe().0
+    }
+
+    /// The field or column that holds it, with its unit last: `goodput_bps`.
+    pub fn field(self) -> &'static str {
+        self.describe().1
+    }
+
+    /// The unit of [`Metric::field`], as people write it.
+    pub fn unit(self) -> &'static str {
+        self.describe().2
+    }
+
+    /// What a chart's heading says.
+    pub fn title(self) -> &'static str {
+        self.describe().3
+    }
+
+    /// Which values are better.
+    pub fn better(self) -> Better {
+        match self {
+            Self::Goodput | Self::ReverseGoodput | Self::Transactions | Self::StreamBalance | Self::Record => {
+                Better::Higher
+            }
+            _ => Better::Lower,
+        }
+    }
+
+    /// The metric with this [`Metric::name`] or [`Metric::field`].
+    pub fn find(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|metric| metric.name() == name || metric.field() == name)
+    }
+
+    fn describe(self) -> (&'static str, &'static str, &'static str, &'static str) {
+        match self {
+            Self::Goodput => ("goodput", "goodput_bps", "bit/s", "Goodput"),
+            Self::ReverseGoodput => ("reverse_goodput", "reverse_goodput_bps", "bit/s", "Goodput, server to client"),
+            Self::Retransmits => ("retransmits", "retransmits_per_gb", "per GB", "Retransmits"),
+            Self::Loss => ("loss", "loss_ratio", "ratio", "Packet loss"),
+            Self::RttP50 => ("rtt_p50", "rtt_p50_ns", "ns", "Median RTT"),
+            Self::RttP99 => ("rtt_p99", "rtt_p99_ns", "ns", "p99 RTT"),
+            Self::LatencyP50 => ("latency_p50", "latency_p50_ns", "ns", "Median latency"),
+            Self::LatencyP99 => ("latency_p99", "latency_p99_ns", "ns", "p99 latency"),
+            Self::Transactions => ("transactions", "transactions_per_s", "per s", "Transactions"),
+            Self::Cpu => ("cpu", "cpu_s_per_gb", "s/Gb", "CPU time"),
+            Self::StreamBalance => {
+                ("stream_balance", "stream_balance_ratio", "ratio", "Stream balance (Jain's index)")
+            }
+            Self::GoodputCv => ("goodput_cv", "goodput_cv_ratio", "ratio", "Variation of goodput"),
+            Self::Jitter => ("jitter", "jitter_ns", "ns", "Jitter"),
+            Self::Drops => ("drops", "drops_packets", "packets", "Drops in switches"),
+            Self::Record => ("record", "record_bit_m_per_s", "bit·m/s", "Goodput × distance"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_metric_is_found_by_name_and_by_field() {
+        for metric in Metric::ALL {
+            assert_eq!(Metric::find(metric.name()), Some(metric));
+            assert_eq!(Metric::find(metric.field()), Some(metric));
+        }
+        assert_eq!(Metric::find("bandwidth"), None);
+    }
+}

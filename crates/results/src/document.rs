@@ -1,0 +1,186 @@
+//! A document of any kind, from its bytes.
+
+use landspeed_model::{
+    AuditDocument, ComparisonDocument, DemoDocument, Facts, LabDocument, LabSetDocument, RunDocument, SweepDocument,
+    TapDocument, TraceComparison, TraceDocument, TuneupDocument, WatchDocument,
+};
+use serde::Deserialize;
+use thiserror::Error;
+
+use crate::Record;
+use crate::record;
+
+/// A document of landspeed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Document {
+    /// `landspeed.run/1`.
+    Run(Box<RunDocument>),
+    /// `landspeed.lab/2` or `/1`.
+    Lab(Box<LabDocument>),
+    /// `landspeed.labset/1`.
+    LabSet(Box<LabSetDocument>),
+    /// `landspeed.sweep/1`.
+    Sweep(Box<SweepDocument>),
+    /// `landspeed.comparison/1`.
+    Comparison(Box<ComparisonDocument>),
+    /// `landspeed.tuneup/1`.
+    Tuneup(Box<TuneupDocument>),
+    /// `landspeed.watch/1`.
+    Watch(Box<WatchDocument>),
+    /// `landspeed.trace/2` or `/1`.
+    Trace(Box<TraceDocument>),
+    /// `landspeed.tracecomparison/1`.
+    TraceComparison(Box<TraceComparison>),
+    /// `landspeed.tap/1`.
+    Tap(Box<TapDocument>),
+    /// `landspeed.audit/1`.
+    Audit(Box<AuditDocument>),
+    /// `landspeed.facts/1`.
+    Facts(Box<Facts>),
+    /// `landspeed.demo/1`.
+    Demo(Box<DemoDocument>),
+}
+
+/// Why bytes are not a document.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ReadError {
+    /// The text is not JSON, or it ends early.
+    #[error("damaged: {0}")]
+    NotJson(String),
+    /// JSON without landspeed's `schema`.
+    #[error("not a document of landspeed: it has no `schema`")]
+    NoSchema,
+    /// A kind that this version does not know.
+    #[error("a `{0}` document, which this version does not know")]
+    UnknownKind(String),
+    /// A newer version of a known kind.
+    #[error("a `{found}` document; this version reads up to `{known}`")]
+    Newer {
+        /// What it is.
+        found: String,
+        /// The newest that can be read.
+        known: String,
+    },
+    /// The right kind and version, and fields that are missing or wrong.
+    #[error("damaged `{schema}` document: {why}")]
+    Damaged {
+        /// What it says it is.
+        schema: String,
+        /// The first problem.
+        why: String,
+    },
+}
+
+/// Kinds that can be read, with their newest version.
+const KNOWN: &[(&str, u32)] = &[
+    ("run", 1),
+    ("lab", 2),
+    ("labset", 1),
+    ("sweep", 1),
+    ("comparison", 1),
+    ("tuneup", 1),
+    ("watch", 1),
+    ("trace", 2),
+    ("tracecomparison", 1),
+    ("tap", 1),
+    ("audit", 1),
+    ("facts", 1),
+    ("demo", 1),
+];
+
+#[derive(Deserialize)]
+struct Head {
+    schema: Option<String>,
+}
+
+impl Document {
+    /// Reads a document.
+    ///
+    /// # Errors
+    /// The bytes are not JSON, of another program, of a later version, or damaged.
+    pub fn read(bytes: &[u8]) -> Result<Self, ReadError> {
+        let head: Head = serde_json::from_slice(bytes).map_err(|why| ReadError::NotJson(why.to_string()))?;
+        let schema = head.schema.ok_or(ReadError::NoSchema)?;
+        let unknown = || ReadError::UnknownKind(schema.chars().take(60).collect());
+        let (kind, version) = schema
+            .strip_prefix("landspeed.")
+            .and_then(|name| name.split_once('/'))
+            .and_then(|(kind, version)| Some((kind, version.parse::<u32>().ok()?)))
+            .ok_or_else(unknown)?;
+        let (_, newest) = KNOWN.iter().find(|(known, _)| *known == kind).ok_or_else(unknown)?;
+        if version > *newest {
+            return Err(ReadError::Newer { found: schema.clone(), known: format!("landspeed.{kind}/{newest}") });
+        }
+        let damaged = |why: serde_json::Error| ReadError::Damaged { schema: schema.clone(), why: why.to_string() };
+        let document = match kind {
+            "run" => serde_json::from_slice(bytes).map(Self::Run),
+            "lab" => serde_json::from_slice(bytes).map(Self::Lab),
+            "labset" => serde_json::from_slice(bytes).map(Self::LabSet),
+            "sweep" => serde_json::from_slice(bytes).map(Self::Sweep),
+            "comparison" => serde_json::from_slice(bytes).map(Self::Comparison),
+            "tuneup" => serde_json::from_slice(bytes).map(Self::Tuneup),
+            "watch" => serde_json::from_slice(bytes).map(Self::Watch),
+            "trace" => serde_json::from_slice(bytes).map(Self::Trace),
+            "tracecomparison" => serde_json::from_slice(bytes).map(Self::TraceComparison),
+            "tap" => serde_json::from_slice(bytes).map(Self::Tap),
+            "audit" => serde_json::from_slice(bytes).map(Self::Audit),
+            "facts" => serde_json::from_slice(bytes).map(Self::Facts),
+            _ => serde_json::from_slice(bytes).map(Self::Demo),
+        };
+        document.map_err(damaged)
+    }
+
+    /// The kind: `run`, `lab` and so on, as `landspeed schema` names it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Run(_) => "run",
+            Self::Lab(_) => "lab",
+            Self::LabSet(_) => "labset",
+            Self::Sweep(_) => "sweep",
+            Self::Comparison(_) => "comparison",
+            Self::Tuneup(_) => "tuneup",
+            Self::Watch(_) => "watch",
+            Self::Trace(_) => "trace",
+            Self::TraceComparison(_) => "tracecomparison",
+            Self::Tap(_) => "tap",
+            Self::Audit(_) => "audit",
+            Self::Facts(_) => "facts",
+            Self::Demo(_) => "demo",
+        }
+    }
+
+    /// What it measured: one record for each flow of each run. Kinds that measure no transfer by themselves have none.
+    pub fn records(&self) -> Vec<Record> {
+        match self {
+            Self::Run(run) => vec![record::of_run(run)],
+            Self::Lab(lab) => record::of_lab(lab),
+            Self::LabSet(set) => record::of_lab_set(set),
+            Self::Sweep(sweep) => record::of_sweep(sweep),
+            _ => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_are_no_document_say_why() {
+        let why = |text: &str| Document::read(text.as_bytes()).unwrap_err();
+        assert!(matches!(why("{"), ReadError::NotJson(_)));
+        assert_eq!(why("{\"start\": 1}"), ReadError::NoSchema);
+        assert_eq!(why("{\"schema\": \"other\"}"), ReadError::UnknownKind("other".to_owned()));
+        assert_eq!(why("{\"schema\": \"landspeed.cake/1\"}"), ReadError::UnknownKind("landspeed.cake/1".to_owned()));
+        let newer = why("{\"schema\": \"landspeed.run/9\", \"future\": true}");
+        assert_eq!(newer.to_string(), "a `landspeed.run/9` document; this version reads up to `landspeed.run/1`");
+        assert!(matches!(why("{\"schema\": \"landspeed.run/1\"}"), ReadError::Damaged { .. }));
+    }
+
+    #[test]
+    fn every_schema_can_be_read() {
+        for name in landspeed_model::SCHEMA_NAMES {
+            assert!(KNOWN.iter().any(|(known, _)| known == name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The figures of a run.
+
+use std::collections::BTreeMap;
+
+use landspeed_model::{Direction, HostSnapshot, Metric, PhaseName, RunDocument, Stream};
+use landspeed_stats::quantile;
+
+/// CPU time per Gb from time per byte.
+const BYTES_PER_GB: f64 = 1e9 / 8.0;
+
+/// Figures by metric, each in the unit of [`Metric::field`]. What was not visible is absent.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Figures(BTreeMap<Metric, f64>);
+
+impl Figures {
+    /// One figure.
+    pub fn get(&self, metric: Metric) -> Option<f64> {
+        self.0.get(&metric).copied()
+    }
+
+    /// Sets a figure; what is not a finite number is no figure.
+    pub fn set(&mut self, metric: Metric, value: Option<f64>) {
+        if let Some(value) = value.filter(|value| value.is_finite()) {
+            self.0.insert(metric, value);
+        }
+    }
+
+    /// Removes a figure.
+    pub fn remove(&mut self, metric: Metric) {
+        self.0.remove(&metric);
+    }
+
+    /// All, in the order of [`Metric::ALL`].
+    pub fn iter(&self) -> impl Iterator<Item = (Metric, f64)> + '_ {
+        self.0.iter().map(|(metric, value)| (*metric, *value))
+    }
+
+    /// By field name, as documents have them.
+    pub fn fields(&self) -> BTreeMap<String, f64> {
+        self.iter().map(|(metric, value)| (metric.field().to_owned(), value)).collect()
+    }
+
+    /// From field names; unknown ones, of a later version, are left out.
+    pub fn from_fields(fields: &BTreeMap<String, f64>) -> Self {
+        let mut figures = Self::default();
+        for (field, value) in fields {
+            if let Some(metric) = Metric::find(field) {
+                figures.set(metric, Some(*value));
+            }
+        }
+        figures
+    }
+}
+
+/// The figures of a run.
+pub fn figures(run: &RunDocument) -> Figures {
+    let summary = &run.summary;
+    let mut figures = Figures::default();
+    let ns = |value: Option<u64>| value.map(|ns| ns as f64);
+    let rtts_us = rtts_us(run);
+    let rtt_ns = |p| quantile(&rtts_us, p).map(|us| us * 1e3);
+    let delivered = summary.bytes_delivered as f64;
+    let per_gb = |count: u64| (delivered > 0.0).then(|| count as f64 * 1e9 / delivered);
+    figures.set(Metric::Goodput, summary.goodput_bps);
+    figures.set(Metric::ReverseGoodput, summary.reverse_goodput_bps);
+    figures.set(Metric::Retransmits, summary.retransmits.and_then(per_gb));
+    figures.set(Metric::Loss, summary.loss_ratio);
+    figures.set(Metric::RttP50, rtt_ns(0.5));
+    figures.set(Metric::RttP99, rtt_ns(0.99));
+    figures.set(Metric::LatencyP50, ns(summary.latency_p50_ns));
+    figures.set(Metric::LatencyP99, ns(summary.latency_p99_ns));
+    figures.set(Metric::Transactions, summary.transactions_per_s);
+    figures.set(Metric::Cpu, cpu_s_per_gb(run));
+    figures.set(Metric::StreamBalance, balance(&streams_bps(run)));
+    figures.set(Metric::GoodputCv, summary.goodput_cv);
+    figures.set(Metric::Jitter, run.udp.as_ref().and_then(|udp| ns(udp.jitter_ns)));
+    figures
+}
+
+/// Goodput of each stream of the primary direction in the steady phase, bits/s.
+pub fn streams_bps(run: &RunDocument) -> Vec<f64> {
+    let primary = run.requested.direction.parts()[0];
+    run.streams.iter().filter(|stream| stream.direction == primary).filter_map(steady_bps).collect()
+}
+
+/// The receiver's goodput of one stream in the steady phase, bits/s.
+pub fn steady_bps(stream: &Stream) -> Option<f64> {
+    let steady = stream.intervals.iter().filter(|interval| interval.phase == PhaseName::Steady);
+    let (bytes, ns) = steady.fold((0, 0), |(bytes, ns), i| (bytes + i.bytes, ns + i.end_ns - i.start_ns));
+    (ns > 0).then(|| bytes as f64 * 8e9 / ns as f64)
+}
+
+/// Jain's index (Jain, Chiu and Hawe 1984): (Σx)² / (n·Σx²). `None` for fewer than two streams, or where nothing moved.
+pub fn balance(streams_bps: &[f64]) -> Option<f64> {
+    let sum: f64 = streams_bps.iter().sum();
+    let squares: f64 = streams_bps.iter().map(|rate| rate * rate).sum();
+    (streams_bps.len() > 1 && squares > 0.0).then(|| sum * sum / (streams_bps.len() as f64 * squares))
+}
+
+/// CPU time of both hosts, or of the one host, for each Gb, seconds.
+fn cpu_s_per_gb(run: &RunDocument) -> Option<f64> {
+    let hosts = if same_host(run) { 1 } else { 2 };
+    let costs = [&run.cost.client, &run.cost.server].into_iter().take(hosts);
+    let per_byte: Option<Vec<f64>> = costs.map(|cost| cost.as_ref()?.host_ns_per_byte).collect();
+    Some(per_byte?.iter().sum::<f64>() * 1e-9 * BYTES_PER_GB)
+}
+
+/// Whether both ends are on one machine: they share its cores. Network namespaces of one machine have its name and its memory.
+pub fn same_host(run: &RunDocument) -> bool {
+    if run.path.as_ref().is_some_and(|path| path.loopback) {
+        return true;
+    }
+    let of = |host: &HostSnapshot| {
+        (host.hostname.clone(), host.kernel_version.clone(), host.cpu_model.clone(), host.memory_bytes)
+    };
+    match (&run.hosts.client, &run.hosts.server) {
+        (Some(client), Some(server)) => of(client) == of(server),
+        _ => false,
+    }
+}
+
+/// The senders' smoothed RTTs in the steady phase, microseconds.
+fn rtts_us(run: &RunDocument) -> Vec<f64> {
+    let steady = |direction: Direction| {
+        let phase = run.phases.iter().find(|p| p.direction == direction && p.name == PhaseName::Steady);
+        phase.map_or((0, u64::MAX), |phase| (phase.start_ns, phase.end_ns))
+    };
+    let of = |stream: &Stream| -> Vec<f64> {
+        let (from, to) = steady(stream.direction);
+        let samples = stream.sender.iter().flat_map(|sender| &sender.samples);
+        let within = samples.filter(|sample| (from..=to).contains(&sample.t_ns));
+        within.filter_map(|sample| Some(f64::from(sample.tcp.as_ref()?.rtt_us))).filter(|rtt| *rtt > 0.0).collect()
+    };
+    run.streams.iter().flat_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_streams_have_the_index_one() {
+        assert_eq!(balance(&[3.0, 3.0, 3.0]), Some(1.0));
+        assert_eq!(balance(&[4.0, 0.0, 0.0, 0.0]), Some(0.25));
+        assert_eq!(balance(&[4.0]), None);
+        assert_eq!(balance(&[0.0, 0.0]), None);
+    }
+
+    #[test]
+    fn figures_survive_their_field_names() {
+        let mut figures = Figures::default();
+        figures.set(Metric::Goodput, Some(1e9));
+        figures.set(Metric::Loss, Some(f64::NAN));
+        assert_eq!(figures.fields(), BTreeMap::from([("goodput_bps".to_owned(), 1e9)]));
+        assert_eq!(Figures::from_fields(&figures.fields()), figures);
+    }
+}

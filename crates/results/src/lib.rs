@@ -1,0 +1,14 @@
+//! Saved documents of any kind, and the figures by which they are compared.
+//!
+//! [`Document::read`] takes the bytes of a file and says what it is, or why it cannot be read. [`Document::records`] gives what an
+//! archive indexes, a comparison compares and a report draws: one [`Record`] for each flow.
+#![forbid(unsafe_code)]
+
+mod document;
+mod figures;
+mod hosts;
+mod record;
+
+pub use document::{Document, ReadError};
+pub use figures::{Figures, balance, figures, same_host, steady_bps};
+pub use record::{Record, RecordStatus};

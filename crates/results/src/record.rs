@@ -1,0 +1,273 @@
+//! What a result is about and what it measured.
+
+use std::collections::BTreeMap;
+
+use landspeed_model::{
+    Confidence, LabCell, LabDocument, LabSetDocument, LabStatus, Metric, Parameters, RunDocument, Status,
+    SweepDocument,
+};
+
+use crate::figures::{Figures, balance, figures, streams_bps};
+use crate::hosts;
+
+/// Whether figures may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordStatus {
+    /// Ran to its end.
+    Complete,
+    /// Cut short.
+    Partial,
+    /// Ran to its end, and a check failed.
+    Invalid,
+    /// Nothing was measured.
+    Failed,
+}
+
+impl RecordStatus {
+    /// The word in documents and indexes.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Partial => "partial",
+            Self::Invalid => "invalid",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// One flow of one result: what an archive indexes and a comparison compares.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// Program and version that measured it, such as `landspeed 0.1.0`.
+    pub tool: String,
+    /// Start, RFC 3339 UTC.
+    pub started: String,
+    /// Title of a run, name of a scenario or a plan.
+    pub title: Option<String>,
+    /// Flow of a lab, or pair of hosts.
+    pub flow: Option<String>,
+    /// Whether its figures may be used.
+    pub status: RecordStatus,
+    /// The server as it was given.
+    pub target: Option<String>,
+    /// Kernel of the sender, or of the lab.
+    pub kernel: Option<String>,
+    /// Settings of the test, by the names of its parameters: `congestion`, `streams`; and the varied keys of an experiment.
+    pub settings: BTreeMap<String, String>,
+    /// What hosts and path are, by dotted name: `client.kernel_release`, `server.nic.mtu_bytes`.
+    pub hosts: BTreeMap<String, String>,
+    /// What limited it.
+    pub cause: Option<String>,
+    /// How sure that is.
+    pub confidence: Option<Confidence>,
+    /// Figures.
+    pub figures: Figures,
+    /// Goodput of each stream, bits/s.
+    pub streams_bps: Vec<f64>,
+    /// Seed of a lab's run.
+    pub seed: Option<u64>,
+    /// Digest of a lab's run.
+    pub digest: Option<String>,
+    /// Block of an experiment: runs of one block are neighbours in time.
+    pub block: Option<u32>,
+    /// Whether it is the second run of its cell in its block.
+    pub control: bool,
+}
+
+/// The record of a run.
+pub fn of_run(run: &RunDocument) -> Record {
+    let parameters = run.effective.as_ref().unwrap_or(&run.requested);
+    let mut facts = BTreeMap::new();
+    for (end, host) in [("client", &run.hosts.client), ("server", &run.hosts.server)] {
+        if let Some(host) = host {
+            hosts::flatten(end, host, &mut facts);
+        }
+    }
+    let sender = match run.requested.direction.parts()[0] {
+        landspeed_model::Direction::Download => &run.hosts.server,
+        _ => &run.hosts.client,
+    };
+    let judged = run.status != Status::Failed;
+    Record {
+        tool: format!("landspeed {}", run.landspeed.version),
+        started: run.started.clone(),
+        title: parameters.title.clone(),
+        flow: None,
+        status: match run.status {
+            Status::Complete => RecordStatus::Complete,
+            Status::Partial => RecordStatus::Partial,
+            Status::Failed => RecordStatus::Failed,
+        },
+        target: run.path.as_ref().map(|path| path.target.clone()),
+        kernel: sender.as_ref().map(|host| host.kernel_release.clone()),
+        settings: settings(parameters),
+        hosts: facts,
+        cause: judged.then(|| word(&run.verdict.cause)),
+        confidence: judged.then_some(run.verdict.confidence),
+        figures: figures(run),
+        streams_bps: streams_bps(run),
+        seed: None,
+        digest: None,
+        block: None,
+        control: false,
+    }
+}
+
+/// The records of a lab's run, one for each flow.
+pub fn of_lab(lab: &LabDocument) -> Vec<Record> {
+    let drops: u64 =
+        lab.queues.iter().filter(|queue| queue.role == landspeed_model::QueueRole::Switch).map(|q| q.drops).sum();
+    let of = |flow: &landspeed_model::LabFlow| {
+        let run = flow.run.as_ref();
+        let mut record = run.map_or_else(|| empty(&lab.landspeed.version), of_run);
+        record.started.clone_from(&lab.started);
+        record.title = Some(lab.scenario.name.clone());
+        record.flow = Some(flow.name.clone());
+        record.status = lab_status(lab.status);
+        record.target = Some(format!("{} to {}", flow.from, flow.to));
+        record.kernel = Some(lab.kernel.release.clone());
+        record.settings.extend(levels(&lab.scenario.cell));
+        record.hosts = lab_hosts(&lab.kernel);
+        record.hosts.insert("lab.scenario".to_owned(), lab.scenario.hash.clone());
+        record.figures.set(Metric::Drops, Some(drops as f64));
+        // The lab's hosts have infinite CPU.
+        record.figures.remove(Metric::Cpu);
+        record.seed = Some(lab.seed);
+        record.digest.clone_from(&lab.digest);
+        record
+    };
+    lab.flows.iter().map(of).collect()
+}
+
+/// The records of a set of cells.
+pub fn of_lab_set(set: &LabSetDocument) -> Vec<Record> {
+    let of = |cell: &LabCell| -> Vec<Record> {
+        let drops: u64 = cell.queues.iter().map(|queue| queue.drops).sum();
+        let flow = |flow: &landspeed_model::CellFlow| {
+            let mut record = empty(&set.landspeed.version);
+            record.started.clone_from(&set.started);
+            record.title = Some(set.name.clone());
+            record.flow = Some(flow.name.clone());
+            record.status = lab_status(cell.status);
+            record.kernel = Some(cell.kernel.release.clone());
+            record.settings = levels(&cell.values);
+            record.hosts = lab_hosts(&cell.kernel);
+            record.seed = Some(cell.seed);
+            record.digest.clone_from(&cell.digest);
+            record.streams_bps.clone_from(&flow.streams_bps);
+            let ns = |value: Option<u64>| value.map(|ns| ns as f64);
+            let figures = &mut record.figures;
+            figures.set(Metric::Goodput, flow.goodput_bps);
+            figures.set(Metric::Loss, flow.loss_ratio);
+            figures.set(Metric::RttP50, ns(flow.rtt_ns));
+            figures.set(Metric::LatencyP50, ns(flow.latency_p50_ns));
+            figures.set(Metric::LatencyP99, ns(flow.latency_p99_ns));
+            figures.set(Metric::StreamBalance, balance(&flow.streams_bps));
+            figures.set(Metric::Drops, Some(drops as f64));
+            record
+        };
+        cell.flows.iter().map(flow).collect()
+    };
+    set.cells.iter().flat_map(of).collect()
+}
+
+/// The records of an experiment, one for each flow of each run.
+pub fn of_sweep(sweep: &SweepDocument) -> Vec<Record> {
+    let mut records = Vec::new();
+    for cell in &sweep.cells {
+        for run in &cell.runs {
+            for flow in &run.flows {
+                let mut record = empty(&sweep.landspeed.version);
+                record.started.clone_from(&run.started);
+                record.title = Some(sweep.name.clone());
+                record.flow.clone_from(&flow.name);
+                record.status = if run.usable { RecordStatus::Complete } else { RecordStatus::Invalid };
+                record.settings = levels(&cell.levels);
+                record.cause.clone_from(&flow.cause);
+                record.confidence = flow.confidence;
+                record.figures = Figures::from_fields(&flow.figures);
+                record.streams_bps.clone_from(&flow.streams_bps);
+                record.seed = Some(run.seed);
+                record.digest.clone_from(&run.digest);
+                record.block = Some(run.block);
+                record.control = run.control;
+                records.push(record);
+            }
+        }
+    }
+    records
+}
+
+fn empty(version: &str) -> Record {
+    Record {
+        tool: format!("landspeed {version}"),
+        started: String::new(),
+        title: None,
+        flow: None,
+        status: RecordStatus::Failed,
+        target: None,
+        kernel: None,
+        settings: BTreeMap::new(),
+        hosts: BTreeMap::new(),
+        cause: None,
+        confidence: None,
+        figures: Figures::default(),
+        streams_bps: Vec::new(),
+        seed: None,
+        digest: None,
+        block: None,
+        control: false,
+    }
+}
+
+fn lab_status(status: LabStatus) -> RecordStatus {
+    match status {
+        LabStatus::Complete => RecordStatus::Complete,
+        LabStatus::Invalid => RecordStatus::Invalid,
+        LabStatus::Partial => RecordStatus::Partial,
+        LabStatus::Failed => RecordStatus::Failed,
+    }
+}
+
+fn lab_hosts(kernel: &landspeed_model::KernelInfo) -> BTreeMap<String, String> {
+    BTreeMap::from([
+        ("lab.kernel_release".to_owned(), kernel.release.clone()),
+        ("lab.kernel_build".to_owned(), kernel.build_id.clone()),
+    ])
+}
+
+fn levels(values: &BTreeMap<String, serde_json::Value>) -> BTreeMap<String, String> {
+    values.iter().map(|(key, value)| (key.clone(), plain(value))).collect()
+}
+
+/// A value as text, without the quotes of a string.
+fn plain(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// The word that a value has in JSON.
+fn word(value: &impl serde::Serialize) -> String {
+    serde_json::to_value(value).map(|value| plain(&value)).unwrap_or_default()
+}
+
+/// Parameters by name, as far as they are set. Title and sampling do not shape a test.
+fn settings(parameters: &Parameters) -> BTreeMap<String, String> {
+    let Ok(serde_json::Value::Object(all)) = serde_json::to_value(parameters) else { return BTreeMap::new() };
+    let mut settings = BTreeMap::new();
+    for (key, value) in all {
+        match value {
+            serde_json::Value::Null => {}
+            serde_json::Value::Array(list) if list.is_empty() => {}
+            serde_json::Value::Object(inner) => {
+                settings.extend(inner.iter().map(|(name, value)| (format!("{key}.{name}"), plain(value))));
+            }
+            value => {
+                settings.insert(key, plain(&value));
+            }
+        }
+    }
+    for unimportant in ["title", "interval_ns", "host_interval_ns"] {
+        settings.remove(unimportant);
+    }
+    settings
+}

@@ -1,0 +1,2 @@
+//! Experiments: plan, design, order, and when there is enough.
+#![forbid(unsafe_code)]
