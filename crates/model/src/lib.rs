@@ -59,7 +59,7 @@ pub use params::{
 };
 pub use run::{
     BuildInfo, ClockAlignment, EndTotals, Ends, ErrorEntry, MtuProbe, PathInfo, Phase, PhaseName, RunDocument,
-    Status, Summary, UdpTotals, Warning,
+    Status, Summary, ThirdParty, UdpTotals, Warning,
 };
 pub use stream::{DepartureError, Interval, Sample, Stream, StreamEnd, UdpEnd, ZeroCopyUse};
 pub use sweep::{
