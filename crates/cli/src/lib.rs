@@ -4,6 +4,7 @@
 
 #[cfg(test)]
 mod advice;
+mod board;
 mod calc;
 mod check;
 mod complete;
@@ -19,6 +20,7 @@ mod output;
 mod run;
 mod schema;
 mod serve;
+mod sweep;
 mod tap;
 mod text;
 mod trace;
@@ -97,6 +99,8 @@ enum Command {
     Tune(tune::Args),
     /// Find faster settings for a path: change one at a time, measure, keep what helps
     Tuneup(Box<tuneup::Args>),
+    /// Run an experiment: vary settings in random blocks, with intervals and an A/A control
+    Sweep(Box<sweep::Args>),
     /// Capture headers with exact timestamps, and report what it cost
     Tap(Box<tap::Args>),
     /// Explain TCP transfers that are already running on this host
@@ -150,6 +154,7 @@ pub fn main() -> ExitCode {
         Command::Lab(args) => lab::main(&args),
         Command::Tune(args) => tune::main(&args),
         Command::Tuneup(args) => tuneup::main(&args),
+        Command::Sweep(args) => sweep::main(&args),
         Command::Tap(args) => tap::main(&args),
         Command::Watch(args) => watch::main(&args),
         Command::Trace(args) => trace::main(&args),

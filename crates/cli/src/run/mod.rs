@@ -91,7 +91,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
 }
 
 /// What prevents a test; it goes into the document like any other failure.
-fn ready(args: &Args, request: &mut Request, sound: Result<(), String>) -> Result<(), ErrorEntry> {
+pub fn ready(args: &Args, request: &mut Request, sound: Result<(), String>) -> Result<(), ErrorEntry> {
     let entry = |code: &str, message| ErrorEntry { code: code.to_owned(), message, advice: None };
     sound.map_err(|message| entry("bad-parameters", message))?;
     if args.tap.is_some() {

@@ -14,7 +14,7 @@ pub fn numbers(factor: &Factor) -> Option<(Vec<f64>, String)> {
         .map(|level| quantity(level.values.first().filter(|_| level.values.len() == 1)?, sizes))
         .collect();
     let parsed = parsed?;
-    let unit = parsed.first()?.1;
+    let unit = parsed.iter().find(|(number, _)| *number != 0.0).or(parsed.first())?.1;
     let alike = parsed.iter().all(|(number, other)| *other == unit || *number == 0.0);
     alike.then(|| (parsed.iter().map(|(number, _)| *number).collect(), unit.to_owned()))
 }
@@ -56,7 +56,7 @@ mod tests {
 
     fn of(key: &str, levels: &str) -> Option<(Vec<f64>, String)> {
         let text = format!("name = \"n\"\n[lab]\nscenario = \"s\"\n[[factor]]\nkey = \"{key}\"\nlevels = {levels}\n");
-        numbers(&plan::read(&text).expect("a plan").factors[0])
+        numbers(&plan::read(&text, "plan").expect("a plan").factors[0])
     }
 
     #[test]

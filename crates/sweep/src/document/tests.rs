@@ -18,7 +18,7 @@ fn made(cell: usize, block: u32, kind: RunKind, goodput: f64, digest: &str) -> M
 }
 
 fn of(runs: &[MadeRun]) -> SweepDocument {
-    let plan = plan::read(PLAN).expect("a plan");
+    let plan = plan::read(PLAN, "plan").expect("a plan");
     let frame = Frame {
         landspeed: BuildInfo::default(),
         started: String::new(),

@@ -36,6 +36,8 @@ pub struct Plan {
     pub factors: Vec<Factor>,
     /// The text that was read.
     pub text: String,
+    /// The name of its file, for messages.
+    pub file: String,
 }
 
 /// What a plan measures.
@@ -146,6 +148,11 @@ impl Plan {
         if span.is_empty() { problem } else { problem.at(&self.text, span.clone()) }
     }
 
+    /// Mistakes of this plan.
+    pub fn problems(&self, list: Vec<Problem>) -> Problems {
+        Problems::new(self.file.clone(), list)
+    }
+
     /// The levels of a cell by the factors' names, in words: `buffer 64KB, rate 10G`.
     pub fn describe(&self, cell: &[usize]) -> String {
         let levels = self.factors.iter().zip(cell);
@@ -156,12 +163,10 @@ impl Plan {
     }
 }
 
-/// Mistakes of a plan.
-pub(crate) fn problems(list: Vec<Problem>) -> Problems {
-    Problems::new("plan", list)
-}
-
 /// A value as text, without the quotes of a string.
 pub(crate) fn plain(value: &serde_json::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
+
+#[cfg(test)]
+mod tests;

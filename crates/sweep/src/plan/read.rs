@@ -9,7 +9,7 @@ use landspeed_units::Nanos;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{CrossTraffic, Factor, HostsSubject, LabSubject, Level, Plan, Setting, Subject, Written, problems};
+use super::{CrossTraffic, Factor, HostsSubject, LabSubject, Level, Plan, Setting, Subject, Written};
 use crate::{Rules, Until};
 
 /// Most cells of one plan.
@@ -75,18 +75,19 @@ struct FactorTable {
     labels: Option<Spanned<Vec<String>>>,
 }
 
-/// Reads a plan. What only a scenario, the options of `run`, or a host can judge is left to the caller.
+/// Reads a plan; `file` is its name in messages. What only a scenario, the options of `run`, or a host can judge is left to the caller.
 ///
 /// # Errors
 /// Everything that is wrong, each with its line and key.
-pub fn read(text: &str) -> Result<Plan, Problems> {
+pub fn read(text: &str, file: &str) -> Result<Plan, Problems> {
+    let problems = |list| Problems::new(file, list);
     if text.len() > MAX_TEXT {
         let message = format!("the plan has {} bytes, the maximum is {MAX_TEXT}", text.len());
         return Err(problems(vec![Problem::new("", message)]));
     }
     let document = source::parse(text).map_err(|problem| problems(vec![problem]))?;
     let table: PlanTable = source::typed(text, &document, &WORDS).map_err(problems)?;
-    let mut reader = Reader { text, problems: Vec::new() };
+    let mut reader = Reader { text, file, problems: Vec::new() };
     let plan = reader.plan(table);
     match plan {
         Some(plan) if reader.problems.is_empty() => Ok(plan),
@@ -96,6 +97,7 @@ pub fn read(text: &str) -> Result<Plan, Problems> {
 
 struct Reader<'a> {
     text: &'a str,
+    file: &'a str,
     problems: Vec<Problem>,
 }
 
@@ -125,6 +127,7 @@ impl Reader<'_> {
             subject,
             factors,
             text: self.text.to_owned(),
+            file: self.file.to_owned(),
         })
     }
 
