@@ -55,7 +55,8 @@ impl Slurm {
     }
 
     fn boot(&mut self) {
-        let at = |name: &str| self.directory.path().join(name);
+        let directory = self.directory.path().to_owned();
+        let at = |name: &str| directory.join(name);
         set_mode(self.directory.path(), 0o755);
         for name in ["state", "spool.n1", "spool.n2", "shared"] {
             std::fs::create_dir(at(name)).expect("a directory");
@@ -262,7 +263,8 @@ fn descendants(pid: u32) -> Vec<u32> {
     let mut found = vec![pid];
     let mut at = 0;
     while at < found.len() {
-        found.extend(pairs.iter().filter(|(parent, _)| *parent == found[at]).map(|(_, child)| *child));
+        let next = found[at];
+        found.extend(pairs.iter().filter(|(parent, _)| *parent == next).map(|(_, child)| *child));
         at += 1;
     }
     found.split_off(1)
