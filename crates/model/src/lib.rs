@@ -36,7 +36,7 @@ pub use archive::{
 };
 pub use audit::{Answer, Applicability, AuditDocument, Difference, Finding, Goal, Role, Severity};
 pub use comparison::{
-    ComparedDifference, ComparedGroup, ComparedMetric, ComparisonCondition, ComparisonDesign, ComparisonDocument,
+    ComparedDifference, ComparedGroup, ComparedInterval, ComparedMetric, ComparisonCondition, ComparisonDesign, ComparisonDocument,
     ComparisonVerdict,
 };
 pub use demo::{DemoBar, DemoChart, DemoDocument, DemoPart, DemoResult, DemoScene};
