@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
-use landspeed_results::{Document, Record};
+use landspeed_results::{Document, ReadError, Record, foreign};
 
 /// The largest file that is read, bytes. The document of an hour with 128 streams has some 200 MB.
 const LARGEST_FILE: u64 = 1 << 30;
@@ -210,9 +210,18 @@ fn directory(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
 /// A document and its records.
 fn read(path: &Path) -> Result<(Option<Document>, Vec<Record>), String> {
     let bytes = bytes(path)?;
-    let document = Document::read(&bytes).map_err(|why| why.to_string())?;
-    let records = document.records();
-    Ok((Some(document), records))
+    match Document::read(&bytes) {
+        Ok(document) => {
+            let records = document.records();
+            Ok((Some(document), records))
+        }
+        // Not of landspeed: of another program, or damaged.
+        Err(ReadError::NoSchema | ReadError::NotJson(_)) => match foreign::read(&bytes) {
+            Ok(other) => Ok((None, other.records)),
+            Err(why) => Err(why.to_string()),
+        },
+        Err(why) => Err(why.to_string()),
+    }
 }
 
 fn bytes(path: &Path) -> Result<Vec<u8>, String> {
