@@ -7,6 +7,7 @@ mod advice;
 mod board;
 mod calc;
 mod check;
+mod compare;
 mod complete;
 mod demo;
 #[cfg(test)]
@@ -20,6 +21,7 @@ mod output;
 mod run;
 mod schema;
 mod serve;
+mod source;
 mod sweep;
 mod tap;
 mod text;
@@ -71,6 +73,7 @@ Examples:
   landspeed watch --for 30s              what limits the transfers of this host
   landspeed calc --rate 10G --rtt 92ms   what a path needs
   landspeed lab gallery                  what a path would do, in virtual time
+  landspeed compare before/ after/       whether the difference is more than noise
   landspeed tap -i eth0 -w transfer.pcapng
                                          capture headers
   landspeed trace transfer.pcap          what a capture shows, packet by packet
@@ -101,6 +104,8 @@ enum Command {
     Tuneup(Box<tuneup::Args>),
     /// Run an experiment: vary settings in random blocks, with intervals and an A/A control
     Sweep(Box<sweep::Args>),
+    /// Compare groups of results: ratios with intervals, better or worse, or no detectable difference
+    Compare(Box<compare::Args>),
     /// Capture headers with exact timestamps, and report what it cost
     Tap(Box<tap::Args>),
     /// Explain TCP transfers that are already running on this host
@@ -155,6 +160,7 @@ pub fn main() -> ExitCode {
         Command::Tune(args) => tune::main(&args),
         Command::Tuneup(args) => tuneup::main(&args),
         Command::Sweep(args) => sweep::main(&args),
+        Command::Compare(args) => compare::main(&args),
         Command::Tap(args) => tap::main(&args),
         Command::Watch(args) => watch::main(&args),
         Command::Trace(args) => trace::main(&args),

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod bootstrap;
+mod contrast;
 mod histogram;
 mod jitter;
 mod quantile;
@@ -13,6 +14,7 @@ mod random;
 mod ratio;
 
 pub use bootstrap::{Bootstrap, BootstrapError, Interval};
+pub use contrast::{Contrast, fewest};
 pub use histogram::{Bucket, LatencyHistogram};
 pub use jitter::Jitter;
 pub use quantile::{median, quantile};
