@@ -46,6 +46,9 @@ pub struct SweepDocument {
     pub warnings: Vec<Warning>,
     /// Metrics that the runs have, the one in question first.
     pub metrics: Vec<SweepMetric>,
+    /// The flow that the metric in question is of, where runs have several; else the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<String>,
     /// The cells.
     pub cells: Vec<SweepCell>,
     /// The A/A control: the first cell against itself. What differs here is noise.
