@@ -134,7 +134,8 @@ impl Board {
             1 => String::new(),
             n => format!("{} of {n} {} done, ", self.finished, self.nouns.runs),
         };
-        let rate = self.working.iter().flatten().next().map(|w| format!(", {}", w.rate)).unwrap_or_default();
+        let rate = self.working.iter().flatten().next().filter(|working| working.rate > BitRate::ZERO);
+        let rate = rate.map(|working| format!(", {}", working.rate)).unwrap_or_default();
         format!(
             "{runs}{:.2} of {:.2} s{}{rate}, {} elapsed{left}",
             passed as f64 / 1e9,

@@ -5,13 +5,14 @@ mod levels;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use landspeed_compare::{Options, noise};
 use landspeed_model::{
-    BuildInfo, ComparedMetric, ComparisonVerdict, ErrorEntry, Metric, SWEEP_SCHEMA, SweepCell, SweepControl,
-    SweepDigests, SweepDocument, SweepEngine, SweepFactor, SweepFlow, SweepMetric, SweepRun, SweepStatus, Warning,
+    BuildInfo, ErrorEntry, Metric, SWEEP_SCHEMA, SweepCell, SweepControl, SweepDigests, SweepDocument, SweepEngine,
+    SweepFactor, SweepFlow, SweepMetric, SweepRun, SweepStatus, Warning,
 };
 use landspeed_results::{Document, RecordStatus};
 
-use crate::{Design, Ended, Plan, PlannedRun, Rules, RunKind, id, rules};
+use crate::{Design, Ended, Plan, PlannedRun, Rules, RunKind, id};
 
 pub use levels::numbers;
 
@@ -160,7 +161,7 @@ pub fn document(plan: &Plan, design: &Design, frame: Frame, runs: &[MadeRun]) ->
     let cells = cells(plan, design, &frame.cells, runs);
     let mut design_text = design.describe(plan, &frame.rules);
     design_text.blocks = frame.blocks;
-    SweepDocument {
+    let mut document = SweepDocument {
         schema: SWEEP_SCHEMA.to_owned(),
         landspeed: frame.landspeed,
         started: frame.started,
@@ -178,13 +179,16 @@ pub fn document(plan: &Plan, design: &Design, frame: Frame, runs: &[MadeRun]) ->
         errors,
         warnings: frame.warnings,
         metrics: metrics(plan, &cells),
-        control: control(frame.cells.first(), runs),
+        flow: frame.flow.clone(),
+        control: None,
         effects: effects::of(plan, frame.flow.as_deref(), design, &cells),
         digests,
         cells,
         wall_s: frame.wall_s,
         overhead_s: frame.overhead_s,
-    }
+    };
+    document.control = control(&document);
+    document
 }
 
 fn factor(factor: &crate::Factor) -> SweepFactor {
@@ -299,69 +303,20 @@ pub fn short(id: &str) -> &str {
 }
 
 /// The first cell against itself, paired by block.
-fn control(cell: Option<&String>, runs: &[MadeRun]) -> Option<SweepControl> {
-    let of = |kind: RunKind| -> BTreeMap<u32, &MadeRun> {
-        let own = runs.iter().filter(|run| run.planned.cell == 0 && run.planned.kind == kind && run.facts.usable);
-        own.map(|run| (run.planned.block, run)).collect()
-    };
-    let (first, second) = (of(RunKind::Cell), of(RunKind::Control));
-    let pairs: Vec<(&MadeRun, &MadeRun)> =
-        first.iter().filter_map(|(block, run)| Some((*run, *second.get(block)?))).collect();
-    let (example, _) = pairs.first()?;
-    let several = example.facts.flows.len() > 1;
-    let mut metrics = Vec::new();
-    for flow in &example.facts.flows {
-        for metric in Metric::ALL {
-            let values: Vec<(f64, f64)> = pairs
-                .iter()
-                .filter_map(|(a, b)| {
-                    let of = |run: &MadeRun| run.facts.figure(flow.name.as_deref(), metric);
-                    Some((of(a)?, of(b)?))
-                })
-                .collect();
-            if !values.is_empty() {
-                metrics.push(compared(metric, flow.name.clone().filter(|_| several), &values));
-            }
-        }
+fn control(document: &SweepDocument) -> Option<SweepControl> {
+    let first = document.cells.first()?;
+    let alone = SweepDocument { cells: vec![first.clone()], effects: Vec::new(), ..document.clone() };
+    let records = Document::Sweep(Box::new(alone)).records();
+    if !records.iter().any(|record| record.control && record.status == RecordStatus::Complete) {
+        return None;
     }
-    Some(SweepControl { cell: cell?.clone(), metrics })
-}
-
-fn compared(metric: Metric, flow: Option<String>, values: &[(f64, f64)]) -> ComparedMetric {
-    let (a, b): (Vec<f64>, Vec<f64>) = values.iter().copied().unzip();
-    let ratios: Vec<f64> = values.iter().filter(|(a, _)| *a > 0.0).map(|(a, b)| b / a).collect();
-    let interval = rules::interval(&ratios);
-    let verdict = match interval {
-        None => ComparisonVerdict::TooFewRuns,
-        Some(interval) if interval.low <= 1.0 && interval.high >= 1.0 => ComparisonVerdict::NoDetectableDifference,
-        Some(interval) => {
-            let higher = interval.low > 1.0;
-            if higher == (metric.better() == landspeed_model::Better::Higher) {
-                ComparisonVerdict::Better
-            } else {
-                ComparisonVerdict::Worse
-            }
-        }
+    let of = |metric: Metric| {
+        // One by one: the level of each interval is its own.
+        let options = Options { level: LEVEL, metrics: vec![metric], ..Options::default() };
+        let all = noise(&records, &options).into_iter();
+        all.filter(move |compared| compared.name == metric.name()).collect::<Vec<_>>()
     };
-    ComparedMetric {
-        candidate: "second runs".to_owned(),
-        name: metric.name().to_owned(),
-        unit: metric.unit().to_owned(),
-        better: metric.better(),
-        flow,
-        baseline_runs: a.len() as u32,
-        candidate_runs: b.len() as u32,
-        baseline_median: landspeed_stats::median(&a),
-        candidate_median: landspeed_stats::median(&b),
-        ratio: landspeed_stats::median(&ratios),
-        low: interval.map(|interval| interval.low),
-        high: interval.map(|interval| interval.high),
-        level: LEVEL,
-        verdict,
-        minimum_detectable: None,
-        baseline_values: a,
-        candidate_values: b,
-    }
+    Some(SweepControl { cell: first.id.clone(), metrics: Metric::ALL.into_iter().flat_map(of).collect() })
 }
 
 #[cfg(test)]

@@ -70,6 +70,11 @@ impl Lab {
         let set = subject.set.iter().filter(|setting| !factors.contains(&setting.key.value.as_str()));
         let set: Vec<_> = set.map(|setting| (setting.key.value.clone(), to_edit(&setting.value.value))).collect();
         add_factors_of_scenario(plan, &text, &set);
+        if let Ok(loaded) = scenario::load(&edit::fix(&text, &[])) {
+            let scenario = &loaded.cells[0].scenario;
+            plan.reference = plan.reference.take().or_else(|| scenario.reference.clone());
+            plan.description = plan.description.take().or_else(|| scenario.description.clone());
+        }
         let lab = Self {
             set,
             kernels: Mutex::new(Kernels::open(cache)?),
@@ -140,7 +145,19 @@ impl Lab {
             for (at, level) in factor.levels.iter().enumerate() {
                 let mut cell = vec![0; plan.factors.len()];
                 cell[number] = at;
-                let Err(found) = scenario::load(&self.text_of(plan, &cell)) else { continue };
+                let found = match self.cell(plan, &cell, plan.seed) {
+                    Ok(cell) => {
+                        let named = factor.keys.iter().any(|key| key.value == "kernel");
+                        if named && let Err(error) = self.kernel(cell.scenario.kernel.as_deref()) {
+                            let text = format!("{error:#}");
+                            let (message, hint) = text.split_once('\n').unwrap_or((&text, ""));
+                            let problem = plan.problem(&level.span, &format!("factor.{number}.levels.{at}"), message);
+                            problems.push(problem.hint(hint));
+                        }
+                        continue;
+                    }
+                    Err(found) => found,
+                };
                 for problem in found.list {
                     let about_key = is_about_key(&problem);
                     let span = if about_key { &factor.keys[0].span } else { &level.span };

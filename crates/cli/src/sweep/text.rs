@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::Path;
 
 use landspeed_model::{
     ComparedMetric, ComparisonVerdict, Metric, SweepCell, SweepDocument, SweepFlow, SweepRun, SweepStatus,
@@ -17,6 +18,8 @@ use crate::text::Page;
 
 /// Rows printed of a table; the document has the others.
 const MAX_ROWS: usize = 60;
+/// Columns that a table takes at most, if it can.
+const WIDTH: usize = 80;
 
 /// What is to come.
 pub fn need(need: &Need, setup: &Setup) -> String {
@@ -124,7 +127,7 @@ fn head(factors: impl Iterator<Item = String>, columns: &[&str]) -> Vec<String> 
 }
 
 /// The result.
-pub fn summary(document: &SweepDocument, setup: &Setup) -> String {
+pub fn summary(document: &SweepDocument, directory: &Path) -> String {
     let mut page = Page::default();
     let runs: usize = document.cells.iter().map(|cell| cell.runs.len()).sum();
     let usable = document.cells.iter().flat_map(|cell| &cell.runs).filter(|run| run.usable).count();
@@ -133,8 +136,8 @@ pub fn summary(document: &SweepDocument, setup: &Setup) -> String {
     if let Some(reference) = &document.reference {
         page.line("reported", &format!("{} ({})", reference.reported, reference.source));
     }
-    let metric = setup.plan.metric;
-    let flow = setup.flow.as_deref();
+    let metric = document.metrics.first().and_then(|metric| Metric::find(&metric.name)).unwrap_or(Metric::Goodput);
+    let flow = document.flow.as_deref();
     page.line(
         "table",
         &format!(
@@ -143,7 +146,7 @@ pub fn summary(document: &SweepDocument, setup: &Setup) -> String {
             flow.map(|flow| format!(", flow {flow}")).unwrap_or_default()
         ),
     );
-    page.text.push_str(&table(&rows(document, metric, flow)));
+    page.text.push_str(&table(&fitted(document, metric, flow)));
     if document.cells.len() > MAX_ROWS {
         page.line("", &format!("{} more cells in the document", document.cells.len() - MAX_ROWS));
     }
@@ -196,13 +199,29 @@ pub fn summary(document: &SweepDocument, setup: &Setup) -> String {
             plural(document.engine.jobs as usize, "job")
         ),
     );
-    page.line("results", &setup.directory.file("sweep.json").display().to_string());
+    page.line("results", &directory.join("sweep.json").display().to_string());
     page.text
 }
 
+/// The table with as many columns as fit.
+fn fitted(document: &SweepDocument, metric: Metric, flow: Option<&str>) -> Vec<Vec<String>> {
+    let mut others = others(document, metric, flow);
+    loop {
+        let rows = rows(document, metric, flow, &others);
+        let widest = table(&rows).lines().map(|line| line.chars().count()).max().unwrap_or(0);
+        if widest <= WIDTH || others.pop().is_none() {
+            return rows;
+        }
+    }
+}
+
 /// One row for each cell.
-fn rows(document: &SweepDocument, metric: Metric, flow: Option<&str>) -> Vec<Vec<String>> {
-    let others = others(document, metric, flow);
+fn rows(
+    document: &SweepDocument,
+    metric: Metric,
+    flow: Option<&str>,
+    others: &[(Metric, &'static str)],
+) -> Vec<Vec<String>> {
     let title = metric.name().to_uppercase().replace('_', " ");
     let mut columns = vec!["RUNS", title.as_str(), "INTERVAL"];
     columns.extend(others.iter().map(|(_, title)| *title));
@@ -216,11 +235,9 @@ fn rows(document: &SweepDocument, metric: Metric, flow: Option<&str>) -> Vec<Vec
         let values = values(cell, metric, flow);
         row.push(values.len().to_string());
         row.push(landspeed_stats::median(&values).map_or_else(|| "-".to_owned(), |value| figure(metric, value)));
-        row.push(rules::interval(&values).map_or_else(
-            || "-".to_owned(),
-            |interval| format!("{} to {}", figure(metric, interval.low), figure(metric, interval.high)),
-        ));
-        for (other, _) in &others {
+        let interval = rules::interval(&values);
+        row.push(interval.map_or_else(|| "-".to_owned(), |interval| range(metric, interval.low, interval.high)));
+        for (other, _) in others {
             let median = landspeed_stats::median(&self::values(cell, *other, flow));
             row.push(median.map_or_else(|| "-".to_owned(), |value| figure(*other, value)));
         }
@@ -228,6 +245,15 @@ fn rows(document: &SweepDocument, metric: Metric, flow: Option<&str>) -> Vec<Vec
         rows.push(row);
     }
     rows
+}
+
+/// `48.1 to 77.0 Gb/s`.
+fn range(metric: Metric, low: f64, high: f64) -> String {
+    let (low, high) = (figure(metric, low), figure(metric, high));
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((number, unit)), Some((_, other))) if unit == other => format!("{number} to {high}"),
+        _ => format!("{low} to {high}"),
+    }
 }
 
 /// Further columns: retransmits or loss, then CPU or RTT.

@@ -26,7 +26,7 @@ fn of(runs: &[MadeRun]) -> SweepDocument {
         flow: None,
         cells: (0..4).map(|cell| cell.to_string()).collect(),
         rules: plan.rules,
-        blocks: 6,
+        blocks: 10,
         engine: SweepEngine { name: "local".to_owned(), jobs: 1, workers: Vec::new(), requeued: 0 },
         ended: Some(Ended::Blocks),
         errors: Vec::new(),
@@ -38,12 +38,12 @@ fn of(runs: &[MadeRun]) -> SweepDocument {
 }
 
 /// Level 2 of `a` doubles, level 2 of `b` changes nothing.
-fn six_blocks() -> Vec<MadeRun> {
-    let runs = (0..6).flat_map(|block| {
-        let noise = 1.0 + 0.01 * f64::from(block);
+fn ten_blocks() -> Vec<MadeRun> {
+    let runs = (0..10).flat_map(|block| {
+        let noise = 1.0 + 0.01 * f64::from(block % 5);
         (0..4).map(move |cell| made(cell, block, RunKind::Cell, noise * if cell < 2 { 1e9 } else { 2e9 }, "d"))
     });
-    runs.chain((0..6).map(|block| {
+    runs.chain((0..10).map(|block| {
         let mut run = made(0, block, RunKind::Control, 1.02e9, "e");
         run.planned.seed += 1_000_000;
         run
@@ -53,7 +53,7 @@ fn six_blocks() -> Vec<MadeRun> {
 
 #[test]
 fn main_effects_are_separated() {
-    let document = of(&six_blocks());
+    let document = of(&ten_blocks());
     let ratios: Vec<(String, f64)> =
         document.effects.iter().map(|effect| (effect.factor.clone(), effect.ratio)).collect();
     assert_eq!(ratios.len(), 2);
@@ -65,20 +65,20 @@ fn main_effects_are_separated() {
 
 #[test]
 fn the_control_compares_the_first_cell_with_itself() {
-    let document = of(&six_blocks());
+    let document = of(&ten_blocks());
     let control = document.control.expect("a control");
     assert_eq!((control.cell.as_str(), control.metrics.len()), ("0", 1));
-    assert_eq!(control.metrics[0].candidate_runs, 6);
-    assert_eq!(control.metrics[0].verdict, ComparisonVerdict::NoDetectableDifference);
+    assert_eq!((control.metrics[0].candidate_runs, control.metrics[0].name.as_str()), (10, "goodput"));
+    assert_eq!(control.metrics[0].verdict, landspeed_model::ComparisonVerdict::NoDetectableDifference);
 }
 
 #[test]
 fn equal_runs_with_different_digests_are_an_error() {
-    let mut runs = six_blocks();
+    let mut runs = ten_blocks();
     runs.push(made(0, 0, RunKind::Repeat, 1e9, "d"));
     let document = of(&runs);
     assert_eq!(document.digests, Some(SweepDigests { compared: 1, different: Vec::new() }));
-    assert_eq!(document.cells[0].runs.len(), 12, "a repeat is no further run");
+    assert_eq!(document.cells[0].runs.len(), 20, "a repeat is no further run");
     runs.last_mut().expect("a run").facts.digest = Some("other".to_owned());
     let document = of(&runs);
     assert_eq!((document.errors[0].code.as_str(), document.status), ("digest", SweepStatus::Partial));
@@ -86,7 +86,7 @@ fn equal_runs_with_different_digests_are_an_error() {
 
 #[test]
 fn a_cell_without_a_usable_run_makes_it_partial() {
-    let mut runs = six_blocks();
+    let mut runs = ten_blocks();
     runs.iter_mut().filter(|run| run.planned.cell == 3).for_each(|run| run.facts.usable = false);
     assert_eq!(of(&runs).status, SweepStatus::Partial);
     assert_eq!(of(&[]).status, SweepStatus::Failed);

@@ -18,8 +18,8 @@ pub const MAX_CELLS: usize = 10_000;
 pub const MAX_TEXT: usize = 256 << 10;
 /// Most blocks.
 const MAX_BLOCKS: u32 = 10_000;
-/// Blocks where nothing says how many.
-const DEFAULT_BLOCKS: u32 = 6;
+/// Blocks where nothing says how many: enough for intervals of several metrics at once.
+const DEFAULT_BLOCKS: u32 = 10;
 /// Most levels of a factor.
 const MAX_LEVELS: usize = 1000;
 /// Longest name of a plan, a factor or a level, characters.
@@ -37,7 +37,7 @@ struct PlanTable {
     blocks: Option<Spanned<u32>>,
     until: Option<Spanned<String>>,
     budget: Option<Spanned<String>>,
-    #[serde(default)]
+    #[serde(default = "one")]
     seed: u64,
     fraction: Option<Spanned<String>>,
     lab: Option<Spanned<LabTable>>,
@@ -47,6 +47,10 @@ struct PlanTable {
     cross: Vec<Spanned<BTreeMap<Spanned<String>, Spanned<toml::Value>>>>,
     #[serde(default)]
     factor: Vec<FactorTable>,
+}
+
+fn one() -> u64 {
+    1
 }
 
 #[derive(Deserialize)]

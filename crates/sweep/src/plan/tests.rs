@@ -13,7 +13,7 @@ fn refusal(text: &str) -> String {
 #[test]
 fn the_template_is_a_plan() {
     let plan = plan(TEMPLATE);
-    assert_eq!((plan.factors.len(), plan.rules.blocks), (1, Some(6)));
+    assert_eq!((plan.factors.len(), plan.rules.blocks), (1, Some(10)));
     assert!(
         matches!(&plan.subject, Subject::Lab(lab) if lab.scenario.value == "gallery:buffer-size" && lab.set.len() == 1)
     );
@@ -109,7 +109,7 @@ fn a_plan_measures_one_thing() {
 #[test]
 fn rules_to_stop_are_read() {
     let rules = |text: &str| plan(&format!("{text}\n{LAB}")).rules;
-    assert_eq!(rules("").blocks, Some(6));
+    assert_eq!(rules("").blocks, Some(10));
     let both = rules("until = \"ci<2%\"\nbudget = \"30m\"");
     assert_eq!((both.blocks, both.budget_ns), (None, Some(1_800_000_000_000)));
     assert!(refusal(&format!("budget = \"fish\"\n{LAB}")).contains("budget"));
