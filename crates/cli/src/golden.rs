@@ -13,12 +13,12 @@ use landspeed_iperf3::report::{Form, Reporter};
 use landspeed_iperf3::text::Style;
 use landspeed_model::{
     Change, DemoDocument, Direction, Goal, LabDocument, Protocol, Role, RunDocument, Sample, Stream, StreamEnd,
-    TapDocument, Target, TraceDocument, TuneupDocument, WatchDocument,
+    SweepDocument, TapDocument, Target, TraceDocument, TuneupDocument, WatchDocument,
 };
 use landspeed_testkit::golden;
 use landspeed_tune::{Allow, TwinKnobs, Value, changes_from_audit};
 
-use crate::{Cli, check, demo, lab, run, tap, text, trace, tune, tuneup, watch};
+use crate::{Cli, check, demo, lab, run, sweep, tap, text, trace, tune, tuneup, watch};
 
 /// Columns of the help: what clap takes where the terminal's width is unknown.
 const HELP_COLUMNS: usize = 100;
@@ -236,6 +236,18 @@ fn a_search_of_tuneup_reads_as_its_file() {
     let map: TuneupDocument = read("fixtures/documents/tuneup-map.json");
     let texts = [&document, &map].map(tuneup::text::summary);
     golden::same("tuneup.txt", &format!("# landspeed tuneup\n{}\n# landspeed tuneup --map\n{}", texts[0], texts[1]));
+}
+
+#[test]
+fn a_sweep_reads_as_its_file() {
+    let lab: SweepDocument = read("fixtures/documents/sweep.json");
+    let hosts: SweepDocument = read("fixtures/documents/sweep-hosts.json");
+    let text = |document, directory: &str| sweep::text::summary(document, Path::new(directory));
+    let texts = [text(&lab, "buffer.sweep"), text(&hosts, "streams.sweep")];
+    golden::same(
+        "sweep.txt",
+        &format!("# landspeed sweep: a scenario\n{}\n# landspeed sweep: hosts\n{}", texts[0], texts[1]),
+    );
 }
 
 #[test]

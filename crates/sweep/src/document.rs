@@ -215,6 +215,7 @@ fn because(ended: Option<Ended>, rules: &Rules, blocks: u32) -> String {
             format!("{until} holds for every cell after {blocks} blocks")
         }
         Some(Ended::Budget) => format!("the budget is spent, in block {blocks}"),
+        Some(Ended::NoFigures) => "no run has the metric in question".to_owned(),
         Some(Ended::NothingWorks) => "every cell failed".to_owned(),
         Some(Ended::Stopped) => "interrupted".to_owned(),
     }

@@ -35,6 +35,8 @@ pub enum Ended {
     Budget,
     /// Every cell failed.
     NothingWorks,
+    /// No run has the metric in question, of which a precision is asked for.
+    NoFigures,
     /// The caller stopped it.
     Stopped,
 }
@@ -194,6 +196,9 @@ impl Schedule {
             return Some(Ended::NothingWorks);
         }
         if let Some(until) = self.rules.until.filter(|_| self.needs_judgement()) {
+            if self.cells.iter().all(|cell| cell.values.is_empty()) {
+                return Some(Ended::NoFigures);
+            }
             let mut judged =
                 (0..self.cells.len()).filter(|&cell| !self.is_given_up(cell)).map(|cell| &self.cells[cell]);
             if judged.all(|cell| until.is_met(&cell.values)) {
@@ -270,6 +275,14 @@ mod tests {
         assert_eq!(drive(&mut schedule, 1, fails), (20 + MAX_FAILURES as usize, Ended::Blocks));
         let mut schedule = self::schedule(2, Rules { blocks: Some(10), ..Rules::default() });
         assert_eq!(drive(&mut schedule, 1, |_| RunResult::Failed).1, Ended::NothingWorks);
+    }
+
+    #[test]
+    fn a_metric_that_no_run_has_ends_the_sweep() {
+        let until = "ci<2%".parse().ok();
+        let mut schedule = schedule(1, Rules { until, ..Rules::default() });
+        let ended = drive(&mut schedule, 1, |_| RunResult::Measured(None));
+        assert_eq!(ended, (2 * MIN_BLOCKS as usize, Ended::NoFigures));
     }
 
     #[test]

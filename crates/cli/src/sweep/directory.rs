@@ -202,12 +202,16 @@ impl Directory {
             }
             let by = serde_json::to_vec(&made_by).context("cannot encode a worker's name")?;
             file("worker").write(&by)?;
-            if document.len() >= LARGE {
-                file("json.gz").write(&packed(document)?)?;
+            let (own, other) = if document.len() >= LARGE { ("json.gz", "json") } else { ("json", "json.gz") };
+            if own == "json" {
+                file(own).write(document)?;
             } else {
-                file("json").write(document)?;
+                file(own).write(&packed(document)?)?;
             }
-            let _ = fs::remove_file(self.of_run(id, "failed"));
+            // A damaged one may have had the other form.
+            for stale in [other, "failed"] {
+                let _ = fs::remove_file(self.of_run(id, stale));
+            }
         } else {
             file("failed").write(document)?;
         }

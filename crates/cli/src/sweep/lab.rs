@@ -1,5 +1,6 @@
 //! Cells that are scenarios in virtual time.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -183,6 +184,7 @@ impl Lab {
     pub fn cells(&self, plan: &Plan, design: &Design) -> anyhow::Result<Vec<CellInfo>> {
         let mut refused = Vec::new();
         let mut cells: Vec<CellInfo> = Vec::with_capacity(design.cells.len());
+        let mut known: HashMap<String, usize> = HashMap::new();
         for levels in &design.cells {
             let cell = match self.cell(plan, levels, plan.seed) {
                 Ok(cell) => cell,
@@ -199,13 +201,14 @@ impl Lab {
             let kernel = self.kernel(cell.scenario.kernel.as_deref())?;
             let need = scenario::estimate(&cell.scenario);
             let id = self.id_of(&cell, &kernel);
-            if let Some(at) = cells.iter().position(|other| other.id == id) {
+            if let Some(&at) = known.get(&id) {
                 bail!(
                     "two cells are the same: {} and {}\nRemove one of the levels.",
                     plan.describe(&design.cells[at]),
                     plan.describe(levels)
                 );
             }
+            known.insert(id.clone(), cells.len());
             cells.push(CellInfo {
                 id,
                 kernel: Some(kernel.id),

@@ -3,7 +3,7 @@
 mod engine;
 mod options;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use anyhow::{anyhow, bail, ensure};
@@ -243,6 +243,7 @@ impl Hosts {
     pub fn cells(&self, plan: &Plan, design: &Design, survey: &Survey) -> anyhow::Result<Vec<CellInfo>> {
         let mut groups: Vec<String> = Vec::new();
         let mut cells: Vec<CellInfo> = Vec::new();
+        let mut known: HashMap<String, usize> = HashMap::new();
         for levels in &design.cells {
             let cell = self.cell(plan, levels).map_err(|problem| anyhow!("{}", plan.problems(vec![problem])))?;
             let pair = cell.pair();
@@ -271,13 +272,14 @@ impl Hosts {
                 groups.len() - 1
             });
             let id = id::cell(&content);
-            if let Some(at) = cells.iter().position(|other: &CellInfo| other.id == id) {
+            if let Some(&at) = known.get(&id) {
                 bail!(
                     "two cells are the same: {} and {}\nRemove one of the levels.",
                     plan.describe(&design.cells[at]),
                     plan.describe(levels)
                 );
             }
+            known.insert(id.clone(), cells.len());
             cells.push(CellInfo {
                 id,
                 kernel: None,
