@@ -12,9 +12,10 @@ const EXAMPLES: &str = "\
 Examples:
   landspeed sweep --new buffer.toml               write a commented plan
   landspeed sweep buffer.toml --dry-run           cells, runs, time, memory
-  landspeed sweep buffer.toml --report buffer.html
+  landspeed sweep buffer.toml --jobs 2
   landspeed sweep buffer.toml --until 'ci<2%' --budget 30m
   landspeed sweep buffer.toml                     after Ctrl-C: only what is missing
+  landspeed sweep buffer.toml --engine slurm --partition short --slurm-option=--time=1:00:00
 
 Results are in buffer.sweep/. Exit status: 0 complete, 1 runs are missing, 2 failure.";
 
@@ -51,12 +52,16 @@ pub struct Args {
     /// Directory of the lab's kernels
     #[arg(long, value_name = "DIR")]
     pub cache: Option<PathBuf>,
+    /// Where runs of the lab are made
+    #[arg(long, value_enum, default_value = "local", help_heading = "Clusters")]
+    pub engine: Engine,
+    #[command(flatten)]
+    pub slurm: super::slurm::Args,
+    #[command(flatten)]
+    pub kubernetes: super::kubernetes::Args,
     /// Write the JSON document, as DIR/sweep.json is (- for standard output)
     #[arg(long, value_name = "FILE")]
     pub json: Option<Sink>,
-    /// Write an HTML report
-    #[arg(long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
     /// Print cells, runs, estimated time and memory, and what would change on hosts; then exit
     #[arg(long)]
     pub dry_run: bool,
@@ -68,9 +73,19 @@ pub struct Args {
     pub quiet: bool,
 }
 
+/// Where runs of the lab are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Engine {
+    /// On this machine
+    Local,
+    /// As job arrays of Slurm; the results' directory is on a file system that all nodes see
+    Slurm,
+}
+
+/// Subcommands of `sweep`.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
-    /// Make one run of a bundle: what engines start on their workers
+    /// Make runs of a bundle: what engines start on their workers
     #[command(hide = true)]
     Worker(WorkerArgs),
 }
@@ -80,12 +95,16 @@ pub enum Command {
 pub struct WorkerArgs {
     /// Directory of the sweep
     pub bundle: PathBuf,
-    /// Which run of its runs.json, from 0
-    pub index: usize,
+    /// Which runs of its runs.json, from 0
+    #[arg(required_unless_present = "tasks")]
+    pub index: Vec<usize>,
+    /// File with a line of runs for each task; the task is SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX, from 0
+    #[arg(long, value_name = "FILE", conflicts_with = "index")]
+    pub tasks: Option<PathBuf>,
     /// Directory of the lab's kernels
     #[arg(long, value_name = "DIR")]
     pub cache: Option<PathBuf>,
-    /// Name of this worker in documents [default: the host's name]
+    /// Name of this worker in documents [default: the node's name]
     #[arg(long)]
     pub name: Option<String>,
 }

@@ -1,17 +1,22 @@
 //! The runs of a sweep as an Indexed Job of Kubernetes (`batch/v1`). The sweep's directory is on a volume that all its pods mount.
 
-use std::path::Path;
-
-use landspeed_units::Bytes;
+use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 
-use super::session::Session;
+use super::lab::Lab;
+use super::session::{Session, Work};
 use super::slurm::array::batches;
+use super::slurm::bundle::Bundle;
+use super::slurm::{self, BESIDE_GUEST};
+use crate::CommandOutcome;
+use crate::output::Sink;
 
 /// Where the volume is mounted in a pod.
 const MOUNT: &str = "/sweep";
-/// Memory of a worker beside its guest, bytes.
-const BESIDE_GUEST: u64 = 256 << 20;
+/// Pods at once, unless --jobs says otherwise.
+const PARALLEL: usize = 8;
+/// Most runs of a manifest.
+const MOST_RUNS: usize = 100_000;
 /// How often a pod of one index may fail.
 const RETRIES: u32 = 2;
 /// Longest name of a job: names of its pods are longer, and a label has 63 characters.
@@ -21,13 +26,26 @@ const LONGEST_NAME: usize = 40;
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
     /// Print a manifest for another system: the runs become an Indexed Job
-    #[arg(long, value_enum, value_name = "SYSTEM", conflicts_with_all = ["dry_run", "json", "report"])]
+    #[arg(long, value_enum, value_name = "SYSTEM", conflicts_with_all = ["dry_run", "json"],
+          help_heading = "Clusters")]
     pub export: Option<System>,
     /// Container image of the workers: any that mounts the volume, for landspeed is one static binary
-    #[arg(long, value_name = "IMAGE", default_value = "busybox:stable", requires = "export")]
+    #[arg(
+        long,
+        value_name = "IMAGE",
+        default_value = "busybox:stable",
+        requires = "export",
+        help_heading = "Clusters"
+    )]
     pub image: String,
     /// PersistentVolumeClaim that holds the sweep's directory
-    #[arg(long, value_name = "NAME", default_value = "landspeed-sweep", requires = "export")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "landspeed-sweep",
+        requires = "export",
+        help_heading = "Clusters"
+    )]
     pub claim: String,
 }
 
@@ -38,18 +56,43 @@ pub enum System {
     Kubernetes,
 }
 
-/// The manifest for tasks of these runs, and which runs each task makes.
-pub fn manifest(session: &Session, args: &Args, program: &Path, jobs: Option<u16>, runs: &[usize]) -> (Value, Vec<Vec<usize>>) {
+/// Prepares the directory for workers, and prints the manifest.
+pub fn export(session: &Session, lab: &Lab, args: &super::Args) -> anyhow::Result<CommandOutcome> {
     let setup = &session.setup;
-    let seconds = |index: &usize| session.entry(*index).map_or(1.0, |entry| setup.cells[entry.number].wall_s);
-    let runs: Vec<(usize, f64)> = runs.iter().map(|index| (*index, seconds(index))).collect();
-    let parallel = jobs.map_or(8, usize::from);
+    let mut runs = Vec::new();
+    while let Work::Run(assigned) = session.try_next() {
+        runs.push((assigned.index, setup.cells[assigned.entry.number].wall_s));
+        // A plan without a number of blocks has no end of its own.
+        if runs.len() >= MOST_RUNS {
+            break;
+        }
+    }
+    ensure!(!runs.is_empty(), "nothing to export: every run of the plan is there");
+    let directory = std::path::absolute(setup.directory.root()).context("cannot find the directory of the sweep")?;
+    let bundle = Bundle::in_directory(&directory, &lab.program);
+    bundle.stage(&lab.program, &slurm::kernels(session, args.cache.as_deref())?)?;
+    session.publish()?;
+    let parallel = args.jobs.map_or(PARALLEL, usize::from);
     let tasks = batches(&runs, parallel);
-    let guest = setup.cells.iter().map(|cell| cell.memory_bytes).max().unwrap_or(0);
+    setup.directory.write("kubernetes.tasks", slurm::lines(&tasks).as_bytes())?;
+    let program = bundle.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let program = format!("{MOUNT}/bundle/{program}");
     let name = job_name(&setup.plan.name);
-    let program = format!("{MOUNT}/bundle/{}", program.file_name().unwrap_or_default().to_string_lossy());
-    let manifest = document(&name, args, &program, (tasks.len(), parallel), guest);
-    (manifest, tasks)
+    let manifest = document(&name, &args.kubernetes, &program, (tasks.len(), parallel), slurm::memory_bytes(setup));
+    let mut text = serde_json::to_string_pretty(&manifest).context("cannot encode the manifest")?;
+    text.push('\n');
+    Sink::Stdout.write(text.as_bytes())?;
+    if !args.quiet {
+        let shown = setup.directory.root().display();
+        eprintln!(
+            "{} runs in {} pods. Copy {shown} to the volume of the claim {}, apply the manifest, and copy {shown}/runs back when the job is \
+             complete; then run the same command without --export: it makes only what is missing.",
+            runs.len(),
+            tasks.len(),
+            args.kubernetes.claim
+        );
+    }
+    Ok(CommandOutcome::Clean)
 }
 
 fn document(name: &str, args: &Args, program: &str, (tasks, parallel): (usize, usize), guest: u64) -> Value {
@@ -76,6 +119,7 @@ fn document(name: &str, args: &Args, program: &str, (tasks, parallel): (usize, u
                         "name": "worker",
                         "image": args.image,
                         "command": [program, "sweep", "worker", MOUNT],
+                        // JOB_COMPLETION_INDEX says which line of the file is a pod's.
                         "args": [
                             "--tasks", format!("{MOUNT}/kubernetes.tasks"), "--cache", format!("{MOUNT}/bundle/kernels"),
                         ],
@@ -108,7 +152,7 @@ fn document(name: &str, args: &Args, program: &str, (tasks, parallel): (usize, u
 
 /// A quantity of Kubernetes, rounded up.
 fn mebibytes(bytes: u64) -> String {
-    format!("{}Mi", Bytes::new(bytes).get().div_ceil(1 << 20).max(64))
+    format!("{}Mi", bytes.div_ceil(1 << 20).max(64))
 }
 
 /// A name of RFC 1123: lower case letters, digits and hyphens.

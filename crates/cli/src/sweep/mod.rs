@@ -3,10 +3,12 @@
 mod args;
 mod directory;
 mod hosts;
+mod kubernetes;
 mod lab;
 mod local;
 mod session;
-mod text;
+mod slurm;
+pub mod text;
 mod worker;
 
 use std::collections::HashSet;
@@ -22,6 +24,7 @@ use landspeed_units::Bytes;
 
 pub use args::Args;
 
+use self::args::Engine;
 use self::directory::Directory;
 use self::hosts::{Hosts, Survey};
 use self::lab::Lab;
@@ -56,10 +59,7 @@ fn new(path: &Path) -> anyhow::Result<CommandOutcome> {
 }
 
 fn sweep(path: &Path, args: &Args) -> anyhow::Result<CommandOutcome> {
-    let report = args.report.clone().map(Sink::File);
-    for sink in [&args.json, &report].into_iter().flatten() {
-        sink.check()?;
-    }
+    args.json.as_ref().map_or(Ok(()), Sink::check)?;
     let mut plan = read(path)?;
     if let Some(seed) = args.seed {
         plan.seed = seed;
@@ -71,19 +71,43 @@ fn sweep(path: &Path, args: &Args) -> anyhow::Result<CommandOutcome> {
             let text = Lab::scenario(&subject, &plan, path.parent().unwrap_or(Path::new(".")))?;
             let rules = rules(&plan, args);
             let lab = Lab::open(&mut plan, text, args.cache.as_deref(), repeats(&rules))?;
-            let setup = of_lab(plan, &lab, directory, rules, args, quiet)?;
+            let mut setup = of_lab(plan, &lab, directory, rules, args, quiet)?;
+            if args.engine == Engine::Slurm {
+                (setup.engine, setup.jobs) = ("slurm", slurm::cores(&args.slurm, args.jobs));
+            }
             let need = Need::of(&setup);
             if !need.may_start(&setup, args, quiet)? {
+                if args.engine == Engine::Slurm {
+                    print!("{}", slurm::dry_run(&setup, &lab, &args.slurm, args.jobs)?);
+                }
                 return Ok(CommandOutcome::Clean);
             }
             let _lock = setup.directory.take()?;
             setup.directory.write("plan.toml", setup.plan.text.as_bytes())?;
             setup.directory.write("scenario.toml", lab.text.as_bytes())?;
             let session = Session::begin(setup, landspeed_sys::process::catch_interrupts());
-            local::lab(&session, &lab, (need.missing, need.span_ns), quiet);
+            if args.kubernetes.export.is_some() {
+                return kubernetes::export(&session, &lab, args);
+            }
+            match args.engine {
+                Engine::Local => local::lab(&session, &lab, (need.missing, need.span_ns), quiet),
+                Engine::Slurm => {
+                    let options = (&args.slurm, args.jobs, quiet);
+                    // What is there is kept, whatever becomes of Slurm.
+                    if let Err(error) = slurm::lab(&session, &lab, args.cache.as_deref(), options, need.missing) {
+                        session.end()?;
+                        return Err(error);
+                    }
+                }
+            }
             finish(&session, path, args, quiet)
         }
         Subject::Hosts(_) => {
+            ensure!(
+                args.engine == Engine::Local && args.kubernetes.export.is_none(),
+                "cannot make the runs of this plan on a cluster: they are between hosts, which are driven from here\nUse --engine \
+                 slurm and --export with plans that have [lab]."
+            );
             let interrupted = landspeed_sys::process::catch_interrupts();
             let rules = rules(&plan, args);
             let hosts = Hosts::open(&mut plan)?;
@@ -265,7 +289,7 @@ impl Need {
 fn finish(session: &Session, path: &Path, args: &Args, quiet: bool) -> anyhow::Result<CommandOutcome> {
     let document = session.end()?;
     if !quiet {
-        print!("{}", text::summary(&document, &session.setup));
+        print!("{}", text::summary(&document, session.setup.directory.root()));
     }
     for error in &document.errors {
         eprintln!("landspeed: {}", crate::text::error(error));
@@ -282,10 +306,10 @@ fn finish(session: &Session, path: &Path, args: &Args, quiet: bool) -> anyhow::R
 }
 
 fn outcome(document: &SweepDocument) -> CommandOutcome {
+    // Figures that must not be used, or a host that is not as it was.
+    let is_grave = |code: &str| ["digest", "not-restored"].contains(&code);
     match document.status {
-        _ if document.digests.as_ref().is_some_and(|digests| !digests.different.is_empty()) => {
-            CommandOutcome::Failure
-        }
+        _ if document.errors.iter().any(|error| is_grave(&error.code)) => CommandOutcome::Failure,
         SweepStatus::Complete => CommandOutcome::Clean,
         SweepStatus::Partial => CommandOutcome::Findings,
         SweepStatus::Failed => CommandOutcome::Failure,

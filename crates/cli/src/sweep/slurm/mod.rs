@@ -1,17 +1,17 @@
 //! The engine `slurm`: runs as tasks of job arrays. The sweep's directory is on a file system that all nodes see.
 
-mod array;
-mod bundle;
+pub mod array;
+pub mod bundle;
 mod script;
 mod tools;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use landspeed_lab::kernel::{Cache, Kernel};
 use landspeed_model::ErrorEntry;
 use landspeed_sys::clock;
@@ -19,8 +19,9 @@ use landspeed_sys::clock;
 use self::array::{Array, Attempts, MAX_ATTEMPTS, batches};
 use self::bundle::Bundle;
 use self::script::Script;
+pub use self::script::lines;
 use super::lab::Lab;
-use super::session::{Assigned, Session, Work};
+use super::session::{Assigned, Session, Setup, Work};
 use crate::board::duration;
 
 /// Runs that are given to Slurm in advance, as time on each core, seconds.
@@ -31,14 +32,16 @@ const AHEAD_OF_BUDGET_S: f64 = 60.0;
 const AHEAD_RUNS: usize = 4;
 /// How often documents are looked for, nanoseconds.
 const COLLECT_NS: u64 = 200_000_000;
-/// How often the queue is looked at, nanoseconds.
-const QUEUE_NS: u64 = 1_000_000_000;
+/// How often the queue is looked at, nanoseconds: each 20th of the time so far, between these.
+const QUEUE_NS: (u64, u64) = (1_000_000_000, 15_000_000_000);
 /// How long Slurm may be unable to answer, nanoseconds: a controller restarts within minutes.
 const UNANSWERED_NS: u64 = 600_000_000_000;
 /// How often a line of progress is printed where there is no terminal, nanoseconds.
 const PRINT_NS: u64 = 15_000_000_000;
 /// Characters of a task's output that are quoted.
 const QUOTED: usize = 300;
+/// Memory of a worker beside its guest, bytes.
+pub const BESIDE_GUEST: u64 = 256 << 20;
 /// Name of the worker in errors of runs that no worker ended.
 const NOBODY: &str = "slurm";
 
@@ -46,16 +49,16 @@ const NOBODY: &str = "slurm";
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Args {
     /// Slurm partition [default: the cluster's]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = "Clusters")]
     pub partition: Option<String>,
     /// Option of sbatch, such as --slurm-option=--time=2:00:00; repeatable
-    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true, help_heading = "Clusters")]
     pub slurm_option: Vec<String>,
 }
 
 impl Args {
     /// Options of `sbatch` for tasks of one core.
-    fn of_sbatch(&self, script: &Script, jobs: Option<u16>, tasks: usize) -> Vec<String> {
+    fn of_sbatch(&self, script: &Script, jobs: Option<u16>, tasks: usize, memory_bytes: u64) -> Vec<String> {
         let most = jobs.map(|jobs| format!("%{jobs}")).unwrap_or_default();
         let mut options = vec![
             "--parsable".to_owned(),
@@ -63,6 +66,7 @@ impl Args {
             format!("--job-name=landspeed-{}", script.name),
             "--ntasks=1".to_owned(),
             "--cpus-per-task=1".to_owned(),
+            format!("--mem={}M", (memory_bytes + BESIDE_GUEST).div_ceil(1 << 20)),
             "--requeue".to_owned(),
             "--open-mode=append".to_owned(),
             format!("--output={}", script.logs()),
@@ -76,16 +80,20 @@ impl Args {
     }
 }
 
-/// Prints what would be submitted.
-pub fn dry_run(session: &Session, lab: &Lab, args: &Args, jobs: Option<u16>) -> anyhow::Result<String> {
-    let setup = &session.setup;
+/// Tasks that can run at once: as asked, or as many as the partition has cores.
+pub fn cores(args: &Args, jobs: Option<u16>) -> usize {
+    jobs.map(usize::from).or_else(|| tools::cores(args.partition.as_deref())).unwrap_or(2)
+}
+
+/// What would be submitted.
+pub fn dry_run(setup: &Setup, lab: &Lab, args: &Args, jobs: Option<u16>) -> anyhow::Result<String> {
     let directory = std::path::absolute(setup.directory.root()).context("cannot find the directory of the sweep")?;
     let bundle = Bundle::in_directory(&directory, &lab.program);
     let runs: Vec<(usize, f64)> =
         setup.runs(setup.expected_blocks()).enumerate().map(|(at, run)| (at, setup.cells[run.cell].wall_s)).collect();
-    let batches = batches(&runs, jobs.map_or(2, usize::from));
+    let batches = batches(&runs, setup.jobs);
     let script = Script { directory, bundle, number: 1, name: setup.plan.name.clone() };
-    let options = args.of_sbatch(&script, jobs, batches.len());
+    let options = args.of_sbatch(&script, jobs, batches.len(), memory_bytes(setup));
     let words: Vec<String> =
         std::iter::once("sbatch".to_owned()).chain(options).map(|word| script::quoted(&word)).collect();
     Ok(format!(
@@ -108,7 +116,7 @@ pub fn lab(
     missing: usize,
 ) -> anyhow::Result<()> {
     let most = tools::max_array()?;
-    let cores = jobs.map(usize::from).or_else(|| tools::cores(args.partition.as_deref())).unwrap_or(2);
+    let cores = session.setup.jobs;
     let directory =
         std::path::absolute(session.setup.directory.root()).context("cannot find the sweep's directory")?;
     let bundle = Bundle::in_directory(&directory, &lab.program);
@@ -141,12 +149,17 @@ pub fn lab(
 }
 
 /// The kernels of all cells.
-fn kernels(session: &Session, cache: Option<&std::path::Path>) -> anyhow::Result<Vec<Kernel>> {
+pub fn kernels(session: &Session, cache: Option<&std::path::Path>) -> anyhow::Result<Vec<Kernel>> {
     let cache = Cache::open(cache)?;
     let mut ids: Vec<&str> = session.setup.cells.iter().filter_map(|cell| cell.kernel.as_deref()).collect();
     ids.sort_unstable();
     ids.dedup();
     ids.into_iter().map(|id| Ok(cache.find(Some(id))?)).collect()
+}
+
+/// Memory of the largest guest, bytes.
+pub fn memory_bytes(setup: &Setup) -> u64 {
+    setup.cells.iter().map(|cell| cell.memory_bytes).max().unwrap_or(0)
 }
 
 struct Engine<'a> {
@@ -191,7 +204,8 @@ impl Engine<'_> {
             self.collect();
             if clock::monotonic_ns() >= queue_ns {
                 self.look()?;
-                queue_ns = clock::monotonic_ns() + QUEUE_NS;
+                let now_ns = clock::monotonic_ns();
+                queue_ns = now_ns + ((now_ns - self.progress.started_ns) / 20).clamp(QUEUE_NS.0, QUEUE_NS.1);
             }
             self.progress.show(&self.arrays, self.quiet);
             if !self.assigned.is_empty() && self.waiting.is_empty() {
@@ -245,7 +259,7 @@ impl Engine<'_> {
                 name: self.session.setup.plan.name.clone(),
             };
             script.write(tasks)?;
-            let options = self.args.of_sbatch(&script, self.jobs, tasks.len());
+            let options = self.args.of_sbatch(&script, self.jobs, tasks.len(), memory_bytes(&self.session.setup));
             let job = tools::submit(&script.path(), &options)?;
             self.answered_ns = clock::monotonic_ns();
             tasks.iter().for_each(|task| self.attempts.count(task));
@@ -256,8 +270,10 @@ impl Engine<'_> {
 
     /// Takes the documents that are there.
     fn collect(&mut self) {
+        let ids: HashSet<String> = self.session.setup.directory.ids().into_iter().collect();
+        let is_there = |run: &Assigned| ids.contains(&run.entry.id) && self.session.collect(run);
         let there: Vec<usize> =
-            self.assigned.iter().filter(|(_, run)| self.session.collect(run)).map(|(index, _)| *index).collect();
+            self.assigned.iter().filter(|(_, run)| is_there(run)).map(|(index, _)| *index).collect();
         for index in there {
             self.assigned.remove(&index);
             self.arrays.iter_mut().for_each(|array| array.has_made(index));
@@ -389,15 +405,4 @@ impl Progress {
             eprint!("\r\x1b[K");
         }
     }
-}
-
-/// Checks what the engine cannot do.
-pub fn check(is_lab: bool) -> anyhow::Result<()> {
-    if is_lab {
-        return Ok(());
-    }
-    bail!(
-        "cannot run this plan on Slurm: its runs are between hosts, which are measured from here\nLeave --engine slurm out; it is \
-         for plans with [lab]."
-    )
 }

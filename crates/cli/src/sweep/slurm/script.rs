@@ -34,15 +34,14 @@ impl Script {
         self.directory.join("slurm").join("%A_%a.log").display().to_string()
     }
 
-    /// What the batch system runs. Line N+1 of the file of tasks has the runs of task N.
+    /// What Slurm runs.
     pub fn text(&self) -> String {
         let path = |path: PathBuf| quoted(&path.display().to_string());
         format!(
             "#!/bin/sh\n\
-             # landspeed sweep: one task makes the runs of its line in the file of tasks.\n\
+             # landspeed sweep: each task makes the runs in its line of the file of tasks.\n\
              export LANDSPEED_ARCHIVE=off\n\
-             runs=$(sed -n \"$((SLURM_ARRAY_TASK_ID + 1))p\" {tasks}) || exit 2\n\
-             exec {program} sweep worker {directory} $runs --cache {kernels} --name \"${{SLURMD_NODENAME:-$(hostname)}}\"\n",
+             exec {program} sweep worker {directory} --tasks {tasks} --cache {kernels}\n",
             tasks = path(self.tasks()),
             program = path(self.bundle.program.clone()),
             directory = path(self.directory.clone()),
@@ -52,14 +51,18 @@ impl Script {
 
     /// Writes both files.
     pub fn write(&self, tasks: &[Vec<usize>]) -> anyhow::Result<()> {
-        let lines = tasks.iter().fold(String::new(), |mut text, runs| {
-            let runs: Vec<String> = runs.iter().map(ToString::to_string).collect();
-            let _ = writeln!(text, "{}", runs.join(" "));
-            text
-        });
-        Sink::File(self.tasks()).write(lines.as_bytes())?;
+        Sink::File(self.tasks()).write(lines(tasks).as_bytes())?;
         Sink::File(self.path()).write(self.text().as_bytes())
     }
+}
+
+/// The file of tasks: a line of runs for each.
+pub fn lines(tasks: &[Vec<usize>]) -> String {
+    tasks.iter().fold(String::new(), |mut text, runs| {
+        let runs: Vec<String> = runs.iter().map(ToString::to_string).collect();
+        let _ = writeln!(text, "{}", runs.join(" "));
+        text
+    })
 }
 
 /// A word for a shell.
@@ -85,23 +88,16 @@ mod tests {
     }
 
     #[test]
-    fn a_task_reads_its_line() {
+    fn a_script_starts_the_bundle_with_its_tasks() {
         let directory = tempfile::tempdir().expect("a directory");
         std::fs::create_dir(directory.path().join("slurm")).expect("created");
         let bundle = Bundle { program: "/bin/echo".into(), kernels: "/k".into() };
         let script = Script { directory: directory.path().to_owned(), bundle, number: 1, name: "x".to_owned() };
         script.write(&[vec![3, 1], vec![7]]).expect("written");
-        let task = |index: &str| {
-            let output = std::process::Command::new("sh")
-                .arg(script.path())
-                .env("SLURM_ARRAY_TASK_ID", index)
-                .env("SLURMD_NODENAME", "n1")
-                .output()
-                .expect("a shell");
-            String::from_utf8_lossy(&output.stdout).into_owned()
-        };
+        let output = std::process::Command::new("sh").arg(script.path()).output().expect("a shell");
         let place = directory.path().display();
-        assert_eq!(task("0"), format!("sweep worker {place} 3 1 --cache /k --name n1\n"));
-        assert_eq!(task("1"), format!("sweep worker {place} 7 --cache /k --name n1\n"));
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(said, format!("sweep worker {place} --tasks {place}/slurm/array-1.tasks --cache /k\n"));
+        assert_eq!(std::fs::read_to_string(script.tasks()).expect("written"), "3 1\n7\n");
     }
 }

@@ -1,5 +1,6 @@
 //! Slurm's programs: `sbatch`, `squeue`, `scontrol`, `scancel`. What they say is read, bounded in time.
 
+use std::fmt;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -17,15 +18,11 @@ const MOST_BYTES: u64 = 16 << 20;
 const MAX_ARRAY: usize = 1001;
 
 /// Why Slurm did not do as asked. The message has its own words.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SlurmError {
     /// There is no such program.
-    #[error(
-        "cannot run {0}: it is not on PATH\nInstall Slurm's commands on this host (Debian: slurm-client), or use --engine local."
-    )]
     Missing(&'static str),
     /// It cannot be started.
-    #[error("cannot run {program}: {why}")]
     Start {
         /// Its name.
         program: &'static str,
@@ -33,7 +30,6 @@ pub enum SlurmError {
         why: String,
     },
     /// It says no.
-    #[error("{what}: {said}\n{advice}")]
     Refused {
         /// What failed.
         what: &'static str,
@@ -43,12 +39,32 @@ pub enum SlurmError {
         advice: &'static str,
     },
     /// It does not answer.
-    #[error("{program} did not end within {} s\nCheck that the controller runs: scontrol ping.", PATIENCE.as_secs())]
     Silent {
         /// Its name.
         program: &'static str,
     },
 }
+
+impl fmt::Display for SlurmError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing(program) => write!(
+                f,
+                "cannot run {program}: it is not on PATH\nInstall Slurm's commands on this host (Debian: slurm-client), or use \
+                 --engine local."
+            ),
+            Self::Start { program, why } => write!(f, "cannot run {program}: {why}"),
+            Self::Refused { what, said, advice } => write!(f, "{what}: {said}\n{advice}"),
+            Self::Silent { program } => write!(
+                f,
+                "{program} did not end within {} s\nCheck that the controller runs: scontrol ping.",
+                PATIENCE.as_secs()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for SlurmError {}
 
 /// One task of a job array that is pending or running.
 #[derive(Debug, Clone, PartialEq, Eq)]
