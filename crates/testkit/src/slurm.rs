@@ -93,19 +93,20 @@ impl Slurm {
         let [controller, first, second] = ports;
         let mut text = format!(
             "ClusterName=landspeed\nSlurmctldHost={host}(127.0.0.1)\nSlurmctldPort={controller}\nSlurmUser=root\n\
-             AuthType=auth/munge\nAuthInfo=socket={directory}/munge.sock\nCredType=cred/munge\n\
+             AuthType=auth/munge\nAuthInfo=socket={directory}/munge.sock,cred_expire=10\nCredType=cred/munge\n\
              StateSaveLocation={directory}/state\nSlurmctldPidFile={directory}/slurmctld.pid\n\
              SlurmctldLogFile={directory}/slurmctld.log\nSlurmdSpoolDir={directory}/spool.%n\n\
              SlurmdPidFile={directory}/slurmd.%n.pid\nSlurmdLogFile={directory}/slurmd.%n.log\n\
              ProctrackType=proctrack/pgid\nTaskPlugin=task/none\nMpiDefault=none\nSelectType=select/cons_tres\n\
              SelectTypeParameters=CR_Core\nReturnToService=2\nSlurmdTimeout=6\nSlurmctldTimeout=30\nKillWait=2\n\
              InactiveLimit=0\nMinJobAge=300\nJobRequeue=1\nMaxArraySize=1001\n\
+             SlurmdParameters=config_overrides\n\
              SchedulerParameters=batch_sched_delay=0,sched_min_interval=0\n"
         );
         for (node, port) in [("n1", first), ("n2", second)] {
             let _ = writeln!(
                 text,
-                "NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=1 RealMemory=1000"
+                "NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=1 RealMemory=16000"
             );
         }
         text + "PartitionName=p Nodes=n1,n2 Default=YES State=UP MaxTime=INFINITE\n\

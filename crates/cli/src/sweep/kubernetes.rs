@@ -24,6 +24,7 @@ const LONGEST_NAME: usize = 40;
 
 /// Options of the export.
 #[derive(Debug, Clone, clap::Args)]
+#[group(id = "kubernetes-options")]
 pub struct Args {
     /// Print a manifest for another system: the runs become an Indexed Job
     #[arg(long, value_enum, value_name = "SYSTEM", conflicts_with_all = ["dry_run", "json"],

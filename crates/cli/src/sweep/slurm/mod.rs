@@ -47,6 +47,7 @@ const NOBODY: &str = "slurm";
 
 /// Options of the engine.
 #[derive(Debug, Clone, Default, clap::Args)]
+#[group(id = "slurm-options")]
 pub struct Args {
     /// Slurm partition [default: the cluster's]
     #[arg(long, value_name = "NAME", help_heading = "Clusters")]
