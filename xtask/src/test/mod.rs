@@ -5,6 +5,7 @@ mod apt;
 mod corpus;
 mod iperf3;
 mod junit;
+mod python;
 mod runner;
 mod setup;
 mod steps;
@@ -33,6 +34,9 @@ pub struct Options {
     /// Leave out the web report's tests
     #[arg(long)]
     no_web: bool,
+    /// Leave out the Python package's tests
+    #[arg(long)]
+    no_python: bool,
     /// Run only one group of tests: unit, e2e, netns, timing, lab or rivals (needs cargo-nextest)
     #[arg(long)]
     group: Option<String>,
@@ -133,6 +137,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     if !options.no_web {
         web(&mut steps, options.no_install)?;
+    }
+    if !options.no_python {
+        python::run(&mut steps, &built("landspeed")?, &kernels, options.no_install);
     }
     steps.finish()
 }
