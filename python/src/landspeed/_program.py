@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sysconfig
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -65,6 +66,7 @@ def call(
     *,
     timeout_s: float | None = None,
     environment: Mapping[str, str] | None = None,
+    warn: bool = False,
 ) -> bytes:
     """Run a command and return its standard output.
 
@@ -72,6 +74,7 @@ def call(
         arguments: the command line after `landspeed`.
         timeout_s: seconds after which the command is ended.
         environment: variables to add.
+        warn: whether what it says with exit status 1 is a warning.
 
     Raises:
         CommandError: exit status 2, or a signal.
@@ -85,6 +88,8 @@ def call(
     )
     if done.returncode < 0 or done.returncode >= FAILURE:
         raise CommandError(command, done.returncode, done.stderr.decode(errors="replace"))
+    if warn and done.returncode:
+        warnings.warn(done.stderr.decode(errors="replace").strip(), stacklevel=3)
     return done.stdout
 
 

@@ -39,9 +39,10 @@ class Results:
     """
 
     def __init__(self, directory: tempfile.TemporaryDirectory[str], query: str | None, packets: list[Path]) -> None:
-        """Use `load`."""
+        """Use `load`; without a query the documents are in an archive in `directory`."""
         self._directory = directory
-        self._query = query
+        self._archived = query is not None
+        self._query = query or ""
         self._packets = packets
         self._tables: dict[str, pa.Table] = {}
 
@@ -52,7 +53,7 @@ class Results:
     @overload
     def runs(self, frame: Literal["pandas"]) -> pd.DataFrame: ...
     def runs(self, frame: str = "arrow") -> Any:
-        """Return one row for each flow of each document: settings, hosts, cause and figures, such as `goodput_bps`."""
+        """Return one row for each flow of each document: settings (`setting.streams`), cause, figures (`goodput_bps`)."""
         return _as(frame, self._table("runs", self._read_runs))
 
     @overload
@@ -99,23 +100,26 @@ class Results:
         return [self._query] if self._query else []
 
     def _call(self, command: str, *words: str) -> bytes:
-        environment = None if self._query else {"LANDSPEED_ARCHIVE": str(self._place / "archive")}
-        return call(["archive", command, *words], environment=environment)
+        environment = None if self._archived else {"LANDSPEED_ARCHIVE": str(self._place / "archive")}
+        return call(["archive", command, *words], environment=environment, warn=True)
 
     @property
     def _place(self) -> Path:
         return Path(self._directory.name)
 
-    def _export(self, name: str, *words: str) -> pa.Table:
-        file = self._place / f"{name}.parquet"
-        self._call("export", *self._selection(), *words, "--format=parquet", f"--output={file}")
-        return pq.read_table(file)
-
     def _read_runs(self) -> pa.Table:
-        return self._export("runs")
+        file = self._place / "runs.parquet"
+        self._call("export", *self._selection(), "--format=parquet", f"--output={file}")
+        return _with_settings(pq.read_table(file))
 
     def _read_intervals(self) -> pa.Table:
-        return self._export("intervals", "--series")
+        directory = self._place / "series"
+        self._call("export", *self._selection(), f"--series={directory}")
+        tables = []
+        for file in sorted(directory.glob("*.parquet")):
+            table = pq.read_table(file)
+            tables.append(table.add_column(0, "id", pa.array([file.stem] * len(table), pa.string())))
+        return pa.concat_tables(tables) if tables else pa.table({"id": pa.array([], pa.string())})
 
     def _read_queues(self) -> pa.Table:
         columns: dict[str, list[Any]] = {name: [] for name in QUEUE_COLUMNS.names}
@@ -160,7 +164,7 @@ def load(source: Source | Sequence[Source]) -> Results:
 
     """
     if isinstance(source, str) and source.startswith("archive:"):
-        return Results(tempfile.TemporaryDirectory(prefix="landspeed-"), source.removeprefix("archive:") or None, [])
+        return Results(tempfile.TemporaryDirectory(prefix="landspeed-"), source.removeprefix("archive:"), [])
     files = _files([source] if isinstance(source, (str, PathLike)) else source)
     packets = [file for file in files if file.suffix == ".parquet" or file.name.endswith(CAPTURES)]
     documents = [file for file in files if file not in packets]
@@ -186,6 +190,14 @@ def _files(sources: Sequence[Source]) -> list[Path]:
         else:
             raise FileNotFoundError(f"cannot load {path}: there is no such file")
     return files
+
+
+def _with_settings(table: pa.Table) -> pa.Table:
+    """Add a column `setting.NAME` for each setting; `settings` has all of them as JSON."""
+    settings = [json.loads(text or "{}") for text in table.column("settings").to_pylist()]
+    for name in sorted({name for one in settings for name in one}):
+        table = table.append_column(f"setting.{name}", pa.array([one.get(name) for one in settings], pa.string()))
+    return table
 
 
 def _as(frame: str, table: pa.Table) -> Any:
