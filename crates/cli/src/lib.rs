@@ -4,6 +4,7 @@
 
 #[cfg(test)]
 mod advice;
+mod archive;
 mod calc;
 mod check;
 mod compare;
@@ -13,6 +14,7 @@ mod demo;
 mod golden;
 mod host_changes;
 mod iperf3;
+mod keep;
 mod lab;
 mod manual;
 mod options;
@@ -72,6 +74,7 @@ Examples:
   landspeed calc --rate 10G --rtt 92ms   what a path needs
   landspeed lab gallery                  what a path would do, in virtual time
   landspeed compare before/ after/       whether the difference is more than noise
+  landspeed archive find --last 7d       results are kept: find them, see trends
   landspeed tap -i eth0 -w transfer.pcapng
                                          capture headers
   landspeed trace transfer.pcap          what a capture shows, packet by packet
@@ -102,6 +105,8 @@ enum Command {
     Tuneup(Box<tuneup::Args>),
     /// Compare groups of results: ratios with intervals, better or worse, or no detectable difference
     Compare(Box<compare::Args>),
+    /// Find, show, tag and export kept results; trends with change points; import of iperf3, nuttcp, flent, perfSONAR
+    Archive(archive::Args),
     /// Capture headers with exact timestamps, and report what it cost
     Tap(Box<tap::Args>),
     /// Explain TCP transfers that are already running on this host
@@ -156,6 +161,7 @@ pub fn main() -> ExitCode {
         Command::Tune(args) => tune::main(&args),
         Command::Tuneup(args) => tuneup::main(&args),
         Command::Compare(args) => compare::main(&args),
+        Command::Archive(args) => archive::main(&args),
         Command::Tap(args) => tap::main(&args),
         Command::Watch(args) => watch::main(&args),
         Command::Trace(args) => trace::main(&args),

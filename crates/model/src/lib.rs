@@ -36,8 +36,8 @@ pub use archive::{
 };
 pub use audit::{Answer, Applicability, AuditDocument, Difference, Finding, Goal, Role, Severity};
 pub use comparison::{
-    ComparedDifference, ComparedGroup, ComparedInterval, ComparedMetric, ComparisonCondition, ComparisonDesign, ComparisonDocument,
-    ComparisonVerdict,
+    ComparedDifference, ComparedGroup, ComparedInterval, ComparedMetric, ComparisonCondition, ComparisonDesign,
+    ComparisonDocument, ComparisonVerdict,
 };
 pub use demo::{DemoBar, DemoChart, DemoDocument, DemoPart, DemoResult, DemoScene};
 pub use facts::{

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod bootstrap;
+mod changes;
 mod contrast;
 mod histogram;
 mod jitter;
@@ -14,6 +15,7 @@ mod random;
 mod ratio;
 
 pub use bootstrap::{Bootstrap, BootstrapError, Interval};
+pub use changes::{ChangePoint, LEAST_VALUES, change_points};
 pub use contrast::{Contrast, fewest};
 pub use histogram::{Bucket, LatencyHistogram};
 pub use jitter::Jitter;
