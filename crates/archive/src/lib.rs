@@ -1,2 +1,41 @@
 //! Results kept, found and exported: an index, compressed documents, series as Parquet.
+//!
+//! An archive is a directory. `documents/ab/ID.json.gz` has each document, by the SHA-256 of its bytes; `series/ab/ID.parquet` its
+//! intervals; `index.sqlite` what [`Archive::find`] searches. Only the documents and their notes (`ID.notes.json`: tags, source)
+//! are original: the rest is made of them again by [`Archive::rebuild`].
+//!
+//! A document is complete on the disk before the index names it, so a process that is killed loses at most the write in progress, and
+//! the index never names a file that is not there. [`Archive::verify`] adopts documents that are not in the index.
 #![forbid(unsafe_code)]
+
+mod archive;
+mod error;
+mod export;
+mod files;
+mod id;
+mod index;
+mod location;
+mod lookup;
+mod query;
+mod reading;
+mod rows;
+#[cfg(feature = "columns")]
+mod series;
+mod sets;
+#[cfg(feature = "columns")]
+mod table;
+mod verify;
+
+pub use archive::{Archive, Limits, Pruned, Stored, TagChange};
+pub use error::ArchiveError;
+pub use export::{csv, openmetrics};
+pub use id::Id;
+pub use location::{Location, SETTING};
+pub use query::{Condition, Operator, Query, QueryError};
+pub use reading::{Reading, inflate};
+pub use rows::{ListedDocument, Row};
+#[cfg(feature = "columns")]
+pub use series::series;
+#[cfg(feature = "columns")]
+pub use table::records_table;
+pub use verify::{Damage, Verification};

@@ -4,14 +4,17 @@
 
 #[cfg(test)]
 mod advice;
+mod archive;
 mod calc;
 mod check;
+mod compare;
 mod complete;
 mod demo;
 #[cfg(test)]
 mod golden;
 mod host_changes;
 mod iperf3;
+mod keep;
 mod lab;
 mod manual;
 mod options;
@@ -19,6 +22,7 @@ mod output;
 mod run;
 mod schema;
 mod serve;
+mod source;
 mod tap;
 mod text;
 mod trace;
@@ -69,6 +73,8 @@ Examples:
   landspeed watch --for 30s              what limits the transfers of this host
   landspeed calc --rate 10G --rtt 92ms   what a path needs
   landspeed lab gallery                  what a path would do, in virtual time
+  landspeed compare before/ after/       whether the difference is more than noise
+  landspeed archive find --last 7d       results are kept: find them, see trends
   landspeed tap -i eth0 -w transfer.pcapng
                                          capture headers
   landspeed trace transfer.pcap          what a capture shows, packet by packet
@@ -97,6 +103,10 @@ enum Command {
     Tune(tune::Args),
     /// Find faster settings for a path: change one at a time, measure, keep what helps
     Tuneup(Box<tuneup::Args>),
+    /// Compare groups of results: ratios with intervals, better or worse, or no detectable difference
+    Compare(Box<compare::Args>),
+    /// Find, show, tag and export kept results; trends with change points; import of iperf3, nuttcp, flent, perfSONAR
+    Archive(archive::Args),
     /// Capture headers with exact timestamps, and report what it cost
     Tap(Box<tap::Args>),
     /// Explain TCP transfers that are already running on this host
@@ -150,6 +160,8 @@ pub fn main() -> ExitCode {
         Command::Lab(args) => lab::main(&args),
         Command::Tune(args) => tune::main(&args),
         Command::Tuneup(args) => tuneup::main(&args),
+        Command::Compare(args) => compare::main(&args),
+        Command::Archive(args) => archive::main(&args),
         Command::Tap(args) => tap::main(&args),
         Command::Watch(args) => watch::main(&args),
         Command::Trace(args) => trace::main(&args),

@@ -20,9 +20,10 @@ pub struct ComparisonDocument {
     pub command: Vec<String>,
     /// The groups; the first is the baseline.
     pub groups: Vec<ComparedGroup>,
-    /// How runs were matched: `paired` by block, or `unpaired`.
+    /// How runs were matched: `paired` by block, or `unpaired`; of the first metric.
     pub design: ComparisonDesign,
-    /// Level of all intervals of one candidate together (Holm), 0..=1: 0.95.
+    /// Level of all verdicts together (Holm 1979), 0..=1. At 0.95, at most 5 % of comparisons without any difference have a
+    /// verdict other than `no-detectable-difference`.
     pub level: f64,
     /// Seed of the resampling.
     pub seed: u64,
@@ -114,6 +115,20 @@ pub struct ComparedMetric {
     pub level: f64,
     /// The answer.
     pub verdict: ComparisonVerdict,
+    /// How runs were matched.
+    pub design: ComparisonDesign,
+    /// 1 − the highest level at which the interval excludes "no change", before Holm's correction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_value: Option<f64>,
+    /// Candidate − baseline, in the metric's unit: decides where the ratio does not exist.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference: Option<ComparedInterval>,
+    /// For `too-few-runs`: the fewest runs of each group, or pairs, that carry an interval of this level.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs_needed: Option<u32>,
+    /// Unpaired: correlation of each run with the next, of both groups; it widened the interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub autocorrelation: Option<f64>,
     /// The smallest relative change that these runs would show in 4 of 5 experiments: 0.02 is 2 %.
     pub minimum_detectable: Option<f64>,
     /// The values, for a chart: the baseline's.
@@ -122,6 +137,17 @@ pub struct ComparedMetric {
     /// The candidate's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidate_values: Vec<f64>,
+}
+
+/// An estimate and its interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparedInterval {
+    /// From the values themselves.
+    pub estimate: f64,
+    /// Lower end.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
 }
 
 /// Something in which groups differ.

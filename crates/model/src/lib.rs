@@ -4,6 +4,7 @@
 //! field's name says otherwise, rates are bits per second, sizes are bytes; every raw field carries its unit last.
 #![forbid(unsafe_code)]
 
+mod archive;
 mod audit;
 mod comparison;
 mod demo;
@@ -29,10 +30,14 @@ mod verdict;
 mod watch;
 mod watch_series;
 
+pub use archive::{
+    ArchiveCheckDocument, ArchiveDamage, ArchiveListDocument, ArchivedRecord, TrendChange, TrendDocument, TrendPoint,
+    TrendSegment,
+};
 pub use audit::{Answer, Applicability, AuditDocument, Difference, Finding, Goal, Role, Severity};
 pub use comparison::{
-    ComparedDifference, ComparedGroup, ComparedMetric, ComparisonCondition, ComparisonDesign, ComparisonDocument,
-    ComparisonVerdict,
+    ComparedDifference, ComparedGroup, ComparedInterval, ComparedMetric, ComparisonCondition, ComparisonDesign,
+    ComparisonDocument, ComparisonVerdict,
 };
 pub use demo::{DemoBar, DemoChart, DemoDocument, DemoPart, DemoResult, DemoScene};
 pub use facts::{
@@ -135,6 +140,15 @@ pub const SWEEP_SCHEMA: &str = "landspeed.sweep/1";
 /// The identifier written to `.schema` of a comparison.
 pub const COMPARISON_SCHEMA: &str = "landspeed.comparison/1";
 
+/// The identifier written to `.schema` of records found in the archive.
+pub const ARCHIVE_LIST_SCHEMA: &str = "landspeed.archivelist/1";
+
+/// The identifier written to `.schema` of a metric over time.
+pub const TREND_SCHEMA: &str = "landspeed.trend/1";
+
+/// The identifier written to `.schema` of a verification of the archive.
+pub const ARCHIVE_CHECK_SCHEMA: &str = "landspeed.archivecheck/1";
+
 /// The JSON Schema of a document by its short name, or `None` if there is no such document.
 pub fn schema(name: &str) -> Option<serde_json::Value> {
     match name {
@@ -151,6 +165,9 @@ pub fn schema(name: &str) -> Option<serde_json::Value> {
         "tuneup" => Some(schemars::schema_for!(TuneupDocument).to_value()),
         "sweep" => Some(schemars::schema_for!(SweepDocument).to_value()),
         "comparison" => Some(schemars::schema_for!(ComparisonDocument).to_value()),
+        "archivelist" => Some(schemars::schema_for!(ArchiveListDocument).to_value()),
+        "trend" => Some(schemars::schema_for!(TrendDocument).to_value()),
+        "archivecheck" => Some(schemars::schema_for!(ArchiveCheckDocument).to_value()),
         _ => None,
     }
 }
@@ -170,4 +187,7 @@ pub const SCHEMA_NAMES: &[&str] = &[
     "tuneup",
     "sweep",
     "comparison",
+    "archivelist",
+    "trend",
+    "archivecheck",
 ];

@@ -177,9 +177,12 @@ mod tests {
         assert!(matches!(why("{\"schema\": \"landspeed.run/1\"}"), ReadError::Damaged { .. }));
     }
 
+    /// What the archive answers is made anew when it is asked, not kept.
+    const ANSWERS: [&str; 3] = ["archivelist", "trend", "archivecheck"];
+
     #[test]
     fn every_schema_can_be_read() {
-        for name in landspeed_model::SCHEMA_NAMES {
+        for name in landspeed_model::SCHEMA_NAMES.iter().filter(|name| !ANSWERS.contains(name)) {
             assert!(KNOWN.iter().any(|(known, _)| known == name), "{name}");
         }
     }

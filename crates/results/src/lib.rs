@@ -6,6 +6,7 @@
 
 mod document;
 mod figures;
+pub mod foreign;
 mod hosts;
 mod record;
 

@@ -33,6 +33,11 @@ impl RecordStatus {
             Self::Failed => "failed",
         }
     }
+
+    /// The status with this [`RecordStatus::word`].
+    pub fn find(word: &str) -> Option<Self> {
+        [Self::Complete, Self::Partial, Self::Invalid, Self::Failed].into_iter().find(|status| status.word() == word)
+    }
 }
 
 /// One flow of one result: what an archive indexes and a comparison compares.
@@ -68,10 +73,38 @@ pub struct Record {
     pub seed: Option<u64>,
     /// Digest of a lab's run.
     pub digest: Option<String>,
+    /// The experiment that it is part of: blocks of one experiment can be compared.
+    pub experiment: Option<String>,
     /// Block of an experiment: runs of one block are neighbours in time.
     pub block: Option<u32>,
     /// Whether it is the second run of its cell in its block.
     pub control: bool,
+}
+
+impl Record {
+    /// A record of which nothing is known but the program: failed, without figures.
+    pub fn unmeasured(tool: String) -> Self {
+        Self {
+            tool,
+            started: String::new(),
+            title: None,
+            flow: None,
+            status: RecordStatus::Failed,
+            target: None,
+            kernel: None,
+            settings: BTreeMap::new(),
+            hosts: BTreeMap::new(),
+            cause: None,
+            confidence: None,
+            figures: Figures::default(),
+            streams_bps: Vec::new(),
+            seed: None,
+            digest: None,
+            experiment: None,
+            block: None,
+            control: false,
+        }
+    }
 }
 
 /// The record of a run.
@@ -108,6 +141,7 @@ pub fn of_run(run: &RunDocument) -> Record {
         streams_bps: streams_bps(run),
         seed: None,
         digest: None,
+        experiment: None,
         block: None,
         control: false,
     }
@@ -189,6 +223,7 @@ pub fn of_sweep(sweep: &SweepDocument) -> Vec<Record> {
                 record.streams_bps.clone_from(&flow.streams_bps);
                 record.seed = Some(run.seed);
                 record.digest.clone_from(&run.digest);
+                record.experiment = Some(format!("{} {}", sweep.id, sweep.started));
                 record.block = Some(run.block);
                 record.control = run.control;
                 records.push(record);
@@ -199,25 +234,7 @@ pub fn of_sweep(sweep: &SweepDocument) -> Vec<Record> {
 }
 
 fn empty(version: &str) -> Record {
-    Record {
-        tool: format!("landspeed {version}"),
-        started: String::new(),
-        title: None,
-        flow: None,
-        status: RecordStatus::Failed,
-        target: None,
-        kernel: None,
-        settings: BTreeMap::new(),
-        hosts: BTreeMap::new(),
-        cause: None,
-        confidence: None,
-        figures: Figures::default(),
-        streams_bps: Vec::new(),
-        seed: None,
-        digest: None,
-        block: None,
-        control: false,
-    }
+    Record::unmeasured(format!("landspeed {version}"))
 }
 
 fn lab_status(status: LabStatus) -> RecordStatus {

@@ -128,7 +128,7 @@ impl Bootstrap {
 }
 
 /// The median of as many values as there are, drawn with replacement into `scratch`.
-fn resampled_median(values: &[f64], scratch: &mut [f64], random: &mut SplitMix64) -> f64 {
+pub(crate) fn resampled_median(values: &[f64], scratch: &mut [f64], random: &mut SplitMix64) -> f64 {
     for slot in scratch.iter_mut() {
         *slot = values[random.below(values.len() as u64) as usize];
     }

@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 mod bootstrap;
+mod changes;
+mod contrast;
 mod histogram;
 mod jitter;
 mod quantile;
@@ -13,6 +15,8 @@ mod random;
 mod ratio;
 
 pub use bootstrap::{Bootstrap, BootstrapError, Interval};
+pub use changes::{ChangePoint, LEAST_VALUES, change_points};
+pub use contrast::{Contrast, fewest};
 pub use histogram::{Bucket, LatencyHistogram};
 pub use jitter::Jitter;
 pub use quantile::{median, quantile};

@@ -13,8 +13,8 @@ use landspeed_sys::clock;
 use landspeed_units::Bytes;
 
 use super::{cells, edit, set, text};
-use crate::CommandOutcome;
 use crate::output::Sink;
+use crate::{CommandOutcome, keep};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -295,6 +295,7 @@ fn write_results(
             eprintln!("landspeed: {}", crate::text::error(error));
         }
     }
+    let mut results: Vec<Vec<u8>> = documents.iter().filter_map(|cell| serde_json::to_vec(cell).ok()).collect();
     let (json, html) = if cells.len() == 1 {
         let document = documents.remove(0);
         if !quiet && document.status != LabStatus::Failed {
@@ -308,6 +309,7 @@ fn write_results(
             print!("{}", text::set(&document));
         }
         let html = options.report.as_ref().map(|_| landspeed_report::render_lab_set(&document)).transpose();
+        results.extend(serde_json::to_vec(&document).ok());
         (serde_json::to_vec(&document), html)
     };
     let mut failures = Vec::new();
@@ -326,6 +328,7 @@ fn write_results(
             Err(error) => failures.push(error),
         }
     }
+    keep::keep_all(&results);
     match failures.into_iter().reduce(|a, b| anyhow!("{a:#}; {b:#}")) {
         Some(error) => Err(error),
         None => Ok(outcome),

@@ -1,0 +1,447 @@
+//! The archive: documents in, documents and records out.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use landspeed_results::Record;
+use landspeed_sys::clock;
+use landspeed_units::Nanos;
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::files::{Files, Notes, Sync};
+use crate::lookup::Detail;
+use crate::rows::{Arrival, ListedDocument, Row};
+use crate::{ArchiveError, Id, Query, Reading, id, index, lookup, rows};
+
+/// Results in a directory.
+#[derive(Debug)]
+pub struct Archive {
+    pub(crate) files: Files,
+    pub(crate) index: Connection,
+    index_path: PathBuf,
+    is_new: bool,
+}
+
+/// A document that was stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// Its id.
+    pub id: Id,
+    /// Whether it was not there before.
+    pub is_new: bool,
+}
+
+/// Tags to add and to remove.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TagChange {
+    /// To add.
+    pub add: BTreeSet<String>,
+    /// To remove.
+    pub remove: BTreeSet<String>,
+}
+
+/// Which documents to remove: those that any of the limits names.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Limits {
+    /// Those that started earlier than this before now.
+    pub older_than: Option<Nanos>,
+    /// All but so many of the newest.
+    pub keep: Option<u64>,
+    /// The oldest, until the files take no more bytes than this.
+    pub most_bytes: Option<u64>,
+    /// Only of these kinds; empty for all.
+    pub kinds: Vec<String>,
+    /// Those with tags too.
+    pub tagged: bool,
+}
+
+/// A document that limits name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pruned {
+    /// The document.
+    pub document: ListedDocument,
+    /// What its files take, bytes.
+    pub file_bytes: u64,
+}
+
+/// A document that is on the disk and not in the index yet.
+struct Prepared {
+    id: Id,
+    reading: Option<Reading>,
+    bytes: usize,
+    notes: Notes,
+}
+
+impl Archive {
+    /// Opens the archive in a directory; makes it where there is none ([`Archive::is_new`]).
+    ///
+    /// # Errors
+    /// The directory cannot be made or written, or the index is damaged or of a later version.
+    pub fn open(directory: &Path) -> Result<Self, ArchiveError> {
+        let files = Files::new(directory.to_owned());
+        let is_new = files.create()?;
+        let index_path = files.index();
+        let index = index::open(&index_path)?;
+        Ok(Self { files, index, index_path, is_new })
+    }
+
+    /// Opens the archive in a directory for reading; it may be on a file system that cannot be written.
+    ///
+    /// # Errors
+    /// There is none, or its index is damaged or of a later version.
+    pub fn open_existing(directory: &Path) -> Result<Self, ArchiveError> {
+        if directory.exists() && !directory.is_dir() {
+            return Err(ArchiveError::NotADirectory { path: directory.to_owned() });
+        }
+        let files = Files::new(directory.to_owned());
+        if !files.index().exists() && !directory.join("documents").is_dir() {
+            return Err(ArchiveError::Absent { path: directory.to_owned() });
+        }
+        let index_path = files.index();
+        let index = match index::open(&index_path) {
+            Err(why) if index::is_read_only(&why) && index_path.exists() => index::open_read_only(&index_path)?,
+            other => other?,
+        };
+        Ok(Self { files, index, index_path, is_new: false })
+    }
+
+    /// The archive in a directory with another index: to fill a new one.
+    pub(crate) fn with_index(directory: &Path, index_path: PathBuf) -> Result<Self, ArchiveError> {
+        let files = Files::new(directory.to_owned());
+        Ok(Self { files, index: index::open(&index_path)?, index_path, is_new: false })
+    }
+
+    /// Its directory.
+    pub fn directory(&self) -> &Path {
+        self.files.root()
+    }
+
+    /// Whether [`Archive::open`] made it.
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    pub(crate) fn explain(&self) -> impl Fn(rusqlite::Error) -> ArchiveError + use<> {
+        let path = self.index_path.clone();
+        move |why| index::explain(&path, why)
+    }
+
+    /// Stores a document as it is. When this returns, it survives a power failure.
+    ///
+    /// # Errors
+    /// The bytes are no result, or cannot be written.
+    pub fn insert(&mut self, bytes: &[u8]) -> Result<Id, ArchiveError> {
+        let prepared = self.prepare(bytes, Notes::default(), Sync::Yes)?;
+        let id = prepared.id.clone();
+        self.commit(vec![prepared])?;
+        Ok(id)
+    }
+
+    /// Stores documents of files, by content and name; gzip data must be decompressed before ([`crate::inflate`]). They are read by all
+    /// cores and indexed in one transaction. The files are not awaited on the disk: they can be imported again.
+    ///
+    /// # Errors
+    /// The index cannot be written. What is wrong with one document is in its place in the list.
+    pub fn import(
+        &mut self,
+        documents: &[(Vec<u8>, Option<String>)],
+    ) -> Result<Vec<Result<Stored, ArchiveError>>, ArchiveError> {
+        let threads =
+            std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(documents.len()).max(1);
+        let part = documents.len().div_ceil(threads).max(1);
+        let known = |bytes: &[u8]| {
+            let id = Id::of(bytes);
+            let known = matches!(rows::sequence(&self.index, &id), Ok(Some(_))) && self.files.document(&id).exists();
+            known.then_some(id)
+        };
+        let known: Vec<Option<Id>> = documents.iter().map(|(bytes, _)| known(bytes)).collect();
+        let files = &self.files;
+        let read: Vec<Result<Prepared, ArchiveError>> = std::thread::scope(|scope| {
+            let workers: Vec<_> = documents
+                .chunks(part)
+                .zip(known.chunks(part))
+                .map(|(documents, known)| {
+                    let of = move |((bytes, source), known): (&(Vec<u8>, Option<String>), &Option<Id>)| match known {
+                        Some(id) => Ok(Prepared::known(id.clone())),
+                        None => Prepared::write(
+                            files,
+                            bytes,
+                            Notes { source: source.clone(), ..Notes::default() },
+                            Sync::No,
+                        ),
+                    };
+                    scope.spawn(move || documents.iter().zip(known).map(of).collect::<Vec<_>>())
+                })
+                .collect();
+            workers
+                .into_iter()
+                .flat_map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
+        });
+        let mut prepared = Vec::new();
+        let places: Vec<Result<usize, ArchiveError>> = read
+            .into_iter()
+            .map(|one| {
+                prepared.push(one?);
+                Ok(prepared.len() - 1)
+            })
+            .collect();
+        let stored = self.commit(prepared)?;
+        Ok(places.into_iter().map(|place| place.map(|at| stored[at].clone())).collect())
+    }
+
+    fn prepare(&self, bytes: &[u8], notes: Notes, sync: Sync) -> Result<Prepared, ArchiveError> {
+        let id = Id::of(bytes);
+        if rows::sequence(&self.index, &id).map_err(self.explain())?.is_some() && self.files.document(&id).exists() {
+            return Ok(Prepared::known(id));
+        }
+        Prepared::write(&self.files, bytes, notes, sync)
+    }
+
+    /// Names documents in the index that are on the disk.
+    fn commit(&mut self, prepared: Vec<Prepared>) -> Result<Vec<Stored>, ArchiveError> {
+        let explain = self.explain();
+        let stored_ns = clock::realtime_ns() as i64;
+        let transaction = self.index.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&explain)?;
+        let mut stored = Vec::with_capacity(prepared.len());
+        for Prepared { id, reading, bytes, notes } in prepared {
+            let is_new = match reading {
+                Some(reading) => {
+                    rows::insert(&transaction, &id, &reading, &Arrival { stored_ns, bytes, notes: &notes })
+                        .map_err(&explain)?
+                }
+                None => false,
+            };
+            stored.push(Stored { id, is_new });
+        }
+        transaction.commit().map_err(&explain)?;
+        Ok(stored)
+    }
+
+    /// Names a document that is on the disk in the index, with its notes.
+    pub(crate) fn adopt(&self, id: &Id, bytes: &[u8]) -> Result<bool, ArchiveError> {
+        let reading = Reading::of(bytes)?;
+        let notes = self.files.read_notes(id).unwrap_or_default();
+        let stored_ns = rows::written_ns(&self.files.document(id));
+        let arrival = Arrival { stored_ns, bytes: bytes.len(), notes: &notes };
+        rows::insert(&self.index, id, &reading, &arrival).map_err(self.explain())
+    }
+
+    /// Records that match, the newest first. Their `settings` and `hosts` are empty: [`Archive::records`] has them.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn find(&self, query: &Query) -> Result<Vec<Row>, ArchiveError> {
+        lookup::find(&self.index, query, None, Detail::Figures).map_err(self.explain())
+    }
+
+    /// [`Archive::find`] of the `limit` newest.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn find_newest(&self, query: &Query, limit: u64) -> Result<Vec<Row>, ArchiveError> {
+        lookup::find(&self.index, query, Some(limit), Detail::Figures).map_err(self.explain())
+    }
+
+    /// How many records match.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn count(&self, query: &Query) -> Result<u64, ArchiveError> {
+        lookup::count(&self.index, query).map_err(self.explain())
+    }
+
+    /// Records that match with settings and hosts, the newest first, with the ids of their documents.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn records(&self, query: &Query) -> Result<Vec<(Id, Record)>, ArchiveError> {
+        Ok(self.rows(query)?.into_iter().map(|row| (row.id, row.record)).collect())
+    }
+
+    /// Rows that match with settings and hosts, the newest first.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn rows(&self, query: &Query) -> Result<Vec<Row>, ArchiveError> {
+        lookup::find(&self.index, query, None, Detail::Everything).map_err(self.explain())
+    }
+
+    /// Documents with a record that matches, the newest first, at most `limit`.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn documents(&self, query: &Query, limit: Option<u64>) -> Result<Vec<ListedDocument>, ArchiveError> {
+        lookup::documents(&self.index, query, limit).map_err(self.explain())
+    }
+
+    /// How many documents there are.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn count_documents(&self) -> Result<u64, ArchiveError> {
+        let count = self.index.query_row("SELECT count(*) FROM documents", [], |row| row.get::<_, i64>(0));
+        Ok(count.map_err(self.explain())? as u64)
+    }
+
+    /// The bytes of a document, which are exactly those that were stored.
+    ///
+    /// # Errors
+    /// It is not there, or damaged.
+    pub fn document(&self, id: &Id) -> Result<Vec<u8>, ArchiveError> {
+        self.files.read_document(id)
+    }
+
+    /// The document whose id begins so.
+    ///
+    /// # Errors
+    /// There is none, or more than one.
+    pub fn resolve(&self, prefix: &str) -> Result<ListedDocument, ArchiveError> {
+        let unknown = || ArchiveError::Unknown { prefix: prefix.to_owned() };
+        let lower = prefix.to_ascii_lowercase();
+        if !id::is_prefix(&lower) {
+            return Err(unknown());
+        }
+        let mut query = Query::all();
+        query.push(crate::Condition::Id(lower));
+        let mut found = self.documents(&query, None)?;
+        match found.len() {
+            0 => Err(unknown()),
+            1 => Ok(found.remove(0)),
+            count => Err(ArchiveError::Ambiguous { prefix: prefix.to_owned(), count: count as u64 }),
+        }
+    }
+
+    /// Adds and removes tags of a document. Returns its tags.
+    ///
+    /// # Errors
+    /// The notes or the index cannot be written.
+    pub fn tag(&mut self, id: &Id, change: &TagChange) -> Result<BTreeSet<String>, ArchiveError> {
+        let explain = self.explain();
+        // The transaction keeps others from writing the notes at the same time.
+        let transaction = self.index.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&explain)?;
+        let document = rows::sequence(&transaction, id)
+            .map_err(&explain)?
+            .ok_or_else(|| ArchiveError::Unknown { prefix: id.to_string() })?;
+        let mut notes = self.files.read_notes(id)?;
+        notes.tags.retain(|tag| !change.remove.contains(tag));
+        notes.tags.extend(change.add.iter().cloned());
+        self.files.write_notes(id, &notes)?;
+        transaction.execute("DELETE FROM tags WHERE document = ?1", [document]).map_err(&explain)?;
+        for tag in &notes.tags {
+            rows::add_tag(&transaction, document, tag).map_err(&explain)?;
+        }
+        transaction.commit().map_err(&explain)?;
+        Ok(notes.tags)
+    }
+
+    /// Documents that the limits name, the oldest first.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn prunable(&self, limits: &Limits) -> Result<Vec<Pruned>, ArchiveError> {
+        let now_ns = clock::realtime_ns() as i64;
+        let all = self.documents(&Query::all(), None)?;
+        let age = |document: &ListedDocument| document.started_ns.unwrap_or(document.stored_ns);
+        let size = |id: &Id| {
+            let paths = [self.files.document(id), self.files.notes(id), self.files.series(id)];
+            paths.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|facts| facts.len()).sum::<u64>()
+        };
+        let sized: Vec<Pruned> = all
+            .into_iter()
+            .map(|document| Pruned {
+                file_bytes: if limits.most_bytes.is_some() { size(&document.id) } else { 0 },
+                document,
+            })
+            .collect();
+        let mut total: u64 = sized.iter().map(|pruned| pruned.file_bytes).sum();
+        let mut named = Vec::new();
+        let eligible: Vec<Pruned> = sized
+            .into_iter()
+            .filter(|pruned| limits.kinds.is_empty() || limits.kinds.contains(&pruned.document.kind))
+            .filter(|pruned| limits.tagged || pruned.document.tags.is_empty())
+            .collect();
+        let count = eligible.len() as u64;
+        for (i, mut pruned) in eligible.into_iter().rev().enumerate() {
+            let newer = count - 1 - i as u64;
+            let old = limits
+                .older_than
+                .is_some_and(|span| age(&pruned.document) < now_ns.saturating_sub(span.get() as i64));
+            let beyond = limits.keep.is_some_and(|keep| newer >= keep);
+            let large = limits.most_bytes.is_some_and(|most| total > most);
+            if old || beyond || large {
+                pruned.file_bytes = size(&pruned.document.id);
+                total = total.saturating_sub(pruned.file_bytes);
+                named.push(pruned);
+            }
+        }
+        Ok(named)
+    }
+
+    /// Removes documents, some at a time: first from the index, then their files.
+    ///
+    /// # Errors
+    /// The index or a file cannot be written; what was removed before stays removed.
+    pub fn remove(&mut self, ids: &[Id]) -> Result<(), ArchiveError> {
+        for some in ids.chunks(100) {
+            let explain = self.explain();
+            let transaction =
+                self.index.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&explain)?;
+            for id in some {
+                transaction.execute("DELETE FROM documents WHERE id = ?1", [id.as_str()]).map_err(&explain)?;
+            }
+            transaction.commit().map_err(&explain)?;
+            for id in some {
+                self.files.remove(id)?;
+            }
+        }
+        self.forget_sets()
+    }
+
+    /// Removes sets of settings that no record has any more.
+    pub(crate) fn forget_sets(&self) -> Result<(), ArchiveError> {
+        const UNUSED: &str = "DELETE FROM sets WHERE seq NOT IN (SELECT settings FROM records WHERE settings IS NOT NULL \
+                              UNION SELECT facts FROM records WHERE facts IS NOT NULL)";
+        self.index.execute(UNUSED, []).map(drop).map_err(self.explain())
+    }
+
+    /// The file with the series of a document, where it has any.
+    pub fn series_file(&self, id: &Id) -> Option<PathBuf> {
+        Some(self.files.series(id)).filter(|path| path.exists())
+    }
+}
+
+impl Prepared {
+    /// A document that is in the archive.
+    fn known(id: Id) -> Self {
+        Self { id, reading: None, bytes: 0, notes: Notes::default() }
+    }
+
+    /// Reads a document and writes its files.
+    fn write(files: &Files, bytes: &[u8], notes: Notes, sync: Sync) -> Result<Self, ArchiveError> {
+        let id = Id::of(bytes);
+        let reading = Reading::of(bytes)?;
+        if notes != Notes::default() {
+            files.write_notes(&id, &notes)?;
+        }
+        files.write_document(&id, bytes, sync)?;
+        // Made of the document: `verify` makes it again.
+        let _ = write_series(files, &id, &reading);
+        Ok(Self { id, reading: Some(reading), bytes: bytes.len(), notes })
+    }
+}
+
+/// Writes the series of a document. Returns whether it has any.
+#[cfg(feature = "columns")]
+pub(crate) fn write_series(files: &Files, id: &Id, reading: &Reading) -> Result<bool, ArchiveError> {
+    let Some(document) = &reading.document else { return Ok(false) };
+    let Some(columns) = crate::series::series(document)? else { return Ok(false) };
+    crate::files::write_whole(&files.series(id), &columns, Sync::No)?;
+    Ok(true)
+}
+
+/// Without columns there are no series.
+#[cfg(not(feature = "columns"))]
+pub(crate) fn write_series(_: &Files, _: &Id, _: &Reading) -> Result<bool, ArchiveError> {
+    Ok(false)
+}

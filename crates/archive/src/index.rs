@@ -1,0 +1,188 @@
+//! The index: its schema, how it is opened, and what its errors mean.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use landspeed_model::Metric;
+use landspeed_sys::clock;
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+
+use crate::ArchiveError;
+
+/// Version of the schema, in `user_version`.
+pub const VERSION: i64 = 1;
+
+/// How long a writer waits for another one.
+const BUSY: Duration = Duration::from_secs(20);
+
+/// Tables of version 1, without the columns of the figures.
+const SCHEMA: &str = "
+CREATE TABLE documents (
+  seq INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  kind TEXT NOT NULL,
+  schema TEXT NOT NULL,
+  started INTEGER,
+  stored INTEGER NOT NULL,
+  title TEXT,
+  tool TEXT NOT NULL,
+  bytes INTEGER NOT NULL,
+  command TEXT NOT NULL,
+  source TEXT,
+  understood INTEGER NOT NULL
+);
+CREATE INDEX documents_started ON documents (started);
+CREATE TABLE sets (seq INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE);
+CREATE TABLE set_values (
+  set_seq INTEGER NOT NULL REFERENCES sets (seq) ON DELETE CASCADE,
+  key TEXT NOT NULL,
+  value TEXT NOT NULL,
+  PRIMARY KEY (set_seq, key)
+) WITHOUT ROWID;
+CREATE INDEX set_values_key ON set_values (key, value);
+CREATE TABLE records (
+  seq INTEGER PRIMARY KEY,
+  document INTEGER NOT NULL REFERENCES documents (seq) ON DELETE CASCADE,
+  summary INTEGER NOT NULL,
+  started INTEGER,
+  started_text TEXT NOT NULL,
+  title TEXT,
+  flow TEXT,
+  target TEXT,
+  client TEXT,
+  server TEXT,
+  kernel TEXT,
+  cause TEXT,
+  confidence TEXT,
+  status TEXT NOT NULL,
+  tool TEXT NOT NULL,
+  seed INTEGER,
+  digest TEXT,
+  block INTEGER,
+  control INTEGER NOT NULL,
+  streams TEXT,
+  settings INTEGER REFERENCES sets (seq),
+  facts INTEGER REFERENCES sets (seq)
+);
+CREATE INDEX records_document ON records (document);
+CREATE INDEX records_started ON records (started);
+CREATE INDEX records_client ON records (client, started);
+CREATE INDEX records_server ON records (server, started);
+CREATE INDEX records_target ON records (target, started);
+CREATE INDEX records_settings ON records (settings);
+CREATE INDEX records_facts ON records (facts);
+CREATE TABLE tags (
+  document INTEGER NOT NULL REFERENCES documents (seq) ON DELETE CASCADE,
+  tag TEXT NOT NULL,
+  PRIMARY KEY (document, tag)
+) WITHOUT ROWID;
+CREATE INDEX tags_tag ON tags (tag);
+";
+
+/// Opens the index of an archive; makes it where there is none.
+pub fn open(path: &Path) -> Result<Connection, ArchiveError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(|why| explain(path, why))?;
+    prepare(&mut connection).map_err(|why| explain(path, why))?;
+    migrate(&mut connection, path)?;
+    Ok(connection)
+}
+
+/// Opens the index of an archive that this process may not write.
+pub fn open_read_only(path: &Path) -> Result<Connection, ArchiveError> {
+    let explained = |why| explain(path, why);
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    // Without a shared-memory file nobody can be writing; `immutable` reads without one.
+    let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let connection = Connection::open_with_flags(PathBuf::from(format!("file:{escaped}?immutable=1")), flags);
+    let connection = connection.map_err(explained)?;
+    version(&connection, path)?;
+    Ok(connection)
+}
+
+fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(BUSY)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+    if mode != "wal" {
+        into_wal(connection)?;
+    }
+    // In WAL mode, NORMAL keeps the index consistent at any moment; a power failure can lose the last rows, which
+    // `verify` adds again from their documents.
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update(None, "foreign_keys", true)
+}
+
+/// The change to WAL needs the file alone, and SQLite does not wait for that by itself.
+fn into_wal(connection: &Connection) -> rusqlite::Result<()> {
+    let deadline_ns = clock::monotonic_ns() + BUSY.as_nanos() as u64;
+    loop {
+        match connection.pragma_update(None, "journal_mode", "WAL") {
+            Err(why) if is_busy(&why) && clock::monotonic_ns() < deadline_ns => {
+                clock::sleep_until(clock::monotonic_ns() + 2_000_000);
+            }
+            other => return other,
+        }
+    }
+}
+
+fn is_busy(why: &rusqlite::Error) -> bool {
+    matches!(why.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+/// The version of the schema; an error where it is of the future.
+fn version(connection: &Connection, path: &Path) -> Result<i64, ArchiveError> {
+    let found: i64 =
+        connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(|why| explain(path, why))?;
+    if found > VERSION {
+        return Err(ArchiveError::NewerIndex { path: path.to_owned(), found, known: VERSION });
+    }
+    Ok(found)
+}
+
+/// Brings the schema to this version: each step is one transaction.
+fn migrate(connection: &mut Connection, path: &Path) -> Result<(), ArchiveError> {
+    let missing = |connection: &Connection| -> rusqlite::Result<Vec<Metric>> {
+        let mut columns = connection.prepare("SELECT name FROM pragma_table_info('records')")?;
+        let names: Vec<String> = columns.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        Ok(Metric::ALL.into_iter().filter(|metric| !names.iter().any(|name| name == metric.field())).collect())
+    };
+    if version(connection, path)? == VERSION && missing(connection).map_err(|why| explain(path, why))?.is_empty() {
+        return Ok(());
+    }
+    let explained = |why| explain(path, why);
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explained)?;
+    // Another process may have been first.
+    if version(&transaction, path)? == 0 {
+        transaction.execute_batch(SCHEMA).map_err(explained)?;
+        transaction.pragma_update(None, "user_version", VERSION).map_err(explained)?;
+    }
+    // A metric that this version has and the index does not: earlier records have no such figure.
+    for metric in missing(&transaction).map_err(explained)? {
+        let add = format!("ALTER TABLE records ADD COLUMN {} REAL", metric.field());
+        transaction.execute_batch(&add).map_err(explained)?;
+    }
+    transaction.commit().map_err(explained)
+}
+
+/// What an error of SQLite means.
+pub fn explain(path: &Path, why: rusqlite::Error) -> ArchiveError {
+    match why.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            ArchiveError::DamagedIndex { path: path.to_owned(), why: why.to_string() }
+        }
+        _ if why.to_string().contains("no such table") || why.to_string().contains("no such column") => {
+            ArchiveError::DamagedIndex { path: path.to_owned(), why: why.to_string() }
+        }
+        _ => ArchiveError::Index { path: path.to_owned(), source: why },
+    }
+}
+
+/// Whether an index could not be opened because the directory may only be read.
+pub fn is_read_only(why: &ArchiveError) -> bool {
+    let ArchiveError::Index { source, .. } = why else { return false };
+    matches!(
+        source.sqlite_error_code(),
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied)
+    )
+}

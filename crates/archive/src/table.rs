@@ -1,0 +1,111 @@
+//! Small tables as Parquet files.
+
+use std::sync::Arc;
+
+use landspeed_model::Metric;
+use parquet::basic::{Compression, GzipLevel};
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
+
+use crate::{ArchiveError, Row};
+
+/// A column: its name and its values, of which `None` is null.
+pub enum Column {
+    /// Text.
+    Text(&'static str, Vec<Option<String>>),
+    /// Whole numbers.
+    Integer(&'static str, Vec<Option<i64>>),
+    /// Times, nanoseconds since the Unix epoch.
+    Time(&'static str, Vec<Option<i64>>),
+    /// Numbers.
+    Real(&'static str, Vec<Option<f64>>),
+}
+
+/// A Parquet file of columns of equal length.
+pub fn write(name: &str, columns: &[Column]) -> Result<Vec<u8>, ArchiveError> {
+    encode(name, columns).map_err(|why| ArchiveError::Columns(why.to_string()))
+}
+
+fn encode(name: &str, columns: &[Column]) -> Result<Vec<u8>, ParquetError> {
+    let fields: String = columns
+        .iter()
+        .map(|column| match column {
+            Column::Text(name, _) => format!(" OPTIONAL BYTE_ARRAY {name} (STRING);"),
+            Column::Integer(name, _) => format!(" OPTIONAL INT64 {name};"),
+            Column::Time(name, _) => format!(" OPTIONAL INT64 {name} (TIMESTAMP(NANOS,true));"),
+            Column::Real(name, _) => format!(" OPTIONAL DOUBLE {name};"),
+        })
+        .collect();
+    let schema = Arc::new(parse_message_type(&format!("message {name} {{{fields}}}"))?);
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::GZIP(GzipLevel::try_new(1)?))
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_created_by(format!("landspeed {}", env!("CARGO_PKG_VERSION")))
+        .build();
+    let mut file = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties))?;
+    let mut group = file.next_row_group()?;
+    for column in columns {
+        let Some(mut writer) = group.next_column()? else { break };
+        match column {
+            Column::Text(_, values) => {
+                let (values, levels) = split(values.iter().map(|text| text.as_deref().map(ByteArray::from)));
+                writer.typed::<ByteArrayType>().write_batch(&values, Some(&levels), None)?;
+            }
+            Column::Integer(_, values) | Column::Time(_, values) => {
+                let (values, levels) = split(values.iter().copied());
+                writer.typed::<Int64Type>().write_batch(&values, Some(&levels), None)?;
+            }
+            Column::Real(_, values) => {
+                let (values, levels) = split(values.iter().copied());
+                writer.typed::<DoubleType>().write_batch(&values, Some(&levels), None)?;
+            }
+        }
+        writer.close()?;
+    }
+    group.close()?;
+    file.into_inner()
+}
+
+/// Values that are there, and for each row whether it has one.
+fn split<T>(values: impl Iterator<Item = Option<T>>) -> (Vec<T>, Vec<i16>) {
+    let mut there = Vec::new();
+    let levels = values.map(|value| value.map_or(0, |value| (there.push(value), 1).1)).collect();
+    (there, levels)
+}
+
+/// Records as a Parquet file: one row each, figures as columns, settings and facts of hosts as JSON text.
+///
+/// # Errors
+/// The file cannot be made.
+pub fn records_table(rows: &[Row]) -> Result<Vec<u8>, ArchiveError> {
+    let text = |of: fn(&Row) -> Option<String>| rows.iter().map(of).collect::<Vec<_>>();
+    let json = |values| serde_json::to_string(values).unwrap_or_default();
+    let mut columns = vec![
+        Column::Text("id", text(|row| Some(row.id.to_string()))),
+        Column::Text("kind", text(|row| Some(row.kind.clone()))),
+        Column::Time("started", rows.iter().map(|row| row.started_ns).collect()),
+        Column::Text("title", text(|row| row.record.title.clone())),
+        Column::Text("flow", text(|row| row.record.flow.clone())),
+        Column::Text("target", text(|row| row.record.target.clone())),
+        Column::Text("client", text(|row| row.client.clone())),
+        Column::Text("server", text(|row| row.server.clone())),
+        Column::Text("kernel", text(|row| row.record.kernel.clone())),
+        Column::Text("cause", text(|row| row.record.cause.clone())),
+        Column::Text("status", text(|row| Some(row.record.status.word().to_owned()))),
+        Column::Text("tool", text(|row| Some(row.record.tool.clone()))),
+        Column::Integer("seed", rows.iter().map(|row| row.record.seed.map(|seed| seed as i64)).collect()),
+        Column::Text("digest", text(|row| row.record.digest.clone())),
+        Column::Text("tags", text(|row| Some(row.tags.join(" ")))),
+        Column::Text("settings", rows.iter().map(|row| Some(json(&row.record.settings))).collect()),
+        Column::Text("hosts", rows.iter().map(|row| Some(json(&row.record.hosts))).collect()),
+    ];
+    columns.extend(
+        Metric::ALL.map(|metric| {
+            Column::Real(metric.field(), rows.iter().map(|row| row.record.figures.get(metric)).collect())
+        }),
+    );
+    write("records", &columns)
+}

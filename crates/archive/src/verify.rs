@@ -1,0 +1,261 @@
+//! Whether everything that was stored is there and whole.
+
+use std::fs;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use landspeed_sys::clock;
+
+use crate::archive::write_series;
+use crate::files::remove;
+use crate::{Archive, ArchiveError, Id, Reading, rows};
+
+/// What a verification found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Verification {
+    /// Documents whose bytes match their id.
+    pub intact: u64,
+    /// Documents that were not in the index and now are.
+    pub adopted: u64,
+    /// Unfinished files that were removed.
+    pub unfinished: u64,
+    /// Series that were written again.
+    pub series_rebuilt: u64,
+    /// Documents that are damaged or missing; they are no longer in the index.
+    pub damaged: Vec<Damage>,
+}
+
+/// A document that is damaged or missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// Its id, or the file's name where that is no id.
+    pub id: String,
+    /// What is wrong.
+    pub why: String,
+    /// Where the file was moved to, relative to the archive.
+    pub moved_to: Option<PathBuf>,
+}
+
+/// An unfinished file of a process that still runs is left alone, up to this age.
+const UNFINISHED_AGE: Duration = Duration::from_secs(86_400);
+
+impl Archive {
+    /// Reads every document, compares its bytes with its id, and brings the index into agreement with the files. Damaged documents are moved to
+    /// `damaged/`.
+    ///
+    /// # Errors
+    /// The index is damaged ([`Archive::rebuild`]), or the directory cannot be read or written.
+    pub fn verify(&mut self) -> Result<Verification, ArchiveError> {
+        self.check_index()?;
+        let mut found = Verification::default();
+        let mut seen = 0_u32;
+        self.index.execute_batch("BEGIN IMMEDIATE").map_err(self.explain())?;
+        for path in self.document_files()? {
+            self.verify_file(&path, &mut found)?;
+            seen += 1;
+            // Others get to write in between.
+            if seen.is_multiple_of(200) {
+                self.index.execute_batch("COMMIT; BEGIN IMMEDIATE").map_err(self.explain())?;
+            }
+        }
+        self.index.execute_batch("COMMIT").map_err(self.explain())?;
+        self.verify_rows(&mut found)?;
+        self.forget_sets()?;
+        found.damaged.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(found)
+    }
+
+    /// Makes the index again from the documents, whatever state it is in, and verifies.
+    ///
+    /// # Errors
+    /// There is no archive, or the directory cannot be read or written.
+    pub fn rebuild(directory: &Path) -> Result<Verification, ArchiveError> {
+        if !directory.join("documents").is_dir() && !directory.join("index.sqlite").exists() {
+            return Err(ArchiveError::Absent { path: directory.to_owned() });
+        }
+        let beside = directory.join(format!("index.sqlite.{}.part", std::process::id()));
+        let companions = |path: &Path| {
+            ["-wal", "-shm"].map(|end| {
+                let mut name = path.as_os_str().to_owned();
+                name.push(end);
+                PathBuf::from(name)
+            })
+        };
+        let filled = (|| {
+            let mut archive = Self::with_index(directory, beside.clone())?;
+            let found = archive.verify()?;
+            // The file alone is the whole index.
+            archive.index.pragma_update(None, "journal_mode", "DELETE").map_err(archive.explain())?;
+            Ok(found)
+        })();
+        let place = directory.join("index.sqlite");
+        let result = filled.and_then(|found| {
+            companions(&place).iter().try_for_each(|path| remove(path))?;
+            fs::rename(&beside, &place).map_err(ArchiveError::file("replace", &place))?;
+            Ok(found)
+        });
+        if result.is_err() {
+            let _ = remove(&beside);
+        }
+        for path in companions(&beside) {
+            let _ = remove(&path);
+        }
+        result
+    }
+
+    fn check_index(&self) -> Result<(), ArchiveError> {
+        let state: String =
+            self.index.pragma_query_value(None, "quick_check", |row| row.get(0)).map_err(self.explain())?;
+        if state == "ok" {
+            return Ok(());
+        }
+        Err(ArchiveError::DamagedIndex { path: self.files.index(), why: state })
+    }
+
+    /// Every file below `documents`, by name.
+    fn document_files(&self) -> Result<Vec<PathBuf>, ArchiveError> {
+        let top = self.files.root().join("documents");
+        if !top.is_dir() {
+            return Ok(Vec::new());
+        }
+        let list = |directory: &Path| -> Result<Vec<PathBuf>, ArchiveError> {
+            let read =
+                || fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>();
+            let mut paths = read().map_err(ArchiveError::file("read", directory))?;
+            paths.sort();
+            Ok(paths)
+        };
+        let mut files = Vec::new();
+        for directory in list(&top)? {
+            if directory.is_dir() {
+                files.extend(list(&directory)?);
+            }
+        }
+        // Series are made again: only what was not finished matters.
+        for directory in list(&self.files.root().join("series")).unwrap_or_default() {
+            files.extend(list(&directory).unwrap_or_default().into_iter().filter(|path| is_unfinished(path)));
+        }
+        Ok(files)
+    }
+
+    fn verify_file(&self, path: &Path, found: &mut Verification) -> Result<(), ArchiveError> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if is_unfinished(path) {
+            if is_abandoned(path, &name) {
+                remove(path)?;
+                found.unfinished += 1;
+            }
+            return Ok(());
+        }
+        if name.ends_with(".notes.json") {
+            return Ok(());
+        }
+        let Some(id) = name.strip_suffix(".json.gz").and_then(Id::parse) else {
+            found.damaged.push(self.set_aside(path, &name, "its name is no id".to_owned())?);
+            return Ok(());
+        };
+        let damage = match self.files.read_document(&id) {
+            Ok(bytes) => match self.verify_document(&id, &bytes, found) {
+                Err(ArchiveError::NoResult(why)) => why,
+                other => return other,
+            },
+            Err(ArchiveError::Damaged { why, .. }) => why,
+            // It went between the list and now.
+            Err(_) if !path.exists() => return Ok(()),
+            Err(why) => return Err(why),
+        };
+        found.damaged.push(self.set_aside(path, id.as_str(), damage)?);
+        self.forget(&id)
+    }
+
+    fn verify_document(&self, id: &Id, bytes: &[u8], found: &mut Verification) -> Result<(), ArchiveError> {
+        match rows::sequence(&self.index, id).map_err(self.explain())? {
+            None => {
+                self.adopt(id, bytes)?;
+                found.adopted += 1;
+            }
+            Some(document) => self.verify_tags(id, document)?,
+        }
+        found.intact += 1;
+        if cfg!(feature = "columns") && !is_parquet(&self.files.series(id)) {
+            let reading = Reading::of(bytes)?;
+            if write_series(&self.files, id, &reading)? {
+                found.series_rebuilt += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// The notes are the original of the tags.
+    fn verify_tags(&self, id: &Id, document: i64) -> Result<(), ArchiveError> {
+        let notes = self.files.read_notes(id)?;
+        let mut select =
+            self.index.prepare_cached("SELECT tag FROM tags WHERE document = ?1").map_err(self.explain())?;
+        let known: std::collections::BTreeSet<String> =
+            select.query_map([document], |row| row.get(0)).and_then(|tags| tags.collect()).map_err(self.explain())?;
+        if known != notes.tags {
+            self.index.execute("DELETE FROM tags WHERE document = ?1", [document]).map_err(self.explain())?;
+            for tag in &notes.tags {
+                rows::add_tag(&self.index, document, tag).map_err(self.explain())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows whose file is not there.
+    fn verify_rows(&self, found: &mut Verification) -> Result<(), ArchiveError> {
+        let mut select = self.index.prepare("SELECT id FROM documents").map_err(self.explain())?;
+        let ids: Vec<String> =
+            select.query_map([], |row| row.get(0)).and_then(|ids| ids.collect()).map_err(self.explain())?;
+        for id in ids {
+            let known = Id::parse(&id);
+            if known.as_ref().is_some_and(|id| self.files.document(id).exists()) {
+                continue;
+            }
+            self.index.execute("DELETE FROM documents WHERE id = ?1", [&id]).map_err(self.explain())?;
+            found.damaged.push(Damage { id, why: "its file is missing".to_owned(), moved_to: None });
+        }
+        Ok(())
+    }
+
+    fn forget(&self, id: &Id) -> Result<(), ArchiveError> {
+        self.index.execute("DELETE FROM documents WHERE id = ?1", [id.as_str()]).map_err(self.explain())?;
+        remove(&self.files.series(id))
+    }
+
+    /// Moves a file to `damaged/`.
+    fn set_aside(&self, path: &Path, id: &str, why: String) -> Result<Damage, ArchiveError> {
+        let moved_to = Path::new("damaged").join(path.file_name().unwrap_or_default());
+        let directory = self.files.root().join("damaged");
+        fs::create_dir_all(&directory).map_err(ArchiveError::file("create", &directory))?;
+        fs::rename(path, self.files.root().join(&moved_to)).map_err(ArchiveError::file("move", path))?;
+        Ok(Damage { id: id.to_owned(), why, moved_to: Some(moved_to) })
+    }
+}
+
+fn is_unfinished(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "part")
+}
+
+/// Whether the process that wrote an unfinished file is gone: `NAME.PID.N.part`. Of another machine's process only the age tells.
+fn is_abandoned(path: &Path, name: &str) -> bool {
+    let pid = name.rsplit('.').nth(2).and_then(|pid| pid.parse::<u32>().ok());
+    let runs = pid.is_some_and(|pid| Path::new("/proc").join(pid.to_string()).exists());
+    let age_ns = (clock::realtime_ns() as i64).saturating_sub(rows::written_ns(path));
+    !runs || age_ns > UNFINISHED_AGE.as_nanos() as i64
+}
+
+/// Whether a file begins and ends as Parquet does.
+fn is_parquet(path: &Path) -> bool {
+    let magic = |file: &mut fs::File, from| -> std::io::Result<[u8; 4]> {
+        let mut bytes = [0; 4];
+        file.seek(from)?;
+        file.read_exact(&mut bytes)?;
+        Ok(bytes)
+    };
+    fs::File::open(path).is_ok_and(|mut file| {
+        let ends = [SeekFrom::Start(0), SeekFrom::End(-4)];
+        ends.into_iter().all(|end| magic(&mut file, end).is_ok_and(|bytes| bytes == *b"PAR1"))
+    })
+}

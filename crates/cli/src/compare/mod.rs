@@ -1,0 +1,65 @@
+//! `landspeed compare`.
+
+mod args;
+mod groups;
+pub mod text;
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use anyhow::Context as _;
+use landspeed_compare::Options;
+use landspeed_model::{BuildInfo, ComparisonCondition, ComparisonDocument, ComparisonVerdict, Warning};
+use landspeed_sys::clock;
+
+pub use args::Args;
+
+use crate::CommandOutcome;
+use crate::output::Sink;
+
+/// Compares, and prints what follows.
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
+    if let Some(sink) = &args.json {
+        sink.check()?;
+    }
+    let mut metrics = args.metrics.clone();
+    if !metrics.is_empty() {
+        metrics.extend(args.conditions.iter().filter_map(landspeed_compare::Condition::metric));
+    }
+    let loaded = groups::load(&args.groups)?;
+    let factors = if args.factors.is_empty() { loaded.factors } else { args.factors.clone() };
+    let options = Options { level: args.level, seed: args.seed, metrics, factors };
+    let build = BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: None };
+    let mut document = landspeed_compare::document(loaded.groups, &options, &args.conditions, build);
+    document.created =
+        humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_nanos(clock::realtime_ns())).to_string();
+    document.command = std::env::args().collect();
+    if !loaded.unreadable.is_empty() {
+        let message = loaded.unreadable.join("; ");
+        document.warnings.insert(0, Warning { code: "unreadable".to_owned(), message });
+    }
+    anyhow::ensure!(
+        !document.metrics.is_empty(),
+        "cannot compare: the groups have no figure in common\nCompare results of the same kind: `landspeed compare --help`."
+    );
+    let prints = !args.quiet && args.json != Some(Sink::Stdout);
+    if prints {
+        print!("{}", text::report(&document));
+    }
+    if let Some(sink) = &args.json {
+        let mut text = serde_json::to_vec_pretty(&document).context("cannot encode the document")?;
+        text.push(b'\n');
+        sink.write(&text)?;
+    }
+    if let Some(condition) = document.conditions.iter().find(|condition| undecided(condition, &document)) {
+        anyhow::bail!("cannot evaluate --fail-if '{}': {}", condition.condition, condition.detail);
+    }
+    let holds = document.conditions.iter().any(|condition| condition.holds);
+    Ok(if holds { CommandOutcome::Findings } else { CommandOutcome::Clean })
+}
+
+/// Whether a condition is about metrics of which no verdict could be given: silence must not pass for success.
+fn undecided(condition: &ComparisonCondition, document: &ComparisonDocument) -> bool {
+    let name = condition.condition.split(' ').next().unwrap_or_default();
+    let mut about = document.metrics.iter().filter(|metric| name == "any" || metric.name == name);
+    !condition.holds && about.all(|metric| metric.verdict == ComparisonVerdict::TooFewRuns)
+}

@@ -1,0 +1,241 @@
+//! perfSONAR: pScheduler's runs and bare results of `throughput`, `latency`, `latencybg` and `rtt`, and the records that its
+//! archive (Logstash and OpenSearch, perfSONAR 5) makes of them.
+
+use landspeed_model::Metric;
+use serde_json::Value;
+
+use super::{ForeignDocument, ForeignError, record, utc};
+use crate::figures::{Figures, balance};
+use crate::record::{Record, RecordStatus};
+
+/// Reads runs: one, a list of them, or the answer to a search in the archive.
+pub fn read(document: &Value) -> Result<ForeignDocument, ForeignError> {
+    let hits = document.pointer("/hits/hits").unwrap_or(document);
+    let runs: Vec<&Value> = match hits {
+        Value::Array(list) => list.iter().collect(),
+        one => vec![one],
+    };
+    // A list of something else has no run at all.
+    let runs: Vec<&Value> = runs.into_iter().map(|run| run.get("_source").unwrap_or(run)).collect();
+    if runs.is_empty() || !runs.iter().any(|run| is_run(run)) {
+        return Err(ForeignError::Unknown);
+    }
+    let records: Vec<Record> = runs.into_iter().filter(|run| is_run(run)).filter_map(of_run).collect();
+    if records.is_empty() {
+        return Err(ForeignError::Incomplete {
+            program: "perfSONAR",
+            what: "a throughput, latency or rtt test that succeeded or failed",
+        });
+    }
+    Ok(ForeignDocument { kind: "perfsonar", records })
+}
+
+/// Whether a value is a run, or its result alone.
+fn is_run(value: &Value) -> bool {
+    let has = |path: &str| value.pointer(path).is_some();
+    (has("/test/type") && (has("/result") || has("/result-merged"))) || (has("/succeeded") && has_figures(value))
+}
+
+fn has_figures(result: &Value) -> bool {
+    ["summary", "packets-sent", "histogram-latency", "roundtrips"].iter().any(|key| result.get(key).is_some())
+}
+
+fn of_run(run: &Value) -> Option<Record> {
+    let text = |path: &str| run.pointer(path).and_then(Value::as_str).map(str::to_owned);
+    let result = ["/result-merged", "/result"].iter().find_map(|path| run.pointer(path)).unwrap_or(run);
+    let result = if result.is_null() { run.get("result")? } else { result };
+    let tool = text("/tool/name").or_else(|| text("/tool"));
+    let mut record = record(tool.map_or_else(|| "perfSONAR".to_owned(), |tool| format!("perfSONAR {tool}")));
+    let times = ["/start-time", "/schedule/start", "/pscheduler/start_time", "/run/start-time", "/@timestamp"];
+    record.started = times.iter().find_map(|path| utc(&text(path)?)).unwrap_or_default();
+    let ends = |paths: &[&str]| paths.iter().find_map(|path| text(path));
+    let client = ends(&["/test/spec/source", "/meta/source/hostname", "/meta/source/ip", "/participants/0"]);
+    let server = ends(&["/test/spec/dest", "/meta/destination/hostname", "/meta/destination/ip", "/participants/1"]);
+    record.target.clone_from(&server);
+    for (name, host) in [("client.hostname", client), ("server.hostname", server)] {
+        if let Some(host) = host {
+            record.hosts.insert(name.to_owned(), host);
+        }
+    }
+    let kind = text("/test/type").unwrap_or_else(|| guess(result).to_owned());
+    if !["throughput", "latency", "latencybg", "rtt"].contains(&kind.as_str()) {
+        return None;
+    }
+    settings(run, &kind, &mut record);
+    if result.get("succeeded").and_then(Value::as_bool) == Some(false) {
+        record.status = RecordStatus::Failed;
+        return Some(record);
+    }
+    match kind.as_str() {
+        "throughput" => throughput(result, &mut record),
+        "rtt" => round_trips(result, &mut record.figures),
+        _ => one_way(result, &mut record.figures),
+    }
+    (record.figures != Figures::default()).then_some(record)
+}
+
+/// The type of a bare result.
+fn guess(result: &Value) -> &'static str {
+    if result.get("summary").is_some() {
+        "throughput"
+    } else if result.get("roundtrips").is_some() {
+        "rtt"
+    } else {
+        "latency"
+    }
+}
+
+fn settings(run: &Value, kind: &str, record: &mut Record) {
+    let spec = |key: &str| run.pointer(&format!("/test/spec/{key}"));
+    let mut put = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            record.settings.insert(name.to_owned(), value);
+        }
+    };
+    put("test", Some(kind.to_owned()));
+    if kind == "throughput" {
+        let udp = spec("udp").and_then(Value::as_bool) == Some(true);
+        put("protocol", Some(if udp { "udp" } else { "tcp" }.to_owned()));
+        let reverse = spec("reverse").and_then(Value::as_bool) == Some(true);
+        put("direction", Some(if reverse { "download" } else { "upload" }.to_owned()));
+    }
+    put("streams", spec("parallel").and_then(Value::as_u64).map(|n| n.to_string()));
+    put("rate_bps", spec("bandwidth").and_then(Value::as_u64).map(|n| n.to_string()));
+    put("window_bytes", spec("window-size").and_then(Value::as_u64).map(|n| n.to_string()));
+    put("congestion", spec("congestion").and_then(Value::as_str).map(str::to_owned));
+    let duration = spec("duration").and_then(Value::as_str).and_then(seconds);
+    put("time_ns", duration.map(|s| format!("{:.0}", s * 1e9)));
+}
+
+fn throughput(result: &Value, record: &mut Record) {
+    // The archive's form has the sum itself in place of pScheduler's `summary.summary`.
+    let summary = result.pointer("/summary/summary").unwrap_or(result);
+    let number = |keys: &[&str]| keys.iter().find_map(|key| summary.get(*key)?.as_f64());
+    // pScheduler 5 adds what the receiver counted.
+    let bps = number(&["receiver-throughput-bits", "throughput-bits", "throughput"]);
+    let bytes = number(&["receiver-throughput-bytes", "throughput-bytes"]).filter(|bytes| *bytes > 0.0);
+    let figures = &mut record.figures;
+    figures.set(Metric::Goodput, bps);
+    figures.set(Metric::Retransmits, number(&["retransmits"]).zip(bytes).map(|(count, bytes)| count * 1e9 / bytes));
+    let (sent, lost) = (number(&["sent"]).filter(|sent| *sent > 0.0), number(&["lost"]));
+    figures.set(Metric::Loss, lost.zip(sent).map(|(lost, sent)| lost / sent));
+    figures.set(Metric::Jitter, number(&["jitter"]).map(|ms| ms * 1e6));
+    let streams = result.pointer("/summary/streams").and_then(Value::as_array).into_iter().flatten();
+    let of =
+        |stream: &Value| stream.get("receiver-throughput-bits").or_else(|| stream.get("throughput-bits"))?.as_f64();
+    record.streams_bps = streams.filter_map(of).collect();
+    figures.set(Metric::StreamBalance, balance(&record.streams_bps));
+}
+
+/// One-way latency: a histogram of milliseconds.
+fn one_way(result: &Value, figures: &mut Figures) {
+    let number = |key: &str| result.get(key).and_then(Value::as_f64);
+    figures.set(
+        Metric::Loss,
+        number("packets-lost").zip(number("packets-sent").filter(|n| *n > 0.0)).map(|(a, b)| a / b),
+    );
+    let histogram = ["histogram-latency", "latency"].iter().find_map(|key| result.get(*key)?.as_object());
+    let mut counts: Vec<(f64, f64)> = histogram
+        .into_iter()
+        .flatten()
+        .filter_map(|(ms, count)| Some((ms.parse::<f64>().ok()?, count.as_f64()?)))
+        .filter(|(ms, count)| ms.is_finite() && *count > 0.0 && count.is_finite())
+        .collect();
+    counts.sort_by(|a, b| a.0.total_cmp(&b.0));
+    figures.set(Metric::LatencyP50, at_share(&counts, 0.5).map(|ms| ms * 1e6));
+    figures.set(Metric::LatencyP99, at_share(&counts, 0.99).map(|ms| ms * 1e6));
+}
+
+/// The first value at which the counts reach this share of their sum.
+fn at_share(counts: &[(f64, f64)], share: f64) -> Option<f64> {
+    let total: f64 = counts.iter().map(|(_, count)| count).sum();
+    let mut seen = 0.0;
+    counts
+        .iter()
+        .find(|(_, count)| {
+            seen += count;
+            seen >= share * total
+        })
+        .map(|(value, _)| *value)
+}
+
+/// Round trips. A result without them has only their mean, which is no median.
+fn round_trips(result: &Value, figures: &mut Figures) {
+    let list = result.get("roundtrips").and_then(Value::as_array).into_iter().flatten();
+    // pScheduler writes `PT0.0125S`, the archive a number of seconds.
+    let rtt_s = |rtt: &Value| rtt.as_str().map_or_else(|| rtt.as_f64(), seconds);
+    let rtts_s: Vec<f64> = list.filter_map(|trip| rtt_s(trip.get("rtt")?)).collect();
+    let quantile = |p| landspeed_stats::quantile(&rtts_s, p).map(|s| s * 1e9);
+    figures.set(Metric::LatencyP50, quantile(0.5));
+    figures.set(Metric::LatencyP99, quantile(0.99));
+    figures.set(Metric::Loss, result.get("loss").and_then(Value::as_f64));
+}
+
+/// Seconds of an ISO 8601 duration of hours, minutes and seconds, such as `PT10S` or `PT1M30.5S`.
+fn seconds(text: &str) -> Option<f64> {
+    let mut rest = text.strip_prefix("PT")?;
+    let mut total = 0.0;
+    for (unit, factor) in [('H', 3600.0), ('M', 60.0), ('S', 1.0)] {
+        if let Some((number, after)) = rest.split_once(unit) {
+            total += number.parse::<f64>().ok()? * factor;
+            rest = after;
+        }
+    }
+    (rest.is_empty() && f64::is_finite(total)).then_some(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fixture(name: &str) -> Vec<Record> {
+        let path = format!("{}/../../fixtures/foreign/{name}", env!("CARGO_MANIFEST_DIR"));
+        let bytes = std::fs::read(&path).unwrap_or_else(|why| panic!("{path}: {why}"));
+        let read = super::super::read(&bytes).unwrap_or_else(|why| panic!("{path}: {why}"));
+        assert_eq!(read.kind, "perfsonar");
+        read.records
+    }
+
+    #[test]
+    fn throughput_of_pscheduler_is_read() {
+        let records = fixture("pscheduler-throughput.json");
+        let [run] = records.as_slice() else { panic!("{records:?}") };
+        assert_eq!(run.tool, "perfSONAR iperf3");
+        assert_eq!(run.started, "2026-11-20T10:15:30Z");
+        assert_eq!(run.hosts["client.hostname"], "ps1.example");
+        assert_eq!(run.target.as_deref(), Some("ps2.example"));
+        assert_eq!(run.figures.get(Metric::Goodput), Some(9.41e9));
+        assert_eq!(run.settings["time_ns"], "20000000000");
+        assert_eq!(run.streams_bps.len(), 2);
+    }
+
+    #[test]
+    fn one_way_latency_of_pscheduler_is_read() {
+        let records = fixture("pscheduler-latency.json");
+        assert_eq!(records[0].figures.get(Metric::LatencyP50), Some(46.1e6));
+        assert_eq!(records[0].figures.get(Metric::LatencyP99), Some(46.9e6));
+        assert_eq!(records[0].figures.get(Metric::Loss), Some(0.01));
+    }
+
+    #[test]
+    fn an_answer_of_the_archive_has_many_runs() {
+        let records = fixture("perfsonar-archive.json");
+        assert_eq!(records.len(), 2);
+        assert_eq!(records[0].figures.get(Metric::Goodput), Some(9.38e9));
+        assert_eq!(records[1].figures.get(Metric::LatencyP50), Some(12.5e6));
+    }
+
+    #[test]
+    fn other_json_is_not_of_perfsonar() {
+        for text in ["{}", "[]", "3", "[1, 2]", "{\"result\": 1}", "{\"test\": {\"type\": \"dns\"}}"] {
+            assert_eq!(super::super::read(text.as_bytes()), Err(ForeignError::Unknown), "{text}");
+        }
+    }
+
+    #[test]
+    fn durations_of_iso_8601_are_seconds() {
+        assert_eq!(seconds("PT10S"), Some(10.0));
+        assert_eq!(seconds("PT1M30.5S"), Some(90.5));
+        assert_eq!(seconds("10"), None);
+    }
+}
