@@ -6,16 +6,22 @@
 #![forbid(unsafe_code)]
 
 mod bootstrap;
+mod changes;
 mod contrast;
+mod correlation;
 mod histogram;
+mod holm;
 mod jitter;
 mod quantile;
 mod random;
 mod ratio;
 
 pub use bootstrap::{Bootstrap, BootstrapError, Interval};
+pub use changes::{ChangePoint, LEAST_VALUES, change_points};
 pub use contrast::{Contrast, fewest};
+pub use correlation::autocorrelation;
 pub use histogram::{Bucket, LatencyHistogram};
+pub use holm::{HolmStep, holm};
 pub use jitter::Jitter;
 pub use quantile::{median, quantile};
 pub use random::SplitMix64;
