@@ -181,9 +181,9 @@ fn with_hint(arg: Arg) -> Arg {
         Some(Takes::Document) => arg.add(candidates(|| words(crate::schema::names().map(str::to_owned)))),
         Some(Takes::Exhibit) => arg.add(candidates(exhibits)),
         Some(Takes::Kernel) => arg.add(candidates(kernels)),
-        Some(Takes::Metric) => arg.add(candidates(|| {
-            words(landspeed_model::Metric::ALL.map(|metric| metric.name().to_owned()))
-        })),
+        Some(Takes::Metric) => {
+            arg.add(candidates(|| words(landspeed_model::Metric::ALL.map(|metric| metric.name().to_owned()))))
+        }
         Some(Takes::Anything) | None => arg.value_hint(ValueHint::Other),
     }
 }

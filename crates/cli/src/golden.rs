@@ -13,12 +13,12 @@ use landspeed_iperf3::report::{Form, Reporter};
 use landspeed_iperf3::text::Style;
 use landspeed_model::{
     Change, DemoDocument, Direction, Goal, LabDocument, Protocol, Role, RunDocument, Sample, Stream, StreamEnd,
-    TapDocument, Target, TraceDocument, TuneupDocument, WatchDocument,
+    SweepDocument, TapDocument, Target, TraceDocument, TuneupDocument, WatchDocument,
 };
 use landspeed_testkit::golden;
 use landspeed_tune::{Allow, TwinKnobs, Value, changes_from_audit};
 
-use crate::{Cli, archive, check, demo, lab, run, tap, text, trace, tune, tuneup, watch};
+use crate::{Cli, archive, check, demo, lab, run, sweep, tap, text, trace, tune, tuneup, watch};
 
 /// Columns of the help: what clap takes where the terminal's width is unknown.
 const HELP_COLUMNS: usize = 100;
@@ -239,6 +239,18 @@ fn a_search_of_tuneup_reads_as_its_file() {
 }
 
 #[test]
+fn a_sweep_reads_as_its_file() {
+    let lab: SweepDocument = read("fixtures/documents/sweep.json");
+    let hosts: SweepDocument = read("fixtures/documents/sweep-hosts.json");
+    let text = |document, directory: &str| sweep::text::summary(document, Path::new(directory));
+    let texts = [text(&lab, "buffer.sweep"), text(&hosts, "streams.sweep")];
+    golden::same(
+        "sweep.txt",
+        &format!("# landspeed sweep: a scenario\n{}\n# landspeed sweep: hosts\n{}", texts[0], texts[1]),
+    );
+}
+
+#[test]
 fn a_demo_reads_as_its_file() {
     let document: DemoDocument = read("fixtures/documents/demo.json");
     let mut text = format!("# landspeed demo\n{}", demo::text::opening());
@@ -295,12 +307,14 @@ fn archive_tables_and_trends_match_their_golden_file() {
         let bytes = std::fs::read(repository().join(file)).expect("a fixture");
         last = Some((kept.insert(&bytes).expect("a result"), bytes));
     }
-    let future = br#"{"schema": "landspeed.run/9", "landspeed": {"version": "9.0.0"}, "started": "2036-01-01T00:00:00Z"}"#;
+    let future =
+        br#"{"schema": "landspeed.run/9", "landspeed": {"version": "9.0.0"}, "started": "2036-01-01T00:00:00Z"}"#;
     let later = kept.insert(future).expect("it is kept");
     let (foreign, bytes) = last.expect("a fixture");
     kept.tag(&foreign, &TagChange { add: ["before".to_owned()].into(), ..TagChange::default() }).expect("a tag");
     let home = Path::new("/home/ada/.local/share/landspeed/archive");
-    let (all, rows) = (kept.documents(&Query::all(), None).expect("an index"), kept.find(&Query::all()).expect("an index"));
+    let (all, rows) =
+        (kept.documents(&Query::all(), None).expect("an index"), kept.find(&Query::all()).expect("an index"));
     let heading = |id| archive::text::heading(&kept.resolve(id).expect("it is there"));
     let reading = |bytes| landspeed_archive::Reading::of(bytes).expect("a result");
     let point = |i: u64| TrendPoint {
@@ -309,7 +323,8 @@ fn archive_tables_and_trends_match_their_golden_file() {
         flow: None,
         value: if i < 12 { 9.41e9 + 1e7 * (i % 3) as f64 } else { 9.12e9 + 1e7 * (i % 4) as f64 },
     };
-    let segment = |first, values, median| TrendSegment { first, values, median, p10: median - 1e7, p90: median + 1e7 };
+    let segment =
+        |first, values, median| TrendSegment { first, values, median, p10: median - 1e7, p90: median + 1e7 };
     let trend = landspeed_model::TrendDocument {
         schema: landspeed_model::TREND_SCHEMA.to_owned(),
         landspeed: landspeed_model::BuildInfo::default(),

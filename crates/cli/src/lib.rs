@@ -5,6 +5,7 @@
 #[cfg(test)]
 mod advice;
 mod archive;
+mod board;
 mod calc;
 mod check;
 mod compare;
@@ -23,6 +24,7 @@ mod run;
 mod schema;
 mod serve;
 mod source;
+mod sweep;
 mod tap;
 mod text;
 mod trace;
@@ -103,6 +105,8 @@ enum Command {
     Tune(tune::Args),
     /// Find faster settings for a path: change one at a time, measure, keep what helps
     Tuneup(Box<tuneup::Args>),
+    /// Run an experiment: vary settings in random blocks, with intervals and an A/A control
+    Sweep(Box<sweep::Args>),
     /// Compare groups of results: ratios with intervals, better or worse, or no detectable difference
     Compare(Box<compare::Args>),
     /// Find, show, tag and export kept results; trends with change points; import of iperf3, nuttcp, flent, perfSONAR
@@ -160,6 +164,7 @@ pub fn main() -> ExitCode {
         Command::Lab(args) => lab::main(&args),
         Command::Tune(args) => tune::main(&args),
         Command::Tuneup(args) => tuneup::main(&args),
+        Command::Sweep(args) => sweep::main(&args),
         Command::Compare(args) => compare::main(&args),
         Command::Archive(args) => archive::main(&args),
         Command::Tap(args) => tap::main(&args),

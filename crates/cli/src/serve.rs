@@ -1,5 +1,7 @@
 //! `landspeed serve`.
 
+mod third_party;
+
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -18,6 +20,7 @@ use landspeed_sys::trust::{Content, read_text};
 use landspeed_units::{BitRate, Bytes, Nanos};
 use serde::Deserialize;
 
+use self::third_party::Allowed;
 use crate::host_changes::ForClients as ChangesForClients;
 use crate::tap::attend::ForClients;
 use crate::{CommandOutcome, options, trust};
@@ -29,6 +32,7 @@ Examples:
   landspeed serve --max-rate 5G --max-total-rate 20G     5 Gb/s for each test, 20 Gb/s in all
   landspeed serve --new-key site.key                     make a key, then:
   landspeed serve --key-file site.key                    for clients with this key only
+  landspeed serve --key-file site.key --allow-third-party 192.0.2.0/24
   landspeed serve --config /etc/landspeed/serve.toml
 
 One port carries everything: one firewall rule for TCP and one for UDP are enough. iperf3 clients
@@ -81,6 +85,11 @@ pub struct Args {
     /// is rolled back when they leave. Needs root
     #[arg(long)]
     allow_host_changes: bool,
+    /// Test against other servers for clients that ask (landspeed run --from): servers in this network; repeatable. Without
+    /// CIDR, any server, which needs --key-file
+    #[arg(long, value_name = "CIDR", num_args = 0..=1, default_missing_value = third_party::ANY,
+          value_parser = third_party::allowed)]
+    allow_third_party: Vec<Allowed>,
     /// Port for iperf3 clients, on the same addresses [default: 5201; none with --key-file or where the kernel chooses
     /// the port]
     #[arg(long, value_name = "PORT", conflicts_with = "no_iperf3")]
@@ -129,6 +138,8 @@ struct File {
     allow_tap: Option<Bytes2>,
     #[serde(default)]
     allow_host_changes: bool,
+    #[serde(default)]
+    allow_third_party: Vec<String>,
     iperf3_port: Option<u16>,
     #[serde(default)]
     no_iperf3: bool,
@@ -301,7 +312,16 @@ fn configuration(args: &Args) -> anyhow::Result<(ServerConfig, bool, Vec<Port>)>
     let describe = args.describe || file.describe;
     let permitted = args.allow_host_changes || file.allow_host_changes;
     let changes = if permitted { Some(host_changes(args.trust, key.is_some())?) } else { None };
-    Ok((ServerConfig { listen, limits, allow, key, data_from_anywhere, describe, tap, changes }, users, iperf3))
+    let third_party = if args.allow_third_party.is_empty() {
+        let parse =
+            |text: &String| third_party::allowed(text).map_err(|e| anyhow!("{origin}: allow_third_party: {e}"));
+        file.allow_third_party.iter().map(parse).collect::<Result<Vec<_>, _>>()?
+    } else {
+        args.allow_third_party.clone()
+    };
+    let third_party = third_party::targets(&third_party, key.is_some())?;
+    let config = ServerConfig { listen, limits, allow, key, data_from_anywhere, describe, tap, changes, third_party };
+    Ok((config, users, iperf3))
 }
 
 /// What changes this host for clients.

@@ -155,6 +155,15 @@ impl FlowError {
         }
     }
 
+    /// A test that moves more than its server's limits.
+    pub(crate) fn rate_exceeded() -> Self {
+        Self::Refused {
+            code: "rate-exceeded".to_owned(),
+            message: "the test moved more than this server's --max-rate or --max-total-rate allows".to_owned(),
+            advice: Some("lower --rate, or use less or smaller requests".to_owned()),
+        }
+    }
+
     /// The stable word of the error in documents.
     pub fn code(&self) -> &str {
         match self {

@@ -105,6 +105,7 @@ impl Running {
             describe: false,
             tap: None,
             changes: permitted.then(|| ChangeHook(Arc::new(host.clone()))),
+            third_party: None,
         };
         let log = Arc::<Mutex<Vec<String>>>::default();
         let lines = Arc::clone(&log);

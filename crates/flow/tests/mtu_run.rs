@@ -17,6 +17,7 @@ fn probed(listen: &str, host: &str) -> Option<RunDocument> {
         describe: false,
         tap: None,
         changes: None,
+        third_party: None,
     };
     let server = Server::bind(config, &[], |_| {}).ok()?;
     let port = server.addresses()[0].port();

@@ -64,12 +64,12 @@ pub use params::{
 };
 pub use run::{
     BuildInfo, ClockAlignment, EndTotals, Ends, ErrorEntry, MtuProbe, PathInfo, Phase, PhaseName, RunDocument,
-    Status, Summary, UdpTotals, Warning,
+    Status, Summary, ThirdParty, UdpTotals, Warning,
 };
 pub use stream::{DepartureError, Interval, Sample, Stream, StreamEnd, UdpEnd, ZeroCopyUse};
 pub use sweep::{
-    SweepCell, SweepControl, SweepDesign, SweepDocument, SweepEngine, SweepFactor, SweepFlow, SweepMetric, SweepRun,
-    SweepStatus,
+    SweepCell, SweepControl, SweepDesign, SweepDigests, SweepDocument, SweepEffect, SweepEngine, SweepFactor,
+    SweepFlow, SweepMetric, SweepRun, SweepStatus,
 };
 pub use tap::{TapDocument, TapEnd, TapEvents, TapFile, TapHostUse, TapInterface, TapPerturbation, TapSlices};
 pub use tcp::{CongestionDetail, TcpInfo};

@@ -60,6 +60,9 @@ pub struct RunDocument {
     /// Where the server was iperf3: what it reported, and what it cannot report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iperf3: Option<Iperf3End>,
+    /// `run --from`: a third host asked for the test, and the client is another `landspeed serve`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub third_party: Option<ThirdParty>,
     /// What held it back.
     pub verdict: Verdict,
     /// `--bidir`: the same for the other direction.
@@ -67,6 +70,19 @@ pub struct RunDocument {
 }
 
 impl RunDocument {}
+
+/// A test that a third host asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ThirdParty {
+    /// The client's server, as given with `--from`.
+    pub from: String,
+    /// Address of the host that asked, as the client saw it.
+    pub asker_addr: String,
+    /// Version of landspeed at the client, once known.
+    pub client_version: Option<String>,
+    /// Whether the asker and the client proved they hold the same pre-shared key.
+    pub authenticated: bool,
+}
 
 /// The program that wrote a document.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

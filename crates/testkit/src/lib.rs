@@ -13,4 +13,5 @@ pub mod process;
 pub mod random;
 pub mod relay;
 pub mod skip;
+pub mod slurm;
 pub mod wire;

@@ -101,6 +101,7 @@ pub fn observe(flow: &SampledFlow, host: &HostSnapshot, series: HostSeries) -> O
         cost: Cost::default(),
         host_series: Ends { client: Some(series), server: None },
         iperf3: None,
+        third_party: None,
         verdict: no_verdict(),
         reverse_verdict: None,
     };

@@ -5,6 +5,7 @@ mod apt;
 mod corpus;
 mod iperf3;
 mod junit;
+mod kubernetes;
 mod python;
 mod runner;
 mod setup;
@@ -71,10 +72,11 @@ impl Seed {
 type Fetch = fn(root: &Path, no_install: bool) -> Result<PathBuf>;
 
 /// What the tests use if it can be had, and the variables that name it to them.
-const DOWNLOADS: [(&str, &str, Fetch); 3] = [
+const DOWNLOADS: [(&str, &str, Fetch); 4] = [
     ("captures of tcpdump and Wireshark", corpus::VARIABLE, corpus::captures),
     ("iperf3 of other releases", iperf3::VARIABLE, iperf3::fetch),
     ("a reader of iperf3's JSON", iperf3::CONSUMERS, iperf3::consumers),
+    ("the schema of Kubernetes' objects", kubernetes::VARIABLE, kubernetes::fetch),
 ];
 
 /// Names where the lab's kernels are kept.

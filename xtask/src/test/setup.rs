@@ -29,6 +29,11 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("mandoc", "mandoc"),
     ("groff", "groff-base"),
     ("script", "bsdutils"),
+    // A cluster of two nodes.
+    ("slurmctld", "slurmctld"),
+    ("slurmd", "slurmd"),
+    ("sbatch", "slurm-client"),
+    ("munged", "munge"),
     // For the lab's kernel.
     ("gcc", "gcc"),
     ("make", "make"),

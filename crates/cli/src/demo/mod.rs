@@ -231,6 +231,7 @@ fn server_config() -> ServerConfig {
         describe: false,
         tap: None,
         changes: None,
+        third_party: None,
     }
 }
 

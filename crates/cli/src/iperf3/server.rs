@@ -70,6 +70,7 @@ fn configuration(args: &Args) -> anyhow::Result<(ServerConfig, Port)> {
         describe: false,
         tap: None,
         changes: None,
+        third_party: None,
     };
     let service = Arc::new(Iperf3Service::new(users));
     Ok((config, Port { listen: vec![SocketAddr::new(ip, args.port)], optional: false, service }))

@@ -18,6 +18,48 @@ pub fn set(text: &str, sets: &[String]) -> String {
     scenario.to_string()
 }
 
+/// Returns the text with each key set to one value and nothing varied; each is a label, a key and a value. Text that is not TOML is
+/// returned unchanged.
+pub fn fix(text: &str, sets: &[(&str, &str, Value)]) -> String {
+    let Ok(mut scenario) = text.parse::<DocumentMut>() else { return text.to_owned() };
+    scenario.remove("vary");
+    scenario.insert("repeats", value(1));
+    let mut axes = ArrayOfTables::new();
+    for (label, key, set) in sets {
+        let mut axis = Table::from_iter([("key", value(*key)), ("label", value(*label))]);
+        axis.insert("values", value(Array::from_iter([set])));
+        axis.set_position(Some(isize::MAX));
+        axes.push(axis);
+    }
+    if !axes.is_empty() {
+        scenario.insert("vary", Item::ArrayOfTables(axes));
+    }
+    scenario.to_string()
+}
+
+/// A key that a scenario varies.
+pub struct Varied {
+    /// Its dotted path.
+    pub key: String,
+    /// Its name in tables.
+    pub label: Option<String>,
+    /// Its values, as TOML.
+    pub values: Vec<String>,
+}
+
+/// What a scenario varies. Text that is no scenario varies nothing: its reader says what is wrong with it.
+pub fn varied(text: &str) -> Vec<Varied> {
+    let Ok(scenario) = text.parse::<DocumentMut>() else { return Vec::new() };
+    let axes = scenario.get("vary").and_then(Item::as_array_of_tables).into_iter().flatten();
+    axes.filter_map(|axis| {
+        let text = |key: &str| axis.get(key).and_then(Item::as_str).map(str::to_owned);
+        let values = axis.get("values").and_then(Item::as_array)?;
+        let values = values.iter().map(|value| value.clone().decorated("", "").to_string()).collect();
+        Some(Varied { key: text("key")?, label: text("label"), values })
+    })
+    .collect()
+}
+
 /// Returns a value as TOML: unchanged if it parses, a string otherwise.
 fn literal(text: &str) -> Value {
     text.parse().unwrap_or_else(|_| text.into())
@@ -95,6 +137,21 @@ mod tests {
         let once = after(&["repeats=1"]);
         assert_eq!(once, TEXT.replace("\"\n\n[[vary]]\n", "\"\nrepeats = 1\n[[vary]]\n"));
         assert_eq!(set(&once, &["repeats=2".to_owned()]), once.replace("repeats = 1", "repeats = 2"));
+    }
+
+    #[test]
+    fn a_fixed_scenario_varies_only_what_is_set() {
+        let sets = [("buffer", "a.b", "3".parse().expect("TOML")), ("z", "y", Value::from("4MB"))];
+        let fixed = fix(TEXT, &sets);
+        let varied = varied(&fixed);
+        let found: Vec<_> =
+            varied.iter().map(|axis| (axis.label.as_deref(), axis.key.as_str(), &axis.values[..])).collect();
+        assert_eq!(
+            found,
+            [(Some("buffer"), "a.b", &["3".to_owned()][..]), (Some("z"), "y", &["\"4MB\"".to_owned()])]
+        );
+        assert!(fixed.contains("repeats = 1") && fixed.contains("[hosts]"));
+        assert_eq!(self::varied(TEXT).iter().map(|axis| axis.values.len()).collect::<Vec<_>>(), [2, 1]);
     }
 
     #[test]

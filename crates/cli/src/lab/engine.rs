@@ -31,6 +31,7 @@ impl Engine for Flow {
             describe: false,
             tap: None,
             changes: None,
+            third_party: None,
         };
         let server = Server::bind(config, &[], |_| {}).map_err(|error| error.to_string())?;
         ready();

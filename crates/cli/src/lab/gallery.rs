@@ -8,6 +8,7 @@ use landspeed_lab::gallery::{self, EXHIBITS, Exhibit};
 
 use super::run;
 use crate::CommandOutcome;
+use crate::board::duration;
 use crate::output::Sink;
 
 const EXAMPLES: &str = "\
@@ -106,7 +107,7 @@ fn list() -> anyhow::Result<String> {
     let mut text = format!("  {:width$}  CELLS    TIME  EXPERIMENT\n", "EXHIBIT");
     for exhibit in EXHIBITS {
         let (cells, wall_s) = gallery::takes(exhibit)?;
-        let takes = run::duration(wall_s / 2.0);
+        let takes = duration(wall_s / 2.0);
         let _ = writeln!(text, "  {:width$}  {cells:>5}  {takes:>6}  {}", exhibit.name, exhibit.title);
     }
     let _ =

@@ -10,8 +10,8 @@ use landspeed_lab::kernel::{self, Cache, Event, Kernel, Request, Step, Version, 
 use landspeed_sys::{clock, process};
 use landspeed_units::Bytes;
 
-use super::run::duration;
 use crate::CommandOutcome;
+use crate::board::duration;
 use crate::output::Sink;
 
 const EXAMPLES: &str = "\

@@ -1,15 +1,16 @@
 //! `landspeed lab`: emulated paths in virtual time with the real Linux TCP stack.
 
-mod cells;
+pub mod cells;
 pub mod demo;
-mod edit;
+pub mod edit;
 mod engine;
 mod gallery;
 mod kernel;
 mod new;
-mod run;
+pub mod run;
 mod set;
 pub mod text;
+pub mod verdicts;
 
 use crate::CommandOutcome;
 

@@ -4,15 +4,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail, ensure};
-use landspeed_diagnose::diagnose_lab;
 use landspeed_lab::cell::{self, Ready, Setting};
-use landspeed_lab::kernel::{Cache, Kernel};
 use landspeed_lab::scenario::{self, Cell, Loaded, estimate};
-use landspeed_model::{LabDocument, LabFlow, LabStatus, Status, Verdict, Warning};
+use landspeed_model::{LabDocument, LabStatus};
 use landspeed_sys::clock;
 use landspeed_units::Bytes;
 
+use super::cells::Kernels;
 use super::{cells, edit, set, text};
+use crate::board::duration;
 use crate::output::Sink;
 use crate::{CommandOutcome, keep};
 
@@ -27,7 +27,7 @@ Examples:
 Exit status: 0 complete, 1 a check failed or the run was cut short, 2 failure.";
 
 /// A run with a longer estimate needs `--yes`, seconds of real time.
-const LONG_S: f64 = 600.0;
+pub const LONG_S: f64 = 600.0;
 
 /// Options of `lab run`.
 #[derive(Debug, clap::Args)]
@@ -155,9 +155,7 @@ pub(super) fn execute(
     let program = std::fs::read("/proc/self/exe")
         .context("cannot read landspeed's own executable for the guest: /proc/self/exe")?;
     let command: Vec<String> = std::env::args().collect();
-    let started =
-        humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + Duration::from_nanos(clock::realtime_ns()))
-            .to_string();
+    let started = now();
     let setting = Setting {
         program: &program,
         arguments: &["lab", "guest"],
@@ -170,9 +168,12 @@ pub(super) fn execute(
     };
     let ready = prepare(&loaded.cells, options, &setting)?;
     let interrupted = landspeed_sys::process::catch_interrupts();
-    let (mut documents, wall_s) = cells::run(ready, jobs, &setting, interrupted, quiet);
-    documents.iter_mut().for_each(add_verdicts);
-    Ok((documents, wall_s))
+    Ok(cells::run_all(ready, jobs, &setting, interrupted, quiet))
+}
+
+/// Now, RFC 3339 UTC.
+pub fn now() -> String {
+    humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + Duration::from_nanos(clock::realtime_ns())).to_string()
 }
 
 /// Renumbers the seeds of the cells from `seed` on.
@@ -226,17 +227,8 @@ impl Need {
     }
 }
 
-/// Formats seconds for people.
-pub fn duration(seconds: f64) -> String {
-    match seconds.round() as u64 {
-        s if s < 60 => format!("{s} s"),
-        s if s < 5400 => format!("{} min {:02} s", s / 60, s % 60),
-        _ => format!("{:.1} h", seconds / 3600.0),
-    }
-}
-
 /// Returns `MemAvailable`, bytes.
-fn available_memory() -> Option<u64> {
+pub fn available_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
@@ -244,40 +236,15 @@ fn available_memory() -> Option<u64> {
 
 /// Finds each cell's kernel and plans the cell. Nothing boots before all cells are ready.
 fn prepare(cells: &[Cell], options: &Options, setting: &Setting<'_>) -> anyhow::Result<Vec<Ready>> {
-    let cache = Cache::open(options.cache.as_deref())?;
-    let mut found: Vec<(Option<String>, Kernel)> = Vec::new();
+    let mut kernels = Kernels::open(options.cache.as_deref())?;
     cells
         .iter()
         .map(|cell| {
-            let requested = options.kernel.clone().or_else(|| cell.scenario.kernel.clone());
-            let known = found.iter().find(|(name, _)| *name == requested).map(|(_, kernel)| kernel.clone());
-            let kernel = known.map_or_else(|| cache.find(requested.as_deref()), Ok)?;
-            found.push((requested, kernel.clone()));
+            let requested = options.kernel.as_deref().or(cell.scenario.kernel.as_deref());
+            let kernel = kernels.find(requested)?;
             cell::prepare(cell, &kernel, setting).map_err(|message| anyhow!(message))
         })
         .collect()
-}
-
-/// Sets the verdict of each flow, as `run` does, with what the lab knows about its path.
-fn add_verdicts(document: &mut LabDocument) {
-    let verdicts: Vec<_> = document.flows.iter().map(|flow| verdicts(document, flow)).collect();
-    for (flow, (verdict, reverse)) in document.flows.iter_mut().zip(verdicts) {
-        let Some(run) = &mut flow.run else { continue };
-        run.warnings.extend(landspeed_diagnose::warnings(run));
-        run.verdict = verdict.unwrap_or_else(|| run.verdict.clone());
-        run.reverse_verdict = reverse;
-        run.warnings.push(Warning {
-            code: "virtual".to_owned(),
-            message: "a network-limited prediction: the lab's hosts have infinite CPU and no NIC".to_owned(),
-        });
-    }
-}
-
-/// Returns the verdict of a flow's first direction, and of its second if it has one.
-fn verdicts(document: &LabDocument, flow: &LabFlow) -> (Option<Verdict>, Option<Verdict>) {
-    let Some(run) = flow.run.as_ref().filter(|run| run.status != Status::Failed) else { return (None, None) };
-    let mut each = run.requested.direction.parts().iter().map(|&direction| diagnose_lab(document, flow, direction));
-    (each.next().flatten(), each.next().flatten())
 }
 
 /// Prints the summary, and writes the document and the report. Returns the worst outcome of the cells.

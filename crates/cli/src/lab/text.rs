@@ -243,7 +243,7 @@ fn spread(values: impl Iterator<Item = f64>, show: impl Fn(f64) -> String) -> St
 }
 
 /// Aligns rows as columns: the first left, the others right.
-fn table<R: AsRef<[String]>>(rows: &[R]) -> String {
+pub fn table<R: AsRef<[String]>>(rows: &[R]) -> String {
     if rows.len() < 2 {
         return String::new();
     }

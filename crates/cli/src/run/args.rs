@@ -21,6 +21,7 @@ Examples:
   landspeed run dtn.example -u -b 300m --burst 65        UDP in bursts of 65 packets
   landspeed run dtn.example --rr --rate 10000 -l 64/1k   open loop, 64 B requests, 1 KiB responses
   landspeed run old.example --iperf3 -R                  against an iperf3 server, from it
+  landspeed run b.example --from a.example               between two servers, from a to b
   landspeed run '[fe80::1%eth0]:5210' --probe-mtu        a link-local address with its zone
 
 The short options of iperf3 mean the same here. A bare size is in bytes, K/M/G are powers of 1024
@@ -35,6 +36,9 @@ pub struct Args {
     /// Server's port, if it is not in the address
     #[arg(short, long)]
     port: Option<u16>,
+    /// Client: another `landspeed serve --allow-third-party`, HOST or HOST:PORT [default: this host]
+    #[arg(long, value_name = "HOST", conflicts_with_all = ["iperf3", "tap"])]
+    pub from: Option<Target>,
 
     /// Receive: data moves from the server to here
     #[arg(short = 'R', long, help_heading = "Traffic", conflicts_with = "bidir")]
@@ -171,7 +175,7 @@ pub struct Args {
     pub iperf3: bool,
     #[command(flatten)]
     pub with_iperf3: super::iperf3::Args,
-    /// File with the pre-shared key of the server
+    /// File with the pre-shared key of the server; with --from, of both servers
     #[arg(long, value_name = "FILE", help_heading = "Network")]
     pub key_file: Option<PathBuf>,
     #[command(flatten)]

@@ -8,7 +8,7 @@ mod taps;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, anyhow};
-use landspeed_flow::client::{self, Request, RunEvent};
+use landspeed_flow::client::{self, Request, RunEvent, Target};
 use landspeed_iperf3::Extras;
 use landspeed_model::{Direction, ErrorEntry, Parameters, RunDocument, Status};
 use landspeed_sys::trust::TrustError;
@@ -56,7 +56,10 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
                 judge(&mut document);
                 document
             } else {
-                let remote = args.with_iperf3.remote_end(args.iperf3, args.trust.policy());
+                let remote = match &args.from {
+                    Some(from) => Ok(RemoteEnd::ThirdParty(from.clone())),
+                    None => args.with_iperf3.remote_end(args.iperf3, args.trust.policy()),
+                };
                 match remote {
                     Ok(remote) => measure(&request, &remote, interrupted, view, &mut |event| lines.event(event)),
                     Err(why) => client::not_begun(&request, why),
@@ -94,7 +97,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
 }
 
 /// What prevents a test; it goes into the document like any other failure.
-fn ready(args: &Args, request: &mut Request, sound: Result<(), String>) -> Result<(), ErrorEntry> {
+pub fn ready(args: &Args, request: &mut Request, sound: Result<(), String>) -> Result<(), ErrorEntry> {
     let entry = |code: &str, message| ErrorEntry { code: code.to_owned(), message, advice: None };
     sound.map_err(|message| entry("bad-parameters", message))?;
     if args.tap.is_some() {
@@ -110,13 +113,15 @@ fn ready(args: &Args, request: &mut Request, sound: Result<(), String>) -> Resul
     Ok(())
 }
 
-/// Which server runs on the other host.
+/// Between which hosts a test runs.
 #[derive(Debug)]
 pub enum RemoteEnd {
     /// `landspeed serve`.
     Landspeed,
     /// `iperf3 -s`.
     Iperf3(Extras),
+    /// `landspeed serve`, and this one is the client.
+    ThirdParty(Target),
 }
 
 /// Runs a test with its interval lines and adds the verdict.
@@ -133,6 +138,7 @@ pub fn measure(
     };
     let mut document = match remote {
         RemoteEnd::Landspeed => client::run(request, interrupted, &mut observe),
+        RemoteEnd::ThirdParty(from) => client::third_party(from, request, interrupted, &mut observe),
         RemoteEnd::Iperf3(extras) => landspeed_iperf3::client::run(request, extras, interrupted, &mut observe),
     };
     view.finish(&document);

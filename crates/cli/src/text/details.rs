@@ -44,6 +44,11 @@ pub fn details(document: &RunDocument) -> String {
 
 fn head(d: &RunDocument, page: &mut Page) {
     page.line("test", &format!("landspeed {}, started {}, id {}", d.landspeed.version, d.started, d.id));
+    if let Some(parties) = &d.third_party {
+        let version = parties.client_version.as_deref().unwrap_or("unknown");
+        let key = if parties.authenticated { ", which holds its key" } else { "" };
+        page.line("asked by", &format!("{}{key}; the client is landspeed {version}", parties.asker_addr));
+    }
     let Some(path) = &d.path else { return };
     let mut line = format!("{} to {}", path.client_addr, path.server_addr);
     if path.loopback {

@@ -79,6 +79,9 @@ fn write_summary(document: &RunDocument, page: &mut Page) {
     if document.status == Status::Failed {
         return;
     }
+    if let (Some(parties), Some(path)) = (&document.third_party, &document.path) {
+        page.line("hosts", &format!("client {}, server {}", unmarked(&parties.from), unmarked(&path.target)));
+    }
     page.line("result", &headline(document));
     if !document.latency.is_empty() {
         page.line("latency", &latency::brief(&document.latency));

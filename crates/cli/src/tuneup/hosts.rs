@@ -32,8 +32,13 @@ impl Hosts {
     ) -> Result<Self, ChangeError> {
         let client = HostChanges::local(budget + GRACE, trust)?;
         let server = HostChanges::remote(target, family, key, budget + GRACE, stop)?;
+        Ok(Self::of(client, server))
+    }
+
+    /// Two hosts, or one: where both are in one network namespace, the first holds all changes.
+    pub fn of(client: HostChanges, server: HostChanges) -> Self {
         let same = client.place() == server.place();
-        Ok(Self { client, server: (!same).then_some(server) })
+        Self { client, server: (!same).then_some(server) }
     }
 
     /// Makes both hosts what `plan` says: their own values and these changes.

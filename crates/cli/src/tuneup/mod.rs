@@ -1,9 +1,9 @@
 //! `landspeed tuneup`.
 
 mod args;
-mod hosts;
+pub mod hosts;
 mod map;
-mod runner;
+pub mod runner;
 pub mod text;
 
 use std::time::Duration;

@@ -24,6 +24,38 @@ pub enum NoOutcome {
     Failed(ErrorEntry),
 }
 
+/// Why a test measured nothing.
+pub enum Unmeasured {
+    /// The user interrupted it.
+    Interrupted,
+    /// An end could not, or would not, set up a test like this.
+    Refused(String),
+    /// The server, or the way to it, is gone.
+    Failed(ErrorEntry),
+}
+
+/// Runs a test; tries again where that may help.
+pub fn try_run(interrupted: &AtomicBool, run: &mut dyn FnMut() -> RunDocument) -> Result<RunDocument, Unmeasured> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let document = run();
+        if interrupted.load(Ordering::Relaxed) {
+            return Err(Unmeasured::Interrupted);
+        }
+        let Some(error) = document.errors.first().filter(|_| document.status != Status::Complete) else {
+            return Ok(document);
+        };
+        if is_about_settings(error) {
+            return Err(Unmeasured::Refused(error.message.clone()));
+        }
+        if tries == TRIES || is_final(error) {
+            return Err(Unmeasured::Failed(error.clone()));
+        }
+        clock::sleep_until(clock::monotonic_ns() + PAUSE_NS);
+    }
+}
+
 /// Runs tests against one server.
 pub struct Runner {
     target: Target,
@@ -73,25 +105,13 @@ impl Runner {
             data: None,
             start_ns: None,
         };
-        let mut tries = 0;
-        let mut document = loop {
-            tries += 1;
-            let document = client::run(&request, self.interrupted, &mut |_| {});
-            if self.interrupted.load(Ordering::Relaxed) {
-                return Err(NoOutcome::Interrupted);
-            }
-            let Some(error) = document.errors.first().filter(|_| document.status != Status::Complete) else {
-                break document;
-            };
-            if is_about_settings(error) {
-                return Ok(TestOutcome::Refused(error.message.clone()));
-            }
-            if tries == TRIES || is_final(error) {
-                return Err(NoOutcome::Failed(error.clone()));
-            }
-            clock::sleep_until(clock::monotonic_ns() + PAUSE_NS);
-        };
-        Ok(self.outcome(test.kind, &mut document))
+        let tried = try_run(self.interrupted, &mut || client::run(&request, self.interrupted, &mut |_| {}));
+        match tried {
+            Ok(mut document) => Ok(self.outcome(test.kind, &mut document)),
+            Err(Unmeasured::Refused(why)) => Ok(TestOutcome::Refused(why)),
+            Err(Unmeasured::Interrupted) => Err(NoOutcome::Interrupted),
+            Err(Unmeasured::Failed(error)) => Err(NoOutcome::Failed(error)),
+        }
     }
 
     /// Puts the settings of both hosts back.

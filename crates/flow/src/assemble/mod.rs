@@ -150,6 +150,7 @@ pub fn document(found: Ingredients) -> RunDocument {
         cost,
         host_series: Ends { client: found.client.map(|r| r.host), server: observed(found.server).map(|r| r.host) },
         iperf3: None,
+        third_party: None,
         verdict: undetermined(),
         reverse_verdict: (parameters.direction == Direction::Both).then(undetermined),
     }

@@ -6,6 +6,7 @@ mod conversation;
 mod describe;
 mod server_tap;
 mod target;
+mod third_party;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -14,13 +15,15 @@ use std::time::Duration;
 
 use landspeed_model::{ClockAlignment, ErrorEntry, MtuProbe, Parameters, PathInfo, RunDocument, Sample};
 use landspeed_sys::{clock, thread};
+use serde::{Deserialize, Serialize};
 
 pub use changes::RemoteChanges;
 use conversation::Conversation;
 pub use describe::facts;
 pub use describe::make_printable;
 pub use server_tap::ServerTap;
-pub use target::{DEFAULT_PORT, Target, local_address};
+pub use target::{BadTarget, DEFAULT_PORT, Target, local_address};
+pub use third_party::third_party;
 
 use crate::address;
 use crate::assemble::{self, Ingredients};
@@ -35,6 +38,7 @@ use crate::end::{self, EndPlan, IDLE_NS, LiveReading, Peer, Side, Watch};
 pub use crate::end::{TcpState, UdpState};
 use crate::error::FlowError;
 use crate::layout;
+use crate::server::admission::RateGuard;
 use crate::validate;
 
 /// A server that says nothing for this long during a test is gone.
@@ -93,7 +97,8 @@ pub enum RunEvent<'a> {
 }
 
 /// Live figures. Each end reads its own streams; the server's reading is up to 0.2 s and half a round trip old.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Progress {
     /// Nanoseconds since the start.
     pub t_ns: u64,
@@ -112,7 +117,8 @@ pub struct Progress {
 }
 
 /// What one direction has moved: bytes and loss as its receiver counts them, TCP's state as its sender sees it.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Moved {
     /// When the receiver counted, nanoseconds since the start.
     pub t_ns: u64,
@@ -158,15 +164,41 @@ pub fn run_tapped(
     observe: &mut dyn FnMut(RunEvent<'_>),
     far: Option<&mut ServerTap<'_>>,
 ) -> RunDocument {
+    assemble::document(measure(request, None, interrupted, observe, far))
+}
+
+/// What bounds a test that a server runs for another host.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// The address that was permitted: its name is not resolved again.
+    pub server: SocketAddr,
+    /// What may move in each direction, all streams together, bits/s.
+    pub rate_limit_bps: Option<u64>,
+    /// How fast each TCP stream is read at most, bits/s.
+    pub receive_cap_bps: Option<u64>,
+    /// Longest test, nanoseconds.
+    pub longest_ns: u64,
+}
+
+/// Runs a test to its end. What failed is in the result.
+pub(crate) fn measure(
+    request: &Request,
+    bounds: Option<&Bounds>,
+    interrupted: &AtomicBool,
+    observe: &mut dyn FnMut(RunEvent<'_>),
+    far: Option<&mut ServerTap<'_>>,
+) -> Ingredients {
     let mut found = Ingredients::new(request);
     if let Err(invalid) = validate::check(&request.parameters) {
-        let entry = ErrorEntry { code: "bad-parameters".to_owned(), message: invalid.to_string(), advice: None };
-        return not_begun(request, entry);
-    }
-    if let Err(error) = attempt(request, interrupted, observe, &mut found, far) {
+        found.errors.push(bad_parameters(&invalid));
+    } else if let Err(error) = attempt(request, bounds, interrupted, observe, &mut found, far) {
         found.errors.push(error.entry());
     }
-    assemble::document(found)
+    found
+}
+
+fn bad_parameters(invalid: &validate::Invalid) -> ErrorEntry {
+    ErrorEntry { code: "bad-parameters".to_owned(), message: invalid.to_string(), advice: None }
 }
 
 /// The document of a test that was not begun: a bad option, an unreadable key.
@@ -178,6 +210,7 @@ pub fn not_begun(request: &Request, why: ErrorEntry) -> RunDocument {
 
 fn attempt(
     request: &Request,
+    bounds: Option<&Bounds>,
     interrupted: &AtomicBool,
     observe: &mut dyn FnMut(RunEvent<'_>),
     found: &mut Ingredients,
@@ -185,7 +218,10 @@ fn attempt(
 ) -> Result<(), FlowError> {
     let parameters = &request.parameters;
     check_cores(parameters)?;
-    let server = request.target.resolve(parameters.family, interrupted)?;
+    let server = match bounds {
+        Some(bounds) => bounds.server,
+        None => request.target.resolve(parameters.family, interrupted)?,
+    };
     // Control and data may take different ways; the data's is the one that is measured.
     let far = request.data.map_or(server, |ip| SocketAddr::new(ip, server.port()));
     let bind = local_address(parameters.bind.as_deref(), far)?;
@@ -245,7 +281,9 @@ fn attempt(
     let soonest_ns = clock::monotonic_ns() + idle + (20_000_000 + 2 * clock.uncertainty_ns).max(40_000_000);
     let t0_ns = request.start_ns.map_or(soonest_ns, |wanted| wanted.max(soonest_ns));
     tx.queue(&ToServer::Start { at_ns: t0_ns.saturating_add_signed(clock.offset_ns) })?;
-    let limit_ns = layout::duration_ns(&effective).unwrap_or(validate::MAX_TIME_NS);
+    let longest_ns = bounds.map_or(validate::MAX_TIME_NS, |bounds| bounds.longest_ns);
+    let limit_ns = layout::duration_ns(&effective).unwrap_or(longest_ns);
+    let guard = bounds.and_then(|bounds| bounds.rate_limit_bps).map(|rate| RateGuard::new(rate, t0_ns));
     let plan = EndPlan {
         side: Side::Client,
         dialect: Dialect::LANDSPEED,
@@ -254,9 +292,9 @@ fn attempt(
         streams,
         interface,
         limit_ns,
-        receive_cap_bps: None,
+        receive_cap_bps: bounds.and_then(|bounds| bounds.receive_cap_bps),
     };
-    run_end(plan, (&mut tx, &mut rx), interrupted, observe, found, server_tap)
+    run_end((plan, guard), (&mut tx, &mut rx), interrupted, observe, found, server_tap)
 }
 
 /// Checks that the client's threads may run on the requested CPUs.
@@ -330,7 +368,7 @@ fn align_clocks(tx: &mut Sender, rx: &mut Receiver, interrupted: &AtomicBool) ->
 /// Nothing in here waits for the server: time, silence and an interrupt are checked every 20 ms, whatever the
 /// server sends or leaves unread.
 fn run_end(
-    plan: EndPlan,
+    (plan, guard): (EndPlan, Option<RateGuard>),
     (tx, rx): (&mut Sender, &mut Receiver),
     interrupted: &AtomicBool,
     observe: &mut dyn FnMut(RunEvent<'_>),
@@ -342,7 +380,7 @@ fn run_end(
     let specs = layout::streams(&plan.parameters).unwrap_or_default();
     found.started_unix_ns = clock::realtime_ns() + t0_ns.saturating_sub(clock::monotonic_ns());
     let state = Conversation::new(t0_ns, specs, tx.min_rtt_ns());
-    let mut server = Server { t0_ns, state, tx, rx, interrupted, observe };
+    let mut server = Server { t0_ns, state, guard, tx, rx, interrupted, observe };
     let (report, _) = end::drive(plan, &watch, &mut server);
     server.show(clock::monotonic_ns().saturating_sub(t0_ns), &watch);
     found.client = Some(report?);
@@ -373,6 +411,7 @@ fn run_end(
 struct Server<'a> {
     t0_ns: u64,
     state: Conversation,
+    guard: Option<RateGuard>,
     tx: &'a mut Sender,
     rx: &'a mut Receiver,
     interrupted: &'a AtomicBool,
@@ -399,6 +438,9 @@ impl Peer for Server<'_> {
     fn attend(&mut self, watch: &Watch) -> Result<(), Lost> {
         let now = clock::monotonic_ns();
         let Self { state, tx, rx, .. } = self;
+        if self.guard.as_ref().is_some_and(|guard| guard.is_exceeded(now, watch)) {
+            state.lost.get_or_insert_with(FlowError::rate_exceeded);
+        }
         if state.sees_interrupt(self.interrupted, tx) {
             watch.stop.stop_sending();
         }

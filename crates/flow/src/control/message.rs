@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::changes::{ChangeAnswer, ChangeRequest};
 use super::printable;
+use super::third_party::{ThirdPartyEvent, ThirdPartyRequest};
 use crate::end::LiveReading;
 
 /// Largest message before a test is accepted, bytes: a stranger gets no more memory than this.
@@ -44,6 +45,11 @@ pub enum ToServer {
         n: u32,
         /// What is wanted.
         request: ChangeRequest,
+    },
+    /// The server is to run a test, as client, against another server.
+    ThirdParty {
+        /// What is wanted.
+        request: Box<ThirdPartyRequest>,
     },
     /// What time is it there?
     Ping {
@@ -91,6 +97,11 @@ pub enum ToClient {
         /// What was done.
         answer: ChangeAnswer,
     },
+    /// How the test of [`ToServer::ThirdParty`] goes. Its result comes as reports.
+    ThirdParty {
+        /// What happened.
+        event: ThirdPartyEvent,
+    },
     /// The answer to [`ToServer::Tap`].
     Tapping {
         /// Why not, if not.
@@ -111,7 +122,7 @@ pub enum ToClient {
     Progress(LiveReading),
     /// A sending stream of the server is done.
     SenderDone(SenderDone),
-    /// A part of the server's report, or of the description of its host, JSON text.
+    /// A part of a report, of the description of the server's host, or of a third-party test's result, JSON text.
     Report {
         /// The text of this part.
         text: String,

@@ -17,6 +17,7 @@ pub mod message;
 pub mod patient;
 pub(crate) mod plausible;
 pub mod preface;
+pub mod third_party;
 
 /// Text of a peer as it may be shown: no control characters, at most `most` characters.
 pub fn printable(text: &str, most: usize) -> String {

@@ -55,15 +55,23 @@ impl EndReport {
     /// Reads a server's report of a test with these streams.
     ///
     /// # Errors
-    /// A message: the text is not a report, its figures are impossible, or it has streams that the test did not have.
+    /// As [`Self::of_side`].
     pub fn of_server(text: &str, specs: &[StreamSpec]) -> Result<Self, String> {
+        Self::of_side(Side::Server, text, specs)
+    }
+
+    /// Reads the report of one side of a test with these streams.
+    ///
+    /// # Errors
+    /// A message: the text is not a report, its figures are impossible, or it has streams that the test did not have.
+    pub fn of_side(side: Side, text: &str, specs: &[StreamSpec]) -> Result<Self, String> {
         let unknown = |e: serde_json::Error| format!("not a report we know: {}", printable(&e.to_string(), 200));
         serde_json::from_str::<Plausible>(text).map_err(unknown)?;
         let report: Self = serde_json::from_str(text).map_err(unknown)?;
         let mut seen = Vec::new();
         for stream in &report.streams {
             let known = specs.iter().any(|spec| {
-                let job = spec.job(Side::Server);
+                let job = spec.job(side);
                 let same = (spec.id, spec.direction) == (stream.id, stream.direction);
                 same && job.is_bulk() && job.sends() == stream.sends
             });

@@ -7,6 +7,7 @@ use landspeed_model::{Protocol, TcpInfo};
 
 use super::live::{LiveReading, TcpState, UdpState};
 use super::plan::{EndPlan, Job};
+use super::slots::RrSlot;
 use crate::control::message::SenderDone;
 use crate::shared::{Counters, Stop};
 use crate::udp::Finish;
@@ -17,7 +18,8 @@ pub struct Watch {
     /// Stop flags; the control thread may set them.
     pub stop: Stop,
     counters: Vec<(u32, bool, Arc<Counters>)>,
-    transactions: Vec<Arc<Counters>>,
+    /// Counters of a requester here, and the larger of its messages, bytes.
+    transactions: Vec<(Arc<Counters>, u64)>,
     /// Counters of a responder here, and the larger of its messages, bytes.
     answers: Vec<(Arc<Counters>, u64)>,
     finishes: Vec<(u32, Arc<Finish>)>,
@@ -25,6 +27,11 @@ pub struct Watch {
     peer_done: AtomicU32,
     udp: bool,
     live: Mutex<LiveReading>,
+}
+
+/// The larger message of a transaction, bytes.
+fn larger(slot: RrSlot) -> u64 {
+    u64::from(slot.size.request_bytes.max(slot.size.response_bytes))
 }
 
 impl Watch {
@@ -41,17 +48,16 @@ impl Watch {
             transactions: plan
                 .streams
                 .iter()
-                .filter(|s| matches!(s.job, Job::Request(_)))
-                .map(|s| Arc::clone(&s.counters))
+                .filter_map(|s| match s.job {
+                    Job::Request(slot) => Some((Arc::clone(&s.counters), larger(slot))),
+                    _ => None,
+                })
                 .collect(),
             answers: plan
                 .streams
                 .iter()
                 .filter_map(|s| match s.job {
-                    Job::Respond(slot) | Job::Echo(slot) => {
-                        let larger = slot.size.request_bytes.max(slot.size.response_bytes);
-                        Some((Arc::clone(&s.counters), u64::from(larger)))
-                    }
+                    Job::Respond(slot) | Job::Echo(slot) => Some((Arc::clone(&s.counters), larger(slot))),
                     _ => None,
                 })
                 .collect(),
@@ -92,7 +98,7 @@ impl Watch {
                 jitter_ns: sum.jitter_ns.max(counters.delay_ns()),
             })
         });
-        let latency_sum_ns = self.transactions.iter().map(|counters| counters.delay_ns()).sum();
+        let latency_sum_ns = self.transactions.iter().map(|(counters, _)| counters.delay_ns()).sum();
         let tcp = TcpState::sum(senders);
         let live = LiveReading { t_ns, sent, received, tcp, udp, transactions: self.transactions(), latency_sum_ns };
         *self.live.lock().unwrap_or_else(PoisonError::into_inner) = live;
@@ -105,7 +111,7 @@ impl Watch {
 
     /// Transactions completed so far by requesters here.
     pub fn transactions(&self) -> u64 {
-        self.transactions.iter().map(|counters| counters.packets()).sum()
+        self.transactions.iter().map(|(counters, _)| counters.packets()).sum()
     }
 
     /// Bytes that arrived on sockets of receivers here so far, junk and duplicates included.
@@ -119,9 +125,10 @@ impl Watch {
         self.answers.iter().map(|(counters, _)| counters.packets()).sum()
     }
 
-    /// Bytes that responders here moved so far in the direction of their larger messages, junk included.
-    pub fn answered_bytes(&self) -> u64 {
-        self.answers.iter().map(|(counters, larger)| counters.packets() * larger + counters.discarded()).sum()
+    /// Bytes that requesters and responders here moved so far in the direction of their larger messages, junk included.
+    pub fn exchanged_bytes(&self) -> u64 {
+        let both = self.transactions.iter().chain(&self.answers);
+        both.map(|(counters, larger)| counters.packets() * larger + counters.discarded()).sum()
     }
 
     /// The peer's sender of one stream is done: what is missing by now is lost, not late.

@@ -20,6 +20,7 @@ mod service;
 mod session;
 mod setting_up;
 mod tap;
+mod third_party;
 
 use std::io;
 use std::net::SocketAddr;
@@ -41,6 +42,7 @@ pub use changes::{ChangeHook, HeldChanges, HostChanger};
 pub use events::{ServerCounts, ServerEvent, describe_outcome, describe_test};
 pub use service::{Datagram, Opening, Service, Visitor};
 pub use tap::{FlowSink, RunningTap, TapHook, Tapper, TestFlow, TestTransport};
+pub use third_party::ThirdPartyTargets;
 
 /// How long a test may still take to end when the server stops.
 const STOP_GRACE: Duration = Duration::from_millis(800);
@@ -64,6 +66,8 @@ pub struct ServerConfig {
     pub tap: Option<TapHook>,
     /// Changes this host for clients that ask, one at a time; without it none may.
     pub changes: Option<ChangeHook>,
+    /// Runs tests against these servers for clients that ask; without it against none. With a key, the targets need the same.
+    pub third_party: Option<ThirdPartyTargets>,
 }
 
 /// A further protocol, and where the server speaks it.

@@ -67,11 +67,7 @@ impl Peer for Client<'_> {
         let now = clock::monotonic_ns();
         self.tx.flush()?;
         if self.guard.as_ref().is_some_and(|guard| guard.is_exceeded(now, watch)) {
-            return Err(FlowError::Refused {
-                code: "rate-exceeded".to_owned(),
-                message: "the client moved more than this server's --max-rate or --max-total-rate allows".to_owned(),
-                advice: Some("lower --rate, or use less or smaller requests".to_owned()),
-            });
+            return Err(FlowError::rate_exceeded());
         }
         if now > self.heard_ns + SILENCE_NS {
             return Err(FlowError::Timeout {

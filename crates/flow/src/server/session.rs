@@ -16,8 +16,10 @@ use super::changes::{self, Turn};
 use super::running::run_end;
 use super::setting_up::{Doors, Test, prepare};
 use super::tap::Capture;
+use super::third_party::{self, ThirdPartyTest};
 use super::{ServerEvent, Shared, describe_outcome, describe_test};
 use crate::address::client_host;
+use crate::client::Target;
 use crate::control::changes::ChangeRequest;
 use crate::control::channel::{self, Receiver, Role, Sender};
 use crate::control::credentials::Credentials;
@@ -25,6 +27,7 @@ use crate::control::deadline::Deadline;
 use crate::control::message::{Accepted, MAX_GREETING, MAX_MESSAGE, ToClient, ToServer, report_parts};
 use crate::control::preface::{self, Status, Token};
 use crate::control::printable;
+use crate::control::third_party::ThirdPartyRequest;
 use crate::dialect::Dialect;
 use crate::end::{EndPlan, Side};
 use crate::error::FlowError;
@@ -89,21 +92,30 @@ impl Session {
             ToServer::Changes { n, request: ChangeRequest::Begin { limit_s, .. } } => {
                 return self.change_host(n, Duration::from_secs(limit_s), &mut tx, &mut rx);
             }
+            ToServer::ThirdParty { request } => return self.run_third_party(*request, &mut tx, &mut rx),
             other => return Err(unexpected("before the greeting", &other)),
         };
         let (granted, notes) = match self.visit.grant(&asked, Dialect::LANDSPEED) {
             Ok(granted) => granted,
-            Err(NotGranted::CrowdedOut) => {
-                return Err(self.crowded_out(Some(&mut tx)).unwrap_or(FlowError::Interrupted));
-            }
-            Err(why) => return self.refuse(why.entry(), &mut tx, &mut rx),
+            Err(why) => return self.not_granted(&why, &mut tx, &mut rx),
         };
         rx.set_limit(MAX_MESSAGE);
         let result = self.run_test(&mut tx, &mut rx, granted, notes, local);
+        self.explain(result, &mut tx)
+    }
+
+    fn not_granted(&self, why: &NotGranted, tx: &mut Sender, rx: &mut Receiver) -> Result<(), FlowError> {
+        match why {
+            NotGranted::CrowdedOut => Err(self.crowded_out(Some(tx)).unwrap_or(FlowError::Interrupted)),
+            why => self.refuse(why.entry(), tx, rx),
+        }
+    }
+
+    /// Tells a client that is still there why its test failed here, which it cannot know.
+    fn explain(&self, result: Result<(), FlowError>, tx: &mut Sender) -> Result<(), FlowError> {
         if let Err(error) = &result
             && !matches!(error, FlowError::PeerLost { .. })
         {
-            // The client cannot know what went wrong here.
             let entry = match error {
                 FlowError::Refused { code, message, advice } => {
                     ErrorEntry { code: code.clone(), message: message.clone(), advice: advice.clone() }
@@ -113,6 +125,55 @@ impl Session {
             let _ = tx.send(&ToClient::Error(entry), &self.shared.step(LAST_WORDS));
         }
         result
+    }
+
+    /// Runs a test against another server for a client.
+    fn run_third_party(
+        &mut self,
+        asked: ThirdPartyRequest,
+        tx: &mut Sender,
+        rx: &mut Receiver,
+    ) -> Result<(), FlowError> {
+        let shared = Arc::clone(&self.shared);
+        let Some(targets) = &shared.config.third_party else {
+            return self.refuse(third_party::without_permission(), tx, rx);
+        };
+        let target: Target = match printable(&asked.target, 300).parse() {
+            Ok(target) => target,
+            Err(why) => return self.refuse(third_party::bad_target(&why), tx, rx),
+        };
+        // The limits are those of a server: this host's upload is its clients' download.
+        let mirrored = third_party::mirrored(&asked.parameters);
+        let (granted, notes) = match self.visit.grant(&mirrored, Dialect::LANDSPEED) {
+            Ok((granted, notes)) => (third_party::mirrored(&granted), notes),
+            Err(why) => return self.not_granted(&why, tx, rx),
+        };
+        rx.set_limit(MAX_MESSAGE);
+        let random = |source| FlowError::Setup { what: "read random bytes".into(), source };
+        let id: String = Token::random().map_err(random)?.to_hex().chars().take(32).collect();
+        self.id = Some(id.clone());
+        let what = format!("third-party test to {target}: {}", describe_test(&granted));
+        shared.report(ServerEvent::TestStarted { id: id.clone(), peer: self.peer, what });
+        let test = ThirdPartyTest {
+            targets,
+            target,
+            rate_limit_bps: self.visit.rate_limit_bps(),
+            receive_cap_bps: self.visit.receive_cap_bps(&granted),
+            parameters: granted,
+            notes,
+        };
+        let ended = third_party::serve(&test, (self.peer, &shared), tx, rx);
+        let (outcome, complete) = match ended {
+            Ok(ended) => ended,
+            Err(error) => return self.explain(Err(error), tx),
+        };
+        await_farewell(rx, &shared);
+        if complete {
+            shared.report_completed(id, outcome);
+        } else {
+            shared.report(ServerEvent::TestEnded { id, outcome: printable(&outcome, 400) });
+        }
+        Ok(())
     }
 
     /// Tells the client if it lost its slot to other clients.
@@ -244,20 +305,25 @@ impl Session {
             tx.send(&part, &deadline)?;
         }
         capture.deliver(tx, &shared)?;
-        // The client says good-bye; if it does not, nothing is lost any more.
-        let farewell = Deadline::after(FAREWELL).or_stop(&shared.stop);
-        while let Ok(slice) = farewell.slice() {
-            match rx.poll::<ToServer>(slice) {
-                Ok(Some(ToServer::Bye)) | Err(_) => break,
-                Ok(_) => {}
-            }
-        }
+        await_farewell(rx, &shared);
         self.shared.report_completed(id, describe_outcome(&report, answered));
         Ok(())
     }
 }
 
-fn report_bytes(part: &ToClient) -> usize {
+/// The client says good-bye; if it does not, nothing is lost any more.
+fn await_farewell(rx: &mut Receiver, shared: &Shared) {
+    let farewell = Deadline::after(FAREWELL).or_stop(&shared.stop);
+    while let Ok(slice) = farewell.slice() {
+        match rx.poll::<ToServer>(slice) {
+            Ok(Some(ToServer::Bye)) | Err(_) => break,
+            Ok(_) => {}
+        }
+    }
+}
+
+/// Bytes of a part of a report; 0 for other messages.
+pub(super) fn report_bytes(part: &ToClient) -> usize {
     if let ToClient::Report { text, .. } = part { text.len() } else { 0 }
 }
 

@@ -24,4 +24,5 @@ mod server_limits;
 mod server_shares;
 mod strangers;
 mod thief;
+mod third_party;
 mod udp_abuse;

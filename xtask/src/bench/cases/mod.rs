@@ -7,6 +7,7 @@ mod lab;
 mod paced;
 mod round_trips;
 mod sampling;
+mod sweep;
 mod tap;
 mod tcp;
 mod trace;
@@ -58,6 +59,7 @@ pub const ALL: &[(&str, Build)] = &[
     ("lab-cross", lab::cross),
     ("lab-boot", lab::boot),
     ("lab-two", lab::two),
+    ("sweep", sweep::case),
     ("trace-bulk", trace::bulk),
     ("trace-many", trace::many),
     ("trace-tshark", trace::tshark),

@@ -21,6 +21,6 @@ impl RateGuard {
     pub fn is_exceeded(&self, now_ns: u64, watch: &Watch) -> bool {
         let elapsed_ns = now_ns.saturating_sub(self.t0_ns) + 1_000_000_000;
         let allowed = u128::from(self.bytes_per_s) * u128::from(elapsed_ns) * 11 / 10 / 1_000_000_000 + (1 << 20);
-        u128::from(watch.arrived_bytes().max(watch.answered_bytes())) > allowed
+        u128::from(watch.arrived_bytes().max(watch.exchanged_bytes())) > allowed
     }
 }

@@ -1,0 +1,163 @@
+//! One line of progress for several runs at a time.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use landspeed_sys::clock;
+use landspeed_units::{BitRate, Bytes, Nanos};
+
+/// How often the line is drawn on a terminal, nanoseconds.
+const DRAW_NS: u64 = 200_000_000;
+/// How often a line is printed elsewhere, nanoseconds.
+const PRINT_NS: u64 = 15_000_000_000;
+/// Minimum time of a run that a shown rate covers.
+const RATE_SPAN_NS: u64 = 1_000_000_000;
+
+/// What the line calls things.
+#[derive(Debug, Clone, Copy)]
+pub struct Nouns {
+    /// What is run: `cells`, `runs`.
+    pub runs: &'static str,
+    /// Which time is counted: `of virtual time`.
+    pub time: &'static str,
+}
+
+/// The line of progress.
+pub struct Board {
+    nouns: Nouns,
+    runs: usize,
+    total_ns: u64,
+    done_ns: u64,
+    finished: usize,
+    /// State of each worker's run.
+    working: Vec<Option<Working>>,
+    start_ns: u64,
+    next_ns: u64,
+    every_ns: Option<u64>,
+    drawn: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Working {
+    span_ns: u64,
+    passed_ns: u64,
+    seen_bytes: u64,
+    last_ns: u64,
+    last_bytes: u64,
+    rate: BitRate,
+}
+
+impl Board {
+    /// A board for `jobs` workers; [`Board::expect`] says how much there is to do.
+    pub fn new(nouns: Nouns, jobs: usize, quiet: bool) -> Self {
+        let terminal = io::stderr().is_terminal();
+        let start_ns = clock::monotonic_ns();
+        Self {
+            nouns,
+            runs: 0,
+            total_ns: 0,
+            done_ns: 0,
+            finished: 0,
+            working: vec![None; jobs],
+            start_ns,
+            next_ns: start_ns + if terminal { 0 } else { PRINT_NS },
+            every_ns: (!quiet).then_some(if terminal { DRAW_NS } else { PRINT_NS }),
+            drawn: false,
+        }
+    }
+
+    /// So many runs are to be made, which last `total_ns` together.
+    pub fn expect(&mut self, runs: usize, total_ns: u64) {
+        self.runs = runs;
+        self.total_ns = total_ns;
+    }
+
+    /// A further run is made if `runs` of them are more than were expected; it lasts `span_ns`.
+    pub fn count_in(&mut self, runs: usize, span_ns: u64) {
+        if runs > self.runs {
+            self.runs = runs;
+            self.total_ns += span_ns;
+        }
+    }
+
+    /// A worker begins a run that lasts `span_ns`.
+    pub fn begin(&mut self, worker: usize, span_ns: u64) {
+        self.working[worker] =
+            Some(Working { span_ns, passed_ns: 0, seen_bytes: 0, last_ns: 0, last_bytes: 0, rate: BitRate::ZERO });
+    }
+
+    /// A worker has ended its run.
+    pub fn end(&mut self, worker: usize) {
+        if let Some(working) = self.working[worker].take() {
+            self.done_ns += working.span_ns;
+            self.finished += 1;
+        }
+    }
+
+    /// Of a worker's run `passed_ns` have passed, and `arrived_bytes` arrived.
+    pub fn show(&mut self, worker: usize, passed_ns: u64, arrived_bytes: u64) {
+        if let Some(working) = &mut self.working[worker] {
+            working.passed_ns = passed_ns;
+            let span_ns = passed_ns.saturating_sub(working.last_ns);
+            // Byte counts arrive every 0.2 s, so a rate needs a span much longer than that.
+            let is_new = std::mem::replace(&mut working.seen_bytes, arrived_bytes) != arrived_bytes;
+            if span_ns >= if is_new { RATE_SPAN_NS } else { 2 * RATE_SPAN_NS } {
+                let bytes = arrived_bytes.saturating_sub(working.last_bytes);
+                working.rate = BitRate::mean(Bytes::new(bytes), Nanos::new(span_ns)).unwrap_or_default();
+                (working.last_ns, working.last_bytes) = (passed_ns, arrived_bytes);
+            }
+        }
+        let now_ns = clock::monotonic_ns();
+        let Some(every_ns) = self.every_ns else { return };
+        if now_ns < self.next_ns {
+            return;
+        }
+        self.next_ns = now_ns + every_ns;
+        let line = self.line(now_ns);
+        let mut out = io::stderr().lock();
+        if every_ns == DRAW_NS {
+            // Carriage return, and erase to the end of the line (ECMA-48 EL).
+            let _ = write!(out, "\r{line}\x1b[K");
+            let _ = out.flush();
+            self.drawn = true;
+        } else {
+            let _ = writeln!(out, "{line}");
+        }
+    }
+
+    fn line(&self, now_ns: u64) -> String {
+        let running: u64 = self.working.iter().flatten().map(|w| w.passed_ns.min(w.span_ns)).sum();
+        let (passed, wall_s) = (self.done_ns + running, (now_ns - self.start_ns) as f64 / 1e9);
+        let left = (passed > self.total_ns / 50)
+            .then(|| wall_s * (self.total_ns.saturating_sub(passed)) as f64 / passed.max(1) as f64);
+        let left = left.map(|s| format!(", about {} left", duration(s))).unwrap_or_default();
+        let runs = match self.runs {
+            1 => String::new(),
+            n => format!("{} of {n} {} done, ", self.finished, self.nouns.runs),
+        };
+        let rate = self.working.iter().flatten().next().filter(|working| working.rate > BitRate::ZERO);
+        let rate = rate.map(|working| format!(", {}", working.rate)).unwrap_or_default();
+        format!(
+            "{runs}{:.2} of {:.2} s{}{rate}, {} elapsed{left}",
+            passed as f64 / 1e9,
+            self.total_ns as f64 / 1e9,
+            self.nouns.time,
+            duration(wall_s)
+        )
+    }
+
+    /// Removes the line from the terminal.
+    pub fn clear(&mut self) {
+        if std::mem::take(&mut self.drawn) {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
+
+/// Formats seconds for people.
+pub fn duration(seconds: f64) -> String {
+    match seconds.round() as u64 {
+        s if s < 60 => format!("{s} s"),
+        s if s < 5400 => format!("{} min {:02} s", s / 60, s % 60),
+        _ => format!("{:.1} h", seconds / 3600.0),
+    }
+}

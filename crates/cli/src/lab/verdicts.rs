@@ -1,0 +1,26 @@
+//! Verdicts of a lab's flows.
+
+use landspeed_diagnose::diagnose_lab;
+use landspeed_model::{LabDocument, LabFlow, Status, Verdict, Warning};
+
+/// Sets the verdict of each flow, as `run` does, with what the lab knows about its path.
+pub fn add(document: &mut LabDocument) {
+    let verdicts: Vec<_> = document.flows.iter().map(|flow| of_flow(document, flow)).collect();
+    for (flow, (verdict, reverse)) in document.flows.iter_mut().zip(verdicts) {
+        let Some(run) = &mut flow.run else { continue };
+        run.warnings.extend(landspeed_diagnose::warnings(run));
+        run.verdict = verdict.unwrap_or_else(|| run.verdict.clone());
+        run.reverse_verdict = reverse;
+        run.warnings.push(Warning {
+            code: "virtual".to_owned(),
+            message: "a network-limited prediction: the lab's hosts have infinite CPU and no NIC".to_owned(),
+        });
+    }
+}
+
+/// Returns the verdict of a flow's first direction, and of its second if it has one.
+fn of_flow(document: &LabDocument, flow: &LabFlow) -> (Option<Verdict>, Option<Verdict>) {
+    let Some(run) = flow.run.as_ref().filter(|run| run.status != Status::Failed) else { return (None, None) };
+    let mut each = run.requested.direction.parts().iter().map(|&direction| diagnose_lab(document, flow, direction));
+    (each.next().flatten(), each.next().flatten())
+}

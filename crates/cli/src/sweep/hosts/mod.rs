@@ -1,0 +1,376 @@
+//! Cells that are tests between hosts.
+
+mod engine;
+mod options;
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+use anyhow::{anyhow, bail, ensure};
+use landspeed_flow::client::Target;
+use landspeed_model::Change;
+use landspeed_problems::{Problem, near_or_list};
+use landspeed_sweep::plan::{HostsSubject, Setting, Written};
+use landspeed_sweep::{Design, Factor, Level, Plan, Subject, id};
+use landspeed_tune::{objection, parse_setting};
+use serde_json::json;
+
+pub use self::engine::{Pair, Survey, add_cross, check_changes, run};
+use self::options::RunOption;
+use super::session::CellInfo;
+use crate::run;
+
+/// Time of a test beside its traffic, seconds: connections, clocks, results.
+const SETUP_S: f64 = 1.0;
+/// Implicit factors where a plan names several hosts.
+const SENDER: &str = "hosts.sender";
+const RECEIVER: &str = "hosts.receiver";
+
+/// The tests of a plan.
+#[derive(Debug)]
+pub struct Hosts {
+    subject: HostsSubject,
+    build: String,
+}
+
+/// A cell between hosts.
+#[derive(Debug)]
+pub struct HostCell {
+    /// Options of `run`.
+    pub args: run::Args,
+    /// The client, where it is another host.
+    pub from: Option<Target>,
+    /// Settings of the client's host.
+    pub client: Vec<Change>,
+    /// Settings of the server's host.
+    pub server: Vec<Change>,
+    /// Traffic beside it.
+    pub cross: Vec<Cross>,
+}
+
+/// Traffic beside a run.
+#[derive(Debug)]
+pub struct Cross {
+    /// Its name in results.
+    pub name: String,
+    /// The host that sends.
+    pub from: Target,
+    /// Options of `run`.
+    pub args: run::Args,
+}
+
+impl Hosts {
+    /// Prepares the tests of a plan; several hosts become factors.
+    pub fn open(plan: &mut Plan) -> anyhow::Result<Self> {
+        let Subject::Hosts(subject) = &plan.subject else { bail!("the plan has no hosts") };
+        let subject = subject.clone();
+        let factor = |name: &str, key: &str, hosts: &[Written<String>]| Factor {
+            name: name.to_owned(),
+            keys: vec![Written { value: key.to_owned(), span: hosts.first().map_or(0..0, |host| host.span.clone()) }],
+            levels: hosts
+                .iter()
+                .map(|host| Level {
+                    label: host.value.clone().into(),
+                    values: vec![host.value.clone().into()],
+                    span: host.span.clone(),
+                })
+                .collect(),
+        };
+        for (at, (name, key, hosts)) in
+            [("sender", SENDER, &subject.senders), ("receiver", RECEIVER, &subject.receivers)].into_iter().enumerate()
+        {
+            if hosts.len() > 1 {
+                let at = at.min(plan.factors.iter().filter(|factor| factor.keys[0].value == SENDER).count());
+                plan.factors.insert(at, factor(name, key, hosts));
+            }
+        }
+        let program = std::fs::read("/proc/self/exe").map_err(|why| anyhow!("cannot read /proc/self/exe: {why}"))?;
+        Ok(Self { subject, build: id::sha256(&program) })
+    }
+
+    /// Checks options and levels before anything runs.
+    pub fn check(&self, plan: &Plan) -> anyhow::Result<()> {
+        let mut problems = Vec::new();
+        for option in &self.subject.options {
+            if let Err(refused) = options::check_name(&option.key.value) {
+                problems.push(refused.problem(plan, &[], &option.key.span, &format!("run.{}", option.key.value)));
+            }
+        }
+        for (i, cross) in self.subject.cross.iter().enumerate() {
+            for option in &cross.options {
+                if let Err(refused) = options::check_name(&option.key.value) {
+                    problems.push(refused.problem(
+                        plan,
+                        &[],
+                        &option.key.span,
+                        &format!("cross.{i}.{}", option.key.value),
+                    ));
+                }
+            }
+        }
+        for (number, factor) in plan.factors.iter().enumerate() {
+            for key in &factor.keys {
+                if let Some(problem) = self.check_key(plan, number, key) {
+                    problems.push(problem);
+                }
+            }
+        }
+        if problems.is_empty() {
+            self.check_levels(plan, &mut problems);
+        }
+        ensure!(problems.is_empty(), "{}", plan.problems(problems));
+        Ok(())
+    }
+
+    fn check_key(&self, plan: &Plan, number: usize, key: &Written<String>) -> Option<Problem> {
+        let at = format!("factor.{number}.key");
+        let name = key.value.as_str();
+        if let Some(option) = name.strip_prefix("run.") {
+            let refused = options::check_name(option).err()?;
+            return Some(refused.problem(plan, &[], &key.span, &at));
+        }
+        if let Some((index, option)) = cross_key(name) {
+            if index >= self.subject.cross.len() {
+                let message = format!("no such key: the plan has {} [[cross]]", self.subject.cross.len());
+                return Some(plan.problem(&key.span, &at, message).hint("count them from 0: cross.0.rate"));
+            }
+            let refused = options::check_name(option).err()?;
+            return Some(refused.problem(plan, &[], &key.span, &at));
+        }
+        let is_known = name == SENDER || name == RECEIVER || host_key(name).is_some();
+        if is_known {
+            return None;
+        }
+        let known: Vec<String> = options::names().into_iter().map(|option| format!("run.{option}")).collect();
+        let hint = if options::check_name(name).is_ok() {
+            Some(format!("did you mean `run.{name}`?"))
+        } else {
+            near_or_list(name, known.iter().map(String::as_str)).filter(|hint| hint.starts_with("did you"))
+        };
+        let hint = hint.unwrap_or_else(|| "use run.OPTION, host.client.SETTING or host.server.SETTING".to_owned());
+        Some(plan.problem(&key.span, &at, format!("no such key: `{name}`")).hint(hint))
+    }
+
+    /// Every level by itself, beside the first of all others: mistakes get their place in the plan.
+    fn check_levels(&self, plan: &Plan, problems: &mut Vec<Problem>) {
+        let first = vec![0; plan.factors.len()];
+        let base = self.cell(plan, &first);
+        if let Err(problem) = base {
+            problems.push(problem);
+            return;
+        }
+        for (number, factor) in plan.factors.iter().enumerate() {
+            for at in 1..factor.levels.len() {
+                let mut cell = first.clone();
+                cell[number] = at;
+                if let Err(problem) = self.cell(plan, &cell)
+                    && !problems.contains(&problem)
+                {
+                    problems.push(problem);
+                }
+            }
+        }
+    }
+
+    /// A cell of the plan.
+    pub fn cell(&self, plan: &Plan, levels: &[usize]) -> Result<HostCell, Problem> {
+        let mut options: Vec<RunOption> = self.subject.options.iter().map(of_setting).collect();
+        let mut cross: Vec<Vec<RunOption>> = self
+            .subject
+            .cross
+            .iter()
+            .map(|cross| {
+                let to = RunOption {
+                    name: "target".to_owned(),
+                    value: cross.to.value.clone().into(),
+                    span: cross.to.span.clone(),
+                };
+                cross.options.iter().map(of_setting).chain([to]).collect()
+            })
+            .collect();
+        let server = |host: &Written<String>| RunOption {
+            name: "target".to_owned(),
+            value: host.value.clone().into(),
+            span: host.span.clone(),
+        };
+        options.extend(self.subject.target.as_ref().map(server));
+        options.extend(self.subject.receivers.first().map(server));
+        let mut from = self.subject.senders.first().cloned();
+        let (mut client_changes, mut server_changes) = (Vec::new(), Vec::new());
+        for (number, (factor, &level)) in plan.factors.iter().zip(levels).enumerate() {
+            let level = &factor.levels[level];
+            for (key, value) in factor.keys.iter().zip(&level.values) {
+                let option =
+                    |name: &str| RunOption { name: name.to_owned(), value: value.clone(), span: level.span.clone() };
+                let at = format!("factor.{number}.levels");
+                if let Some(name) = key.value.strip_prefix("run.") {
+                    options.push(option(name));
+                } else if let Some((index, name)) = cross_key(&key.value) {
+                    cross[index].push(option(name));
+                } else if key.value == RECEIVER {
+                    options.push(option("target"));
+                } else if key.value == SENDER {
+                    from = Some(Written {
+                        value: value.as_str().unwrap_or_default().to_owned(),
+                        span: level.span.clone(),
+                    });
+                } else if let Some((is_server, name)) = host_key(&key.value) {
+                    let change = change(name, value).map_err(|why| plan.problem(&level.span, &at, why))?;
+                    if is_server { server_changes.push(change) } else { client_changes.push(change) }
+                }
+            }
+        }
+        let args = parse(plan, &options, "run")?;
+        let cross: Result<Vec<Cross>, Problem> = self
+            .subject
+            .cross
+            .iter()
+            .zip(&cross)
+            .enumerate()
+            .map(|(i, (cross, options))| {
+                Ok(Cross {
+                    name: format!("cross {} to {}", cross.from.value, cross.to.value),
+                    from: host(plan, &cross.from)?,
+                    args: parse(plan, options, &format!("cross.{i}"))?,
+                })
+            })
+            .collect();
+        let from = from.map(|from| host(plan, &from)).transpose()?;
+        Ok(HostCell { args, from, client: client_changes, server: server_changes, cross: cross? })
+    }
+
+    /// What the cells are, on hosts as the survey found them; without one, ids are those of no run.
+    pub fn cells(&self, plan: &Plan, design: &Design, survey: &Survey) -> anyhow::Result<Vec<CellInfo>> {
+        let mut groups: Vec<String> = Vec::new();
+        let mut cells: Vec<CellInfo> = Vec::new();
+        let mut known: HashMap<String, usize> = HashMap::new();
+        for levels in &design.cells {
+            let cell = self.cell(plan, levels).map_err(|problem| anyhow!("{}", plan.problems(vec![problem])))?;
+            let pair = cell.pair();
+            let (mut parameters, _) = cell.args.parameters();
+            let seconds = (parameters.time_ns.unwrap_or(10_000_000_000) + parameters.omit_ns) as f64 / 1e9;
+            parameters.title = None;
+            let changes = json!({"client": cell.client, "server": cell.server});
+            let cross: Vec<_> = cell
+                .cross
+                .iter()
+                .map(|cross| {
+                    json!([cross.from.to_string(), cross.args.server().to_string(), cross.args.parameters().0])
+                })
+                .collect();
+            let content = json!({
+                "kind": "hosts", "parameters": parameters, "pair": pair.to_string(), "changes": changes,
+                "iperf3": cell.args.iperf3, "cross": cross, "hosts": survey.hosts(&pair), "landspeed": self.build,
+            });
+            let held = if cell.client.is_empty() && cell.server.is_empty() {
+                String::new()
+            } else {
+                format!("{pair}: {changes}")
+            };
+            let group = groups.iter().position(|known| *known == held).unwrap_or_else(|| {
+                groups.push(held);
+                groups.len() - 1
+            });
+            let id = id::cell(&content);
+            if let Some(&at) = known.get(&id) {
+                bail!(
+                    "two cells are the same: {} and {}\nRemove one of the levels.",
+                    plan.describe(&design.cells[at]),
+                    plan.describe(levels)
+                );
+            }
+            known.insert(id.clone(), cells.len());
+            cells.push(CellInfo {
+                id,
+                kernel: None,
+                group,
+                span_ns: (seconds * 1e9) as u64,
+                wall_s: seconds + SETUP_S,
+                memory_bytes: 0,
+            });
+        }
+        Ok(cells)
+    }
+
+    /// Pairs of hosts, each once.
+    pub fn pairs(&self, plan: &Plan, design: &Design) -> anyhow::Result<BTreeMap<Pair, HostCell>> {
+        let mut pairs = BTreeMap::new();
+        for levels in &design.cells {
+            let cell = self.cell(plan, levels).map_err(|problem| anyhow!("{}", plan.problems(vec![problem])))?;
+            pairs.entry(cell.pair()).or_insert(cell);
+        }
+        Ok(pairs)
+    }
+
+    /// Settings of hosts that the plan varies, in words.
+    pub fn changes(&self, plan: &Plan) -> Vec<String> {
+        let of = |factor: &Factor| -> Vec<String> {
+            let named = factor.keys.iter().enumerate().filter(|(_, key)| host_key(&key.value).is_some());
+            named
+                .map(|(at, key)| {
+                    let values: Vec<String> =
+                        factor.levels.iter().filter_map(|level| options::scalar(&level.values[at])).collect();
+                    format!("{}: {}", key.value, values.join(" | "))
+                })
+                .collect()
+        };
+        plan.factors.iter().flat_map(of).collect()
+    }
+}
+
+impl HostCell {
+    /// Between which hosts it runs.
+    pub fn pair(&self) -> Pair {
+        Pair { from: self.from.as_ref().map(ToString::to_string), to: self.args.server().to_string() }
+    }
+
+    /// Whether it changes settings of hosts.
+    pub fn changes_hosts(&self) -> bool {
+        !self.client.is_empty() || !self.server.is_empty()
+    }
+}
+
+/// Parses options and checks that they make sense together.
+fn parse(plan: &Plan, given: &[RunOption], key: &str) -> Result<run::Args, Problem> {
+    let span: Range<usize> = given.last().map_or(0..0, |option| option.span.clone());
+    let args = options::parse(given).map_err(|refused| refused.problem(plan, given, &span, key))?;
+    args.parameters().1.map_err(|why| plan.problem(&span, key, why))?;
+    Ok(args)
+}
+
+fn host(plan: &Plan, host: &Written<String>) -> Result<Target, Problem> {
+    host.value.parse::<Target>().map_err(|why| plan.problem(&host.span, "hosts", why.to_string()))
+}
+
+fn of_setting(setting: &Setting) -> RunOption {
+    RunOption {
+        name: setting.key.value.clone(),
+        value: setting.value.value.clone(),
+        span: setting.value.span.clone(),
+    }
+}
+
+/// `cross.0.rate` as 0 and `rate`.
+fn cross_key(key: &str) -> Option<(usize, &str)> {
+    let (index, option) = key.strip_prefix("cross.")?.split_once('.')?;
+    Some((index.parse().ok()?, option))
+}
+
+/// `host.server.eth0:mtu` as whether it is the server's, and `eth0:mtu`.
+fn host_key(key: &str) -> Option<(bool, &str)> {
+    let rest = key.strip_prefix("host.")?;
+    let (is_server, name) = match rest.strip_prefix("client.") {
+        Some(name) => (false, name),
+        None => (true, rest.strip_prefix("server.")?),
+    };
+    Some((is_server, name.strip_prefix("sysctl:").unwrap_or(name))).filter(|(_, name)| !name.is_empty())
+}
+
+fn change(name: &str, value: &toml::Value) -> Result<Change, String> {
+    let value = options::scalar(value).ok_or("expected text or a number")?;
+    let change = parse_setting(&format!("{name}={value}"))?;
+    match objection(&change) {
+        Some(why) => Err(why),
+        None => Ok(change),
+    }
+}

@@ -1,0 +1,185 @@
+//! The runs of a sweep as an Indexed Job of Kubernetes (`batch/v1`). The sweep's directory is on a volume that all its pods mount.
+
+use anyhow::{Context as _, ensure};
+use serde_json::{Value, json};
+
+use super::lab::Lab;
+use super::session::{Session, Work};
+use super::slurm::array::batches;
+use super::slurm::bundle::Bundle;
+use super::slurm::{self, BESIDE_GUEST};
+use crate::CommandOutcome;
+use crate::output::Sink;
+
+/// Where the volume is mounted in a pod.
+const MOUNT: &str = "/sweep";
+/// Pods at once, unless --jobs says otherwise.
+const PARALLEL: usize = 8;
+/// Most runs of a manifest.
+const MOST_RUNS: usize = 100_000;
+/// How often a pod of one index may fail.
+const RETRIES: u32 = 2;
+/// Longest name of a job: names of its pods are longer, and a label has 63 characters.
+const LONGEST_NAME: usize = 40;
+
+/// Options of the export.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// Print a manifest for another system: the runs become an Indexed Job
+    #[arg(long, value_enum, value_name = "SYSTEM", conflicts_with_all = ["dry_run", "json"],
+          help_heading = "Clusters")]
+    pub export: Option<System>,
+    /// Container image of the workers: any that mounts the volume, for landspeed is one static binary
+    #[arg(
+        long,
+        value_name = "IMAGE",
+        default_value = "busybox:stable",
+        requires = "export",
+        help_heading = "Clusters"
+    )]
+    pub image: String,
+    /// PersistentVolumeClaim that holds the sweep's directory
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "landspeed-sweep",
+        requires = "export",
+        help_heading = "Clusters"
+    )]
+    pub claim: String,
+}
+
+/// Systems that a sweep can be exported to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum System {
+    /// An Indexed Job (batch/v1) as JSON, which kubectl reads as it reads YAML
+    Kubernetes,
+}
+
+/// Prepares the directory for workers, and prints the manifest.
+pub fn export(session: &Session, lab: &Lab, args: &super::Args) -> anyhow::Result<CommandOutcome> {
+    let setup = &session.setup;
+    let mut runs = Vec::new();
+    while let Work::Run(assigned) = session.try_next() {
+        runs.push((assigned.index, setup.cells[assigned.entry.number].wall_s));
+        // A plan without a number of blocks has no end of its own.
+        if runs.len() >= MOST_RUNS {
+            break;
+        }
+    }
+    ensure!(!runs.is_empty(), "nothing to export: every run of the plan is there");
+    let directory = std::path::absolute(setup.directory.root()).context("cannot find the directory of the sweep")?;
+    let bundle = Bundle::in_directory(&directory, &lab.program);
+    bundle.stage(&lab.program, &slurm::kernels(session, args.cache.as_deref())?)?;
+    session.publish()?;
+    let parallel = args.jobs.map_or(PARALLEL, usize::from);
+    let tasks = batches(&runs, parallel);
+    setup.directory.write("kubernetes.tasks", slurm::lines(&tasks).as_bytes())?;
+    let program = bundle.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let program = format!("{MOUNT}/bundle/{program}");
+    let name = job_name(&setup.plan.name);
+    let manifest = document(&name, &args.kubernetes, &program, (tasks.len(), parallel), slurm::memory_bytes(setup));
+    let mut text = serde_json::to_string_pretty(&manifest).context("cannot encode the manifest")?;
+    text.push('\n');
+    Sink::Stdout.write(text.as_bytes())?;
+    if !args.quiet {
+        let shown = setup.directory.root().display();
+        eprintln!(
+            "{} runs in {} pods. Copy {shown} to the volume of the claim {}, apply the manifest, and copy {shown}/runs back when the job is \
+             complete; then run the same command without --export: it makes only what is missing.",
+            runs.len(),
+            tasks.len(),
+            args.kubernetes.claim
+        );
+    }
+    Ok(CommandOutcome::Clean)
+}
+
+fn document(name: &str, args: &Args, program: &str, (tasks, parallel): (usize, usize), guest: u64) -> Value {
+    // The guest's memory is a file in /dev/shm, which counts as the pod's memory.
+    let memory = mebibytes(guest + BESIDE_GUEST);
+    let labels = json!({ "app.kubernetes.io/name": "landspeed", "app.kubernetes.io/instance": name });
+    json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": { "name": name, "labels": labels },
+        "spec": {
+            "completionMode": "Indexed",
+            "completions": tasks,
+            "parallelism": parallel.min(tasks),
+            "backoffLimitPerIndex": RETRIES,
+            "maxFailedIndexes": tasks,
+            "template": {
+                "metadata": { "labels": labels },
+                "spec": {
+                    "restartPolicy": "Never",
+                    "automountServiceAccountToken": false,
+                    "enableServiceLinks": false,
+                    "containers": [{
+                        "name": "worker",
+                        "image": args.image,
+                        "command": [program, "sweep", "worker", MOUNT],
+                        // JOB_COMPLETION_INDEX says which line of the file is a pod's.
+                        "args": [
+                            "--tasks", format!("{MOUNT}/kubernetes.tasks"), "--cache", format!("{MOUNT}/bundle/kernels"),
+                        ],
+                        "env": [
+                            { "name": "LANDSPEED_ARCHIVE", "value": "off" },
+                            { "name": "NODE_NAME", "valueFrom": { "fieldRef": { "fieldPath": "spec.nodeName" } } },
+                        ],
+                        "resources": {
+                            "requests": { "cpu": "1", "memory": memory },
+                            "limits": { "memory": memory },
+                        },
+                        "securityContext": {
+                            "allowPrivilegeEscalation": false,
+                            "capabilities": { "drop": ["ALL"] },
+                        },
+                        "volumeMounts": [
+                            { "name": "sweep", "mountPath": MOUNT },
+                            { "name": "memory", "mountPath": "/dev/shm" },
+                        ],
+                    }],
+                    "volumes": [
+                        { "name": "sweep", "persistentVolumeClaim": { "claimName": args.claim } },
+                        { "name": "memory", "emptyDir": { "medium": "Memory", "sizeLimit": mebibytes(guest) } },
+                    ],
+                },
+            },
+        },
+    })
+}
+
+/// A quantity of Kubernetes, rounded up.
+fn mebibytes(bytes: u64) -> String {
+    format!("{}Mi", bytes.div_ceil(1 << 20).max(64))
+}
+
+/// A name of RFC 1123: lower case letters, digits and hyphens.
+fn job_name(plan: &str) -> String {
+    let mut name = String::from("landspeed");
+    for part in plan.to_lowercase().split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty()) {
+        name.push('-');
+        name.push_str(part);
+    }
+    name.truncate(LONGEST_NAME);
+    name.trim_end_matches('-').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_has_a_name_that_dns_takes() {
+        assert_eq!(job_name("Buffer curve, 15 seeds"), "landspeed-buffer-curve-15-seeds");
+        assert_eq!(job_name("äöü"), "landspeed");
+        assert!(job_name(&"x".repeat(100)).len() <= LONGEST_NAME);
+    }
+
+    #[test]
+    fn quantities_are_rounded_up() {
+        assert_eq!(mebibytes((100 << 20) + 1), "101Mi");
+        assert_eq!(mebibytes(0), "64Mi");
+    }
+}

@@ -1,0 +1,340 @@
+//! Cells that are scenarios in virtual time.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::{Context as _, anyhow, bail};
+use landspeed_lab::cell::{self, Ready, Setting};
+use landspeed_lab::kernel::Kernel;
+use landspeed_lab::{gallery, scenario};
+use landspeed_model::Warning;
+use landspeed_problems::{Problem, Problems, near_or_list};
+use landspeed_sweep::plan::{LabSubject, Written};
+use landspeed_sweep::{Design, Factor, Level, Plan, Subject, id};
+use serde_json::json;
+
+use super::session::CellInfo;
+use crate::lab::cells::Kernels;
+use crate::lab::edit;
+
+/// Cells whose problems are listed.
+const MAX_LISTED: usize = 5;
+
+/// The scenario of a plan.
+pub struct Lab {
+    /// The scenario's text before anything is set in it.
+    pub text: String,
+    /// Keys that are alike in all cells.
+    set: Vec<(String, toml_edit::Value)>,
+    kernels: Mutex<Kernels>,
+    /// landspeed's executable, for the guest.
+    pub program: Vec<u8>,
+    build: String,
+    started: String,
+    command: Vec<String>,
+    /// Blocks, for the warning about single runs.
+    repeats: u32,
+}
+
+impl Lab {
+    /// The scenario that the plan names, whose path is relative to `beside`.
+    pub fn scenario(subject: &LabSubject, plan: &Plan, beside: &Path) -> anyhow::Result<String> {
+        let named = &subject.scenario;
+        if let Some(name) = named.value.strip_prefix("gallery:") {
+            let exhibit = gallery::find(name);
+            return exhibit.map(|exhibit| exhibit.text.to_owned()).map_err(|message: String| {
+                let mut lines = message.lines();
+                let first = lines.next().unwrap_or_default().to_owned();
+                let hint = lines.next().map(str::to_owned);
+                one(plan, plan.problem(&named.span, "lab.scenario", first).maybe_hint(hint))
+            });
+        }
+        let path = beside.join(&named.value);
+        std::fs::read_to_string(&path).map_err(|why| {
+            one(
+                plan,
+                plan.problem(&named.span, "lab.scenario", format!("cannot read {}: {why}", path.display()))
+                    .hint("name a scenario file beside the plan, or gallery:EXHIBIT"),
+            )
+        })
+    }
+
+    /// Prepares the cells of a plan; adds the keys that the scenario itself varies to its factors.
+    pub fn open(plan: &mut Plan, text: String, cache: Option<&Path>, repeats: u32) -> anyhow::Result<Self> {
+        let Subject::Lab(subject) = &plan.subject else { bail!("the plan has no scenario") };
+        let subject = subject.clone();
+        let program = std::fs::read("/proc/self/exe")
+            .context("cannot read landspeed's own executable for the guest: /proc/self/exe")?;
+        let factors: Vec<&str> =
+            plan.factors.iter().flat_map(|factor| &factor.keys).map(|key| key.value.as_str()).collect();
+        let set = subject.set.iter().filter(|setting| !factors.contains(&setting.key.value.as_str()));
+        let set: Vec<_> = set.map(|setting| (setting.key.value.clone(), to_edit(&setting.value.value))).collect();
+        add_factors_of_scenario(plan, &text, &set);
+        if let Ok(loaded) = scenario::load(&edit::fix(&text, &[])) {
+            let scenario = &loaded.cells[0].scenario;
+            plan.reference = plan.reference.take().or_else(|| scenario.reference.clone());
+            plan.description = plan.description.take().or_else(|| scenario.description.clone());
+        }
+        let lab = Self {
+            set,
+            kernels: Mutex::new(Kernels::open(cache)?),
+            build: id::sha256(&program),
+            program,
+            started: crate::lab::run::now(),
+            command: std::env::args().collect(),
+            repeats,
+            text,
+        };
+        Ok(lab)
+    }
+
+    /// Checks scenario, settings and levels before anything runs. Returns the name of the flow in question, and warnings.
+    pub fn check(&self, plan: &Plan) -> anyhow::Result<(Option<String>, Vec<Warning>)> {
+        let Subject::Lab(subject) = &plan.subject else { bail!("the plan has no scenario") };
+        let base = edit::fix(&self.text, &[]);
+        // With two repeats, the scenario says whether seeds make a difference.
+        let base = base.replacen("repeats = 1", "repeats = 2", 1);
+        let loaded =
+            scenario::load(&base).map_err(|problems| anyhow!("{}", problems.named(&subject.scenario.value)))?;
+        let flows: Vec<&str> = loaded.cells[0].scenario.flow.iter().filter_map(|flow| flow.name.as_deref()).collect();
+        let mut problems = Vec::new();
+        if let Some(flow) = subject.flow.as_ref().filter(|flow| !flows.contains(&flow.value.as_str())) {
+            let message = format!("the scenario has no flow `{}`", flow.value);
+            problems.push(
+                plan.problem(&flow.span, "lab.flow", message)
+                    .maybe_hint(near_or_list(&flow.value, flows.iter().copied())),
+            );
+        }
+        for (setting, (key, value)) in subject
+            .set
+            .iter()
+            .filter(|setting| self.set.iter().any(|(key, _)| *key == setting.key.value))
+            .zip(&self.set)
+        {
+            let text = edit::fix(&self.text, &[(key, key, value.clone())]);
+            if let Err(found) = scenario::load(&text) {
+                for problem in found.list {
+                    let span = if is_about_key(&problem) { &setting.key.span } else { &setting.value.span };
+                    problems.push(
+                        plan.problem(span, &format!("lab.set.{key}"), problem.message).maybe_hint(problem.hint),
+                    );
+                }
+            }
+        }
+        if problems.is_empty() {
+            self.check_levels(plan, &mut problems);
+        }
+        if !problems.is_empty() {
+            return Err(anyhow!("{}", plan.problems(problems)));
+        }
+        let warnings = loaded.warnings.into_iter().map(|warning| match warning.code.as_str() {
+            "seeds-alike" => Warning {
+                message: "nothing in the scenario is random, so every block gives the same result: set start-spread for the flows"
+                    .to_owned(),
+                ..warning
+            },
+            _ => warning,
+        });
+        let flow = subject.flow.as_ref().map(|flow| flow.value.clone());
+        Ok((flow, warnings.collect()))
+    }
+
+    /// Every level by itself, beside the first of all others: mistakes get their place in the plan.
+    fn check_levels(&self, plan: &Plan, problems: &mut Vec<Problem>) {
+        for (number, factor) in plan.factors.iter().enumerate() {
+            for (at, level) in factor.levels.iter().enumerate() {
+                let mut cell = vec![0; plan.factors.len()];
+                cell[number] = at;
+                let found = match self.cell(plan, &cell, plan.seed) {
+                    Ok(cell) => {
+                        let named = factor.keys.iter().any(|key| key.value == "kernel");
+                        if named && let Err(error) = self.kernel(cell.scenario.kernel.as_deref()) {
+                            let text = format!("{error:#}");
+                            let (message, hint) = text.split_once('\n').unwrap_or((&text, ""));
+                            let problem = plan.problem(&level.span, &format!("factor.{number}.levels.{at}"), message);
+                            problems.push(problem.hint(hint));
+                        }
+                        continue;
+                    }
+                    Err(found) => found,
+                };
+                for problem in found.list {
+                    let about_key = is_about_key(&problem);
+                    let span = if about_key { &factor.keys[0].span } else { &level.span };
+                    let name = if about_key {
+                        format!("factor.{number}.key")
+                    } else {
+                        format!("factor.{number}.levels.{at}")
+                    };
+                    // What other levels say alike is about the scenario, or about another factor.
+                    let problem = plan.problem(span, &name, problem.message).maybe_hint(problem.hint);
+                    let known = |other: &Problem| {
+                        other.message == problem.message && (about_key || other.place == problem.place)
+                    };
+                    if !problems.iter().any(known) {
+                        problems.push(problem);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the cells are. A combination that the scenario refuses is an error with its levels.
+    pub fn cells(&self, plan: &Plan, design: &Design) -> anyhow::Result<Vec<CellInfo>> {
+        let mut refused = Vec::new();
+        let mut cells: Vec<CellInfo> = Vec::with_capacity(design.cells.len());
+        let mut known: HashMap<String, usize> = HashMap::new();
+        for levels in &design.cells {
+            let cell = match self.cell(plan, levels, plan.seed) {
+                Ok(cell) => cell,
+                Err(problems) => {
+                    let messages: Vec<String> = problems
+                        .list
+                        .into_iter()
+                        .map(|problem| format!("{}: {}", problem.key, problem.message))
+                        .collect();
+                    refused.push(format!("  {}: {}", plan.describe(levels), messages.join("; ")));
+                    continue;
+                }
+            };
+            let kernel = self.kernel(cell.scenario.kernel.as_deref())?;
+            let need = scenario::estimate(&cell.scenario);
+            let id = self.id_of(&cell, &kernel);
+            if let Some(&at) = known.get(&id) {
+                bail!(
+                    "two cells are the same: {} and {}\nRemove one of the levels.",
+                    plan.describe(&design.cells[at]),
+                    plan.describe(levels)
+                );
+            }
+            known.insert(id.clone(), cells.len());
+            cells.push(CellInfo {
+                id,
+                kernel: Some(kernel.id),
+                group: 0,
+                span_ns: (need.virtual_s * 1e9) as u64,
+                wall_s: need.wall_s,
+                memory_bytes: need.memory_bytes,
+            });
+        }
+        if !refused.is_empty() {
+            let count = refused.len();
+            refused.truncate(MAX_LISTED);
+            bail!(
+                "the scenario refuses {count} of {} cells:\n{}\nChange the levels, or split the plan.",
+                design.cells.len(),
+                refused.join("\n")
+            );
+        }
+        Ok(cells)
+    }
+
+    /// The id of a cell on the kernel that the sweep chose.
+    pub fn id(&self, plan: &Plan, levels: &[usize], kernel: Option<&str>) -> anyhow::Result<String> {
+        let cell = self.cell(plan, levels, plan.seed).map_err(|problems| anyhow!("{problems}"))?;
+        let kernel = self.kernel(kernel.or(cell.scenario.kernel.as_deref()))?;
+        Ok(self.id_of(&cell, &kernel))
+    }
+
+    fn id_of(&self, cell: &scenario::Cell, kernel: &Kernel) -> String {
+        id::cell(&json!({
+            "kind": "lab", "scenario": cell.hash, "kernel": kernel.id, "landspeed": self.build,
+        }))
+    }
+
+    /// A cell, ready to boot.
+    pub fn prepare(&self, plan: &Plan, levels: &[usize], seed: u64, kernel: Option<&str>) -> anyhow::Result<Ready> {
+        let text = self.text_of(plan, levels);
+        let cell = self.cell(plan, levels, seed).map_err(|problems| anyhow!("{problems}"))?;
+        let kernel = self.kernel(kernel.or(cell.scenario.kernel.as_deref()))?;
+        let setting = Setting { text: &text, ..self.setting() };
+        cell::prepare(&cell, &kernel, &setting).map_err(|message| anyhow!(message))
+    }
+
+    /// What all runs share.
+    pub fn setting(&self) -> Setting<'_> {
+        Setting {
+            program: &self.program,
+            arguments: &["lab", "guest"],
+            captures: &[],
+            keep: Path::new("."),
+            text: "",
+            warnings: &[],
+            started: &self.started,
+            command: &self.command,
+        }
+    }
+
+    fn kernel(&self, name: Option<&str>) -> anyhow::Result<Kernel> {
+        self.kernels.lock().unwrap_or_else(PoisonError::into_inner).find(name)
+    }
+
+    fn cell(&self, plan: &Plan, levels: &[usize], seed: u64) -> Result<scenario::Cell, Problems> {
+        let mut loaded = scenario::load(&self.text_of(plan, levels))?;
+        let mut cell = loaded.cells.swap_remove(0);
+        cell.seed = seed;
+        cell.scenario.seed = seed;
+        cell.repeats = self.repeats;
+        Ok(cell)
+    }
+
+    /// The scenario of a cell.
+    fn text_of(&self, plan: &Plan, levels: &[usize]) -> String {
+        let mut sets: Vec<(&str, &str, toml_edit::Value)> =
+            self.set.iter().map(|(key, value)| (key.as_str(), key.as_str(), value.clone())).collect();
+        for (factor, &level) in plan.factors.iter().zip(levels) {
+            for (key, value) in factor.keys.iter().zip(&factor.levels[level].values) {
+                let label = if factor.keys.len() == 1 { factor.name.as_str() } else { key.value.as_str() };
+                sets.push((label, key.value.as_str(), to_edit(value)));
+            }
+        }
+        edit::fix(&self.text, &sets)
+    }
+}
+
+/// Keys that the scenario varies and the plan does not set are factors, too.
+fn add_factors_of_scenario(plan: &mut Plan, text: &str, set: &[(String, toml_edit::Value)]) {
+    for varied in edit::varied(text) {
+        let name = varied.label.clone().unwrap_or_else(|| varied.key.clone());
+        let is_set = set.iter().any(|(key, _)| *key == varied.key || *key == name);
+        let is_varied = plan.factors.iter().any(|factor| {
+            factor.name == name || factor.keys.iter().any(|key| key.value == varied.key || key.value == name)
+        });
+        if is_set || is_varied {
+            continue;
+        }
+        let levels = varied.values.iter().filter_map(|value| {
+            let value = toml::from_str::<toml::Table>(&format!("v = {value}")).ok()?.remove("v")?;
+            let label = serde_json::to_value(&value).ok()?;
+            Some(Level { label, values: vec![value], span: 0..0 })
+        });
+        let levels = levels.collect();
+        plan.factors.push(Factor { name, keys: vec![Written { value: varied.key, span: 0..0 }], levels });
+    }
+}
+
+/// Whether a scenario's problem is that it has no such key.
+fn is_about_key(problem: &Problem) -> bool {
+    ["no such key", "cannot be varied", "is varied twice", "unknown key"]
+        .iter()
+        .any(|words| problem.message.contains(words))
+}
+
+fn one(plan: &Plan, problem: Problem) -> anyhow::Error {
+    anyhow!("{}", plan.problems(vec![problem]))
+}
+
+fn to_edit(value: &toml::Value) -> toml_edit::Value {
+    match value {
+        toml::Value::String(text) => text.as_str().into(),
+        toml::Value::Integer(number) => (*number).into(),
+        toml::Value::Float(number) => (*number).into(),
+        toml::Value::Boolean(value) => (*value).into(),
+        toml::Value::Datetime(time) => time.to_string().into(),
+        toml::Value::Array(items) => toml_edit::Value::Array(items.iter().map(to_edit).collect()),
+        toml::Value::Table(table) => toml_edit::Value::InlineTable(
+            table.iter().map(|(key, value)| (toml_edit::Key::new(key), to_edit(value))).collect(),
+        ),
+    }
+}

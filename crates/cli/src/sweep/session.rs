@@ -1,0 +1,379 @@
+//! A sweep under way: what an engine asks for runs, and gives their results to.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use landspeed_model::{BuildInfo, ErrorEntry, SweepDocument, SweepEngine, Warning};
+use landspeed_sweep::document::{Frame, MadeRun, RunFacts, document};
+use landspeed_sweep::order::Order;
+use landspeed_sweep::{Design, Ended, Next, Plan, PlannedRun, Rules, RunResult, Schedule, id};
+use landspeed_sys::clock;
+
+use super::directory::{Directory, Entry, Kept, MadeBy, Side};
+
+/// How often a waiting worker looks whether the user interrupted.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// What a cell is to an engine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CellInfo {
+    /// Its id.
+    pub id: String,
+    /// Lab: id of its kernel.
+    pub kernel: Option<String>,
+    /// Cells with the same host settings have the same group.
+    pub group: usize,
+    /// Time of one run for the line of progress, nanoseconds; a lab's is virtual.
+    pub span_ns: u64,
+    /// Estimated real time of one run, seconds.
+    pub wall_s: f64,
+    /// Estimated memory of one run, bytes.
+    pub memory_bytes: u64,
+}
+
+/// What does not change during a sweep.
+#[derive(Debug)]
+pub struct Setup {
+    /// The plan.
+    pub plan: Plan,
+    /// Its cells.
+    pub design: Design,
+    /// What they are, in the same order.
+    pub cells: Vec<CellInfo>,
+    /// When there is enough.
+    pub rules: Rules,
+    /// The order of the runs.
+    pub order: Order,
+    /// The flow that the metric in question is of.
+    pub flow: Option<String>,
+    /// Where results go.
+    pub directory: Directory,
+    /// Name of the engine.
+    pub engine: &'static str,
+    /// Runs at once.
+    pub jobs: usize,
+    /// What a reader should know.
+    pub warnings: Vec<Warning>,
+}
+
+/// A run that an engine is to make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assigned {
+    /// Its position in `runs.json`.
+    pub index: usize,
+    /// What it is.
+    pub entry: Entry,
+}
+
+/// What an engine does next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Work {
+    /// Make this run.
+    Run(Assigned),
+    /// Nothing until a run that is under way has ended.
+    Wait,
+    /// Nothing any more.
+    Done,
+}
+
+/// A sweep under way. Engines share it between threads.
+pub struct Session {
+    /// What does not change.
+    pub setup: Setup,
+    interrupted: &'static AtomicBool,
+    started: String,
+    start_ns: u64,
+    present: HashSet<String>,
+    state: Mutex<State>,
+    woken: Condvar,
+}
+
+struct State {
+    schedule: Schedule,
+    made: Vec<MadeRun>,
+    entries: Vec<Entry>,
+    /// Runs of each block that have not ended.
+    remaining: BTreeMap<u32, usize>,
+    /// Real time of the runs made here, seconds.
+    busy_s: f64,
+    requeued: u32,
+    errors: Vec<ErrorEntry>,
+    ended: Option<Ended>,
+    failure: Option<anyhow::Error>,
+}
+
+impl Setup {
+    /// The run as `runs.json` has it.
+    pub fn entry(&self, run: &PlannedRun) -> Entry {
+        let cell = &self.cells[run.cell];
+        Entry {
+            id: id::run(&cell.id, run),
+            cell: cell.id.clone(),
+            number: run.cell,
+            levels: self.design.cells[run.cell].clone(),
+            block: run.block,
+            place: run.place,
+            kind: run.kind,
+            seed: run.seed,
+            kernel: cell.kernel.clone(),
+        }
+    }
+
+    /// All runs of a number of blocks.
+    pub fn runs(&self, blocks: u32) -> impl Iterator<Item = PlannedRun> {
+        (0..blocks).flat_map(|block| self.order.block(block))
+    }
+
+    /// Blocks that are sure to be run, or the most there are.
+    pub fn expected_blocks(&self) -> u32 {
+        use landspeed_sweep::schedule::{MAX_BLOCKS, MIN_BLOCKS};
+        let most = self.rules.blocks.unwrap_or(MAX_BLOCKS);
+        if self.rules.until.is_some() || self.rules.blocks.is_none() { most.min(MIN_BLOCKS) } else { most }
+    }
+}
+
+impl Session {
+    /// Begins; runs that are in the directory are not made again.
+    pub fn begin(setup: Setup, interrupted: &'static AtomicBool) -> Self {
+        let present = setup.directory.ids().into_iter().collect();
+        let schedule = Schedule::new(setup.order.clone(), setup.rules);
+        Self {
+            setup,
+            interrupted,
+            started: crate::lab::run::now(),
+            start_ns: clock::monotonic_ns(),
+            present,
+            state: Mutex::new(State {
+                schedule,
+                made: Vec::new(),
+                entries: Vec::new(),
+                remaining: BTreeMap::new(),
+                busy_s: 0.0,
+                requeued: 0,
+                errors: Vec::new(),
+                ended: None,
+                failure: None,
+            }),
+            woken: Condvar::new(),
+        }
+    }
+
+    /// Whether the user wants to end.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// The flag that ends runs.
+    pub fn interrupted(&self) -> &'static AtomicBool {
+        self.interrupted
+    }
+
+    /// Whether a run of this id is in the directory.
+    pub fn is_present(&self, id: &str) -> bool {
+        self.present.contains(id)
+    }
+
+    /// The next run to make, without waiting. Runs that are there already are taken for made.
+    pub fn try_next(&self) -> Work {
+        let mut state = self.lock();
+        loop {
+            if self.is_interrupted() {
+                state.schedule.stop();
+            }
+            let run = match state.schedule.next(clock::monotonic_ns()) {
+                Next::Run(run) => run,
+                Next::Wait => return Work::Wait,
+                Next::Done(ended) => {
+                    state.ended = Some(ended);
+                    return Work::Done;
+                }
+            };
+            state.remaining.entry(run.block).or_insert_with(|| self.setup.order.runs(run.block));
+            let entry = self.setup.entry(&run);
+            let kept = self.present.contains(&entry.id).then(|| self.setup.directory.run(&entry.id)).flatten();
+            if let Some(kept) = kept {
+                self.record(&mut state, &entry, kept, 0);
+                continue;
+            }
+            let index = state.entries.len();
+            state.entries.push(entry.clone());
+            return Work::Run(Assigned { index, entry });
+        }
+    }
+
+    /// The next run to make; waits where it depends on one that is under way. `None` ends a worker.
+    pub fn next(&self) -> Option<Assigned> {
+        loop {
+            match self.try_next() {
+                Work::Run(assigned) => return Some(assigned),
+                Work::Done => return None,
+                Work::Wait => {
+                    let state = self.lock();
+                    drop(self.woken.wait_timeout(state, LOOK_AGAIN).unwrap_or_else(PoisonError::into_inner));
+                }
+            }
+        }
+    }
+
+    /// Writes `runs.json`, so that workers find the runs that were given out.
+    pub fn publish(&self) -> anyhow::Result<()> {
+        let text = serde_json::to_vec(&self.lock().entries).context("cannot encode the list of runs")?;
+        self.setup.directory.write("runs.json", &text)
+    }
+
+    /// A run was made in this process: keeps its document.
+    pub fn keep(&self, assigned: &Assigned, document: &[u8], facts: RunFacts, made_by: MadeBy) {
+        self.keep_with(assigned, document, None, facts, made_by);
+    }
+
+    /// The same, with a file beside the document.
+    pub fn keep_with(
+        &self,
+        assigned: &Assigned,
+        document: &[u8],
+        side: Option<Side<'_>>,
+        facts: RunFacts,
+        made_by: MadeBy,
+    ) {
+        let wall_s = made_by.wall_s;
+        match self.setup.directory.keep(&assigned.entry.id, document, side, facts, made_by) {
+            Ok(kept) => self.ended(&assigned.entry, kept, wall_s),
+            Err(error) => self.abort(assigned, error),
+        }
+    }
+
+    /// A worker has ended: reads its document. Returns whether there is one.
+    pub fn collect(&self, assigned: &Assigned) -> bool {
+        let kept = self.setup.directory.run(&assigned.entry.id);
+        let found = kept.is_some();
+        if let Some(kept) = kept {
+            let wall_s = kept.made_by.wall_s;
+            self.ended(&assigned.entry, kept, wall_s);
+        }
+        found
+    }
+
+    /// A run failed for good.
+    pub fn fail(&self, assigned: &Assigned, worker: &str, why: String) {
+        let facts = RunFacts::failed(crate::lab::run::now(), why);
+        let made_by = MadeBy { worker: worker.to_owned(), wall_s: 0.0 };
+        self.ended(&assigned.entry, Kept { document: String::new(), facts, made_by }, 0.0);
+    }
+
+    /// A run was not made, and nothing is wrong with it.
+    pub fn give_back(&self, assigned: &Assigned) {
+        let mut state = self.lock();
+        state.schedule.give_back(assigned.entry.planned());
+        self.woken.notify_all();
+    }
+
+    /// A run was started again because its worker failed.
+    pub fn requeued(&self) {
+        self.lock().requeued += 1;
+    }
+
+    /// Something went wrong that concerns more than one run.
+    pub fn note(&self, error: ErrorEntry) {
+        let mut state = self.lock();
+        if !state.errors.contains(&error) {
+            state.errors.push(error);
+        }
+    }
+
+    /// Nothing more can be kept: a full disk, for example.
+    pub fn abort(&self, assigned: &Assigned, error: anyhow::Error) {
+        let mut state = self.lock();
+        state.schedule.give_back(assigned.entry.planned());
+        state.schedule.stop();
+        state.failure.get_or_insert(error);
+        self.woken.notify_all();
+    }
+
+    /// Ends. Writes `sweep.json` and returns it.
+    pub fn end(&self) -> anyhow::Result<SweepDocument> {
+        let mut state = self.lock();
+        let document = self.document(&state);
+        let failure = state.failure.take();
+        drop(state);
+        let written = self.write(&document);
+        match failure {
+            Some(error) => Err(error),
+            None => written.map(|()| document),
+        }
+    }
+
+    fn ended(&self, entry: &Entry, kept: Kept, wall_s: f64) {
+        let mut state = self.lock();
+        state.busy_s += wall_s;
+        let block = self.record(&mut state, entry, kept, (wall_s * 1e9) as u64);
+        // After each block, so that a killed sweep leaves its results.
+        if block && let Err(error) = self.write(&self.document(&state)) {
+            state.schedule.stop();
+            state.failure.get_or_insert(error);
+        }
+        self.woken.notify_all();
+    }
+
+    /// Returns whether the run was the last of its block.
+    fn record(&self, state: &mut State, entry: &Entry, kept: Kept, took_ns: u64) -> bool {
+        let planned = entry.planned();
+        let result = if kept.facts.usable {
+            RunResult::Measured(kept.facts.figure(self.setup.flow.as_deref(), self.setup.plan.metric))
+        } else {
+            RunResult::Failed
+        };
+        state.schedule.finish(&planned, result, took_ns);
+        state.made.push(MadeRun {
+            id: entry.id.clone(),
+            planned,
+            worker: kept.made_by.worker,
+            wall_s: kept.made_by.wall_s,
+            document: kept.document,
+            facts: kept.facts,
+        });
+        let remaining = state.remaining.entry(planned.block).or_default();
+        *remaining = remaining.saturating_sub(1);
+        *remaining == 0
+    }
+
+    fn document(&self, state: &State) -> SweepDocument {
+        let setup = &self.setup;
+        let wall_s = (clock::monotonic_ns() - self.start_ns) as f64 / 1e9;
+        let first =
+            state.made.iter().map(|run| run.facts.started.as_str()).filter(|started| !started.is_empty()).min();
+        let frame = Frame {
+            landspeed: BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: None },
+            started: first.unwrap_or(&self.started).to_owned(),
+            command: std::env::args().collect(),
+            flow: setup.flow.clone(),
+            cells: setup.cells.iter().map(|cell| cell.id.clone()).collect(),
+            rules: setup.rules,
+            blocks: state.schedule.blocks(),
+            engine: SweepEngine {
+                name: setup.engine.to_owned(),
+                jobs: setup.jobs as u32,
+                workers: Vec::new(),
+                requeued: state.requeued,
+            },
+            ended: state.ended,
+            errors: state.errors.clone(),
+            warnings: setup.warnings.clone(),
+            wall_s,
+            overhead_s: (wall_s - state.busy_s / setup.jobs as f64).max(0.0),
+        };
+        document(&setup.plan, &setup.design, frame, &state.made)
+    }
+
+    fn write(&self, document: &SweepDocument) -> anyhow::Result<()> {
+        let mut text = serde_json::to_vec(document).context("cannot encode the sweep's document")?;
+        text.push(b'\n');
+        self.setup.directory.write("sweep.json", &text)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,115 @@
+//! What workers need beside the sweep's directory: landspeed itself and the lab's kernels, by their content.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow};
+use landspeed_lab::kernel::Kernel;
+use landspeed_sweep::id;
+
+/// Hexadecimal digits of a digest in a name.
+const DIGITS: usize = 16;
+
+/// Programs and kernels in the sweep's directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bundle {
+    /// landspeed.
+    pub program: PathBuf,
+    /// Directory of the lab's kernels.
+    pub kernels: PathBuf,
+}
+
+impl Bundle {
+    /// Where the bundle of `directory` is, for a program with this content.
+    pub fn in_directory(directory: &Path, program: &[u8]) -> Self {
+        let digest: String = id::sha256(program).chars().take(DIGITS).collect();
+        let bundle = directory.join("bundle");
+        Self { program: bundle.join(format!("landspeed-{digest}")), kernels: bundle.join("kernels") }
+    }
+
+    /// Copies what is not there yet. A kernel's directory is named by what it was built from.
+    pub fn stage(&self, program: &[u8], kernels: &[Kernel]) -> anyhow::Result<()> {
+        fs::create_dir_all(&self.kernels).map_err(|why| self.failed(&why))?;
+        if !self.program.exists() {
+            write_program(&self.program, program).map_err(|why| self.failed(&why))?;
+        }
+        for kernel in kernels {
+            let name = kernel.directory().file_name().context("a kernel without a directory")?;
+            let place = self.kernels.join(name);
+            if !place.exists() {
+                copy_directory(kernel.directory(), &place).map_err(|why| self.failed(&why))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn failed(&self, why: &io::Error) -> anyhow::Error {
+        let place = self.kernels.parent().unwrap_or(&self.kernels).display();
+        anyhow!(
+            "cannot copy landspeed and its kernels to {place}: {why}\nChoose a directory on a shared file system with --out."
+        )
+    }
+}
+
+/// Whole or not at all.
+fn write_program(path: &Path, program: &[u8]) -> io::Result<()> {
+    let part = path.with_extension(format!("{}.part", std::process::id()));
+    let written = (|| {
+        let mut file = File::create(&part)?;
+        file.write_all(program)?;
+        file.set_permissions(fs::Permissions::from_mode(0o755))?;
+        file.sync_all()?;
+        drop(file);
+        fs::rename(&part, path)
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(&part);
+    }
+    written
+}
+
+/// Whole or not at all: under another name first.
+fn copy_directory(from: &Path, to: &Path) -> io::Result<()> {
+    let part = to.with_extension(format!("{}.part", std::process::id()));
+    let copied = copy_files(from, &part).and_then(|()| fs::rename(&part, to));
+    if copied.is_err() {
+        let _ = fs::remove_dir_all(&part);
+    }
+    copied
+}
+
+fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let place = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_files(&entry.path(), &place)?;
+        } else {
+            fs::copy(entry.path(), &place)?;
+            File::open(&place)?.sync_all()?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bundle_is_copied_once_and_named_by_its_content() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let bundle = Bundle::in_directory(directory.path(), b"program");
+        assert_ne!(bundle, Bundle::in_directory(directory.path(), b"another"));
+        bundle.stage(b"program", &[]).expect("copied");
+        let modified = || bundle.program.metadata().and_then(|file| file.modified()).expect("it is there");
+        let first = modified();
+        assert!(bundle.program.metadata().expect("it is there").permissions().mode() & 0o100 != 0);
+        bundle.stage(b"program", &[]).expect("nothing to do");
+        assert_eq!(modified(), first);
+        assert!(bundle.kernels.is_dir());
+    }
+}

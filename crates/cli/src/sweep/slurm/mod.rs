@@ -1,0 +1,408 @@
+//! The engine `slurm`: runs as tasks of job arrays. The sweep's directory is on a file system that all nodes see.
+
+pub mod array;
+pub mod bundle;
+mod script;
+mod tools;
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use landspeed_lab::kernel::{Cache, Kernel};
+use landspeed_model::ErrorEntry;
+use landspeed_sys::clock;
+
+use self::array::{Array, Attempts, MAX_ATTEMPTS, batches};
+use self::bundle::Bundle;
+use self::script::Script;
+pub use self::script::lines;
+use super::lab::Lab;
+use super::session::{Assigned, Session, Setup, Work};
+use crate::board::duration;
+
+/// Runs that are given to Slurm in advance, as time on each core, seconds.
+const AHEAD_S: f64 = 900.0;
+/// The same where a budget ends the sweep.
+const AHEAD_OF_BUDGET_S: f64 = 60.0;
+/// Runs in advance in any case, for each core.
+const AHEAD_RUNS: usize = 4;
+/// How often documents are looked for, nanoseconds.
+const COLLECT_NS: u64 = 200_000_000;
+/// How often the queue is looked at, nanoseconds: each 20th of the time so far, between these.
+const QUEUE_NS: (u64, u64) = (1_000_000_000, 15_000_000_000);
+/// How long Slurm may be unable to answer, nanoseconds: a controller restarts within minutes.
+const UNANSWERED_NS: u64 = 600_000_000_000;
+/// How often a line of progress is printed where there is no terminal, nanoseconds.
+const PRINT_NS: u64 = 15_000_000_000;
+/// Characters of a task's output that are quoted.
+const QUOTED: usize = 300;
+/// Memory of a worker beside its guest, bytes.
+pub const BESIDE_GUEST: u64 = 256 << 20;
+/// Name of the worker in errors of runs that no worker ended.
+const NOBODY: &str = "slurm";
+
+/// Options of the engine.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Args {
+    /// Slurm partition [default: the cluster's]
+    #[arg(long, value_name = "NAME", help_heading = "Clusters")]
+    pub partition: Option<String>,
+    /// Option of sbatch, such as --slurm-option=--time=2:00:00; repeatable
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true, help_heading = "Clusters")]
+    pub slurm_option: Vec<String>,
+}
+
+impl Args {
+    /// Options of `sbatch` for tasks of one core.
+    fn of_sbatch(&self, script: &Script, jobs: Option<u16>, tasks: usize, memory_bytes: u64) -> Vec<String> {
+        let most = jobs.map(|jobs| format!("%{jobs}")).unwrap_or_default();
+        let mut options = vec![
+            "--parsable".to_owned(),
+            format!("--array=0-{}{most}", tasks.saturating_sub(1)),
+            format!("--job-name=landspeed-{}", script.name),
+            "--ntasks=1".to_owned(),
+            "--cpus-per-task=1".to_owned(),
+            format!("--mem={}M", (memory_bytes + BESIDE_GUEST).div_ceil(1 << 20)),
+            "--requeue".to_owned(),
+            "--open-mode=append".to_owned(),
+            format!("--output={}", script.logs()),
+            format!("--chdir={}", script.directory.display()),
+        ];
+        if let Some(partition) = &self.partition {
+            options.push(format!("--partition={partition}"));
+        }
+        options.extend(self.slurm_option.iter().cloned());
+        options
+    }
+}
+
+/// Tasks that can run at once: as asked, or as many as the partition has cores.
+pub fn cores(args: &Args, jobs: Option<u16>) -> usize {
+    jobs.map(usize::from).or_else(|| tools::cores(args.partition.as_deref())).unwrap_or(2)
+}
+
+/// What would be submitted.
+pub fn dry_run(setup: &Setup, lab: &Lab, args: &Args, jobs: Option<u16>) -> anyhow::Result<String> {
+    let directory = std::path::absolute(setup.directory.root()).context("cannot find the directory of the sweep")?;
+    let bundle = Bundle::in_directory(&directory, &lab.program);
+    let runs: Vec<(usize, f64)> =
+        setup.runs(setup.expected_blocks()).enumerate().map(|(at, run)| (at, setup.cells[run.cell].wall_s)).collect();
+    let batches = batches(&runs, setup.jobs);
+    let script = Script { directory, bundle, number: 1, name: setup.plan.name.clone() };
+    let options = args.of_sbatch(&script, jobs, batches.len(), memory_bytes(setup));
+    let words: Vec<String> =
+        std::iter::once("sbatch".to_owned()).chain(options).map(|word| script::quoted(&word)).collect();
+    Ok(format!(
+        "# {} runs in {} tasks\n{} {}\n\n# {}\n{}",
+        runs.len(),
+        batches.len(),
+        words.join(" \\\n    "),
+        script::quoted(&script.path().display().to_string()),
+        script.path().display(),
+        script.text()
+    ))
+}
+
+/// Makes the missing runs of a lab's sweep.
+pub fn lab(
+    session: &Session,
+    lab: &Lab,
+    cache: Option<&std::path::Path>,
+    (args, jobs, quiet): (&Args, Option<u16>, bool),
+    missing: usize,
+) -> anyhow::Result<()> {
+    let most = tools::max_array()?;
+    let cores = session.setup.jobs;
+    let directory =
+        std::path::absolute(session.setup.directory.root()).context("cannot find the sweep's directory")?;
+    let bundle = Bundle::in_directory(&directory, &lab.program);
+    bundle.stage(&lab.program, &kernels(session, cache)?)?;
+    fs::create_dir_all(directory.join("slurm")).context("cannot create a directory for Slurm's output")?;
+    let now_ns = clock::monotonic_ns();
+    let mut engine = Engine {
+        session,
+        args,
+        jobs,
+        quiet,
+        cores,
+        most,
+        directory,
+        bundle,
+        number: 0,
+        waiting: Vec::new(),
+        assigned: BTreeMap::new(),
+        arrays: Vec::new(),
+        attempts: Attempts::default(),
+        progress: Progress { runs: missing, done: 0, started_ns: now_ns, printed_ns: now_ns, reason: String::new() },
+        answered_ns: now_ns,
+    };
+    let outcome = engine.work();
+    if outcome.is_err() || session.is_interrupted() {
+        engine.cancel();
+    }
+    engine.progress.clear(quiet);
+    outcome
+}
+
+/// The kernels of all cells.
+pub fn kernels(session: &Session, cache: Option<&std::path::Path>) -> anyhow::Result<Vec<Kernel>> {
+    let cache = Cache::open(cache)?;
+    let mut ids: Vec<&str> = session.setup.cells.iter().filter_map(|cell| cell.kernel.as_deref()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids.into_iter().map(|id| Ok(cache.find(Some(id))?)).collect()
+}
+
+/// Memory of the largest guest, bytes.
+pub fn memory_bytes(setup: &Setup) -> u64 {
+    setup.cells.iter().map(|cell| cell.memory_bytes).max().unwrap_or(0)
+}
+
+struct Engine<'a> {
+    session: &'a Session,
+    args: &'a Args,
+    jobs: Option<u16>,
+    quiet: bool,
+    /// Tasks that can run at once.
+    cores: usize,
+    /// Most tasks of an array.
+    most: usize,
+    directory: PathBuf,
+    bundle: Bundle,
+    /// Arrays so far.
+    number: usize,
+    /// Runs to submit, by their position in `runs.json`.
+    waiting: Vec<usize>,
+    /// Runs that were taken and have not ended.
+    assigned: BTreeMap<usize, Assigned>,
+    arrays: Vec<Array>,
+    attempts: Attempts,
+    progress: Progress,
+    /// When Slurm last answered, monotonic nanoseconds.
+    answered_ns: u64,
+}
+
+impl Engine<'_> {
+    /// Until nothing is left to do.
+    fn work(&mut self) -> anyhow::Result<()> {
+        let mut queue_ns = 0;
+        loop {
+            if self.session.is_interrupted() {
+                self.cancel();
+            }
+            let done = self.take();
+            if done && self.assigned.is_empty() {
+                return Ok(());
+            }
+            if !self.waiting.is_empty() {
+                self.submit()?;
+            }
+            self.collect();
+            if clock::monotonic_ns() >= queue_ns {
+                self.look()?;
+                let now_ns = clock::monotonic_ns();
+                queue_ns = now_ns + ((now_ns - self.progress.started_ns) / 20).clamp(QUEUE_NS.0, QUEUE_NS.1);
+            }
+            self.progress.show(&self.arrays, self.quiet);
+            if !self.assigned.is_empty() && self.waiting.is_empty() {
+                std::thread::park_timeout(Duration::from_nanos(COLLECT_NS));
+            }
+        }
+    }
+
+    /// Takes runs in advance. Returns whether there are no more.
+    fn take(&mut self) -> bool {
+        let setup = &self.session.setup;
+        let seconds = |assigned: &Assigned| setup.cells[assigned.entry.number].wall_s;
+        let ahead_s = if setup.rules.budget_ns.is_some() { AHEAD_OF_BUDGET_S } else { AHEAD_S };
+        let most_s = ahead_s * self.cores as f64;
+        let mut ahead_s: f64 = self.assigned.values().map(seconds).sum();
+        // In few large portions: each is an array.
+        if self.assigned.len() > AHEAD_RUNS * self.cores && ahead_s > most_s / 2.0 {
+            return false;
+        }
+        while self.assigned.len() < AHEAD_RUNS * self.cores || ahead_s < most_s {
+            match self.session.try_next() {
+                Work::Run(assigned) => {
+                    ahead_s += seconds(&assigned);
+                    self.waiting.push(assigned.index);
+                    self.assigned.insert(assigned.index, assigned);
+                }
+                Work::Wait => return false,
+                Work::Done => return true,
+            }
+        }
+        false
+    }
+
+    /// Submits the runs that wait.
+    fn submit(&mut self) -> anyhow::Result<()> {
+        self.session.publish()?;
+        let waiting = std::mem::take(&mut self.waiting);
+        let cells = &self.session.setup.cells;
+        let runs: Vec<(usize, f64)> =
+            waiting.iter().map(|index| (*index, cells[self.assigned[index].entry.number].wall_s)).collect();
+        for index in &waiting {
+            let id = &self.assigned[index].entry.id;
+            let _ = fs::remove_file(self.session.setup.directory.file(&format!("runs/{id}.failed")));
+        }
+        for tasks in batches(&runs, self.cores).chunks(self.most.max(1)) {
+            self.number += 1;
+            let script = Script {
+                directory: self.directory.clone(),
+                bundle: self.bundle.clone(),
+                number: self.number,
+                name: self.session.setup.plan.name.clone(),
+            };
+            script.write(tasks)?;
+            let options = self.args.of_sbatch(&script, self.jobs, tasks.len(), memory_bytes(&self.session.setup));
+            let job = tools::submit(&script.path(), &options)?;
+            self.answered_ns = clock::monotonic_ns();
+            tasks.iter().for_each(|task| self.attempts.count(task));
+            self.arrays.push(Array::new(job, tasks.to_vec()));
+        }
+        Ok(())
+    }
+
+    /// Takes the documents that are there.
+    fn collect(&mut self) {
+        let ids: HashSet<String> = self.session.setup.directory.ids().into_iter().collect();
+        let is_there = |run: &Assigned| ids.contains(&run.entry.id) && self.session.collect(run);
+        let there: Vec<usize> =
+            self.assigned.iter().filter(|(_, run)| is_there(run)).map(|(index, _)| *index).collect();
+        for index in there {
+            self.assigned.remove(&index);
+            self.arrays.iter_mut().for_each(|array| array.has_made(index));
+            self.progress.done += 1;
+        }
+    }
+
+    /// Looks at the queue: what ended without documents is started again.
+    fn look(&mut self) -> anyhow::Result<()> {
+        let mut reasons = BTreeMap::<String, usize>::new();
+        let mut lost = Vec::new();
+        for array in self.arrays.iter_mut().filter(|array| !array.is_over()) {
+            let queue = match tools::queue(&array.job) {
+                Ok(queue) => queue,
+                Err(error) if clock::monotonic_ns() > self.answered_ns + UNANSWERED_NS => return Err(error.into()),
+                // The controller restarts, or is busy.
+                Err(error) => {
+                    *reasons.entry(error.to_string().lines().next().unwrap_or_default().to_owned()).or_default() += 1;
+                    continue;
+                }
+            };
+            self.answered_ns = clock::monotonic_ns();
+            for task in queue.iter().filter(|task| task.state == "PD" && task.reason != "None") {
+                *reasons.entry(task.reason.clone()).or_default() += 1;
+            }
+            let seen = array.look(&queue);
+            (0..seen.restarted).for_each(|_| self.session.requeued());
+            let held: Vec<String> = seen.held.iter().map(|index| format!("{}_{index}", array.job)).collect();
+            if let Err(error) = tools::cancel(&held) {
+                self.session.note(entry(&error.to_string()));
+            }
+            lost.extend(seen.lost.into_iter().map(|(task, runs)| (array.job.clone(), task, runs)));
+        }
+        let reason = reasons.into_iter().max_by_key(|(_, tasks)| *tasks);
+        self.progress.reason = reason.map(|(reason, _)| reason).unwrap_or_default();
+        for (job, task, runs) in lost {
+            self.start_again(&job, task, &runs);
+        }
+        self.arrays.retain(|array| !array.is_over());
+        Ok(())
+    }
+
+    /// Of a task that ended without their documents.
+    fn start_again(&mut self, job: &str, task: usize, runs: &[usize]) {
+        let why = self.reason(job, task);
+        for &index in runs {
+            if self.attempts.left(index) {
+                self.session.requeued();
+                self.waiting.push(index);
+                continue;
+            }
+            let Some(assigned) = self.assigned.remove(&index) else { continue };
+            self.progress.done += 1;
+            // What the worker says of its run is better than what Slurm says of the worker.
+            let failure = self.session.setup.directory.failure(&assigned.entry.id);
+            let failure = failure.and_then(|facts| facts.problems.into_iter().next());
+            let why = failure.unwrap_or_else(|| why.clone());
+            self.session.fail(&assigned, NOBODY, format!("started {MAX_ATTEMPTS} times: {why}"));
+        }
+    }
+
+    /// Why a task ended, in the words of Slurm and of the task.
+    fn reason(&self, job: &str, task: usize) -> String {
+        let ending = tools::ending(job, task).unwrap_or_else(|| "gone from the queue".to_owned());
+        let log = self.directory.join("slurm").join(format!("{job}_{task}.log"));
+        let said = fs::read_to_string(&log).unwrap_or_default();
+        let said = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        let said = landspeed_flow::control::printable(said.trim(), QUOTED);
+        let said = if said.is_empty() { String::new() } else { format!(": {said}") };
+        format!("Slurm task {job}_{task} ended ({ending}){said}")
+    }
+
+    /// Ends the jobs of this sweep, and gives their runs back.
+    fn cancel(&mut self) {
+        let jobs: Vec<String> =
+            self.arrays.drain(..).filter(|array| !array.is_over()).map(|array| array.job).collect();
+        if let Err(error) = tools::cancel(&jobs) {
+            self.session.note(entry(&format!("{error} ({})", jobs.join(" "))));
+        }
+        self.waiting.clear();
+        for (_, assigned) in std::mem::take(&mut self.assigned) {
+            if !self.session.collect(&assigned) {
+                self.session.give_back(&assigned);
+            }
+        }
+    }
+}
+
+fn entry(message: &str) -> ErrorEntry {
+    let mut lines = message.lines();
+    let message = lines.next().unwrap_or_default().to_owned();
+    ErrorEntry { code: "slurm".to_owned(), message, advice: lines.next().map(str::to_owned) }
+}
+
+/// The line of progress.
+struct Progress {
+    runs: usize,
+    done: usize,
+    started_ns: u64,
+    printed_ns: u64,
+    /// Why tasks are pending.
+    reason: String,
+}
+
+impl Progress {
+    fn show(&mut self, arrays: &[Array], quiet: bool) {
+        let terminal = std::io::stderr().is_terminal();
+        let now_ns = clock::monotonic_ns();
+        if quiet || (!terminal && now_ns < self.printed_ns + PRINT_NS) {
+            return;
+        }
+        self.printed_ns = now_ns;
+        let wall_s = (now_ns - self.started_ns) as f64 / 1e9;
+        let left_s = wall_s * self.runs.saturating_sub(self.done) as f64 / self.done.max(1) as f64;
+        let left = if self.done > 0 { format!(", about {} left", duration(left_s)) } else { String::new() };
+        let pending = if self.reason.is_empty() { String::new() } else { format!(", pending: {}", self.reason) };
+        let jobs: Vec<&str> =
+            arrays.iter().filter(|array| !array.is_over()).map(|array| array.job.as_str()).collect();
+        let jobs = if jobs.is_empty() { String::new() } else { format!(" (Slurm job {})", jobs.join(", ")) };
+        let runs = self.runs.max(self.done);
+        let line = format!("{} of {runs} runs done{jobs}, {} elapsed{left}{pending}", self.done, duration(wall_s));
+        let mut out = std::io::stderr().lock();
+        let _ =
+            if terminal { write!(out, "\r{line}\x1b[K").and_then(|()| out.flush()) } else { writeln!(out, "{line}") };
+    }
+
+    fn clear(&self, quiet: bool) {
+        if !quiet && std::io::stderr().is_terminal() {
+            eprint!("\r\x1b[K");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The batch script of a job array, and the file that says which runs each task makes.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use super::bundle::Bundle;
+use crate::output::Sink;
+
+/// Files of one array.
+#[derive(Debug, Clone)]
+pub struct Script {
+    /// The sweep's directory, absolute.
+    pub directory: PathBuf,
+    /// What workers need beside it.
+    pub bundle: Bundle,
+    /// Number of the array in this sweep, from 1.
+    pub number: usize,
+    /// Name of the plan.
+    pub name: String,
+}
+
+impl Script {
+    /// Where it is.
+    pub fn path(&self) -> PathBuf {
+        self.directory.join("slurm").join(format!("array-{}.sh", self.number))
+    }
+
+    fn tasks(&self) -> PathBuf {
+        self.directory.join("slurm").join(format!("array-{}.tasks", self.number))
+    }
+
+    /// Where the output of tasks goes; `%A` and `%a` are Slurm's.
+    pub fn logs(&self) -> String {
+        self.directory.join("slurm").join("%A_%a.log").display().to_string()
+    }
+
+    /// What Slurm runs.
+    pub fn text(&self) -> String {
+        let path = |path: PathBuf| quoted(&path.display().to_string());
+        format!(
+            "#!/bin/sh\n\
+             # landspeed sweep: each task makes the runs in its line of the file of tasks.\n\
+             export LANDSPEED_ARCHIVE=off\n\
+             exec {program} sweep worker {directory} --tasks {tasks} --cache {kernels}\n",
+            tasks = path(self.tasks()),
+            program = path(self.bundle.program.clone()),
+            directory = path(self.directory.clone()),
+            kernels = path(self.bundle.kernels.clone()),
+        )
+    }
+
+    /// Writes both files.
+    pub fn write(&self, tasks: &[Vec<usize>]) -> anyhow::Result<()> {
+        Sink::File(self.tasks()).write(lines(tasks).as_bytes())?;
+        Sink::File(self.path()).write(self.text().as_bytes())
+    }
+}
+
+/// The file of tasks: a line of runs for each.
+pub fn lines(tasks: &[Vec<usize>]) -> String {
+    tasks.iter().fold(String::new(), |mut text, runs| {
+        let runs: Vec<String> = runs.iter().map(ToString::to_string).collect();
+        let _ = writeln!(text, "{}", runs.join(" "));
+        text
+    })
+}
+
+/// A word for a shell.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=%+,:@".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_where_a_shell_needs_it() {
+        assert_eq!(quoted("/a/b-1.sh"), "/a/b-1.sh");
+        assert_eq!(quoted("/a b/it's"), "'/a b/it'\\''s'");
+        assert_eq!(quoted("$(x)"), "'$(x)'");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn a_script_starts_the_bundle_with_its_tasks() {
+        let directory = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(directory.path().join("slurm")).expect("created");
+        let bundle = Bundle { program: "/bin/echo".into(), kernels: "/k".into() };
+        let script = Script { directory: directory.path().to_owned(), bundle, number: 1, name: "x".to_owned() };
+        script.write(&[vec![3, 1], vec![7]]).expect("written");
+        let output = std::process::Command::new("sh").arg(script.path()).output().expect("a shell");
+        let place = directory.path().display();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(said, format!("sweep worker {place} --tasks {place}/slurm/array-1.tasks --cache /k\n"));
+        assert_eq!(std::fs::read_to_string(script.tasks()).expect("written"), "3 1\n7\n");
+    }
+}

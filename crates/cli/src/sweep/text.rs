@@ -1,0 +1,352 @@
+//! What a sweep says in the terminal.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use landspeed_model::{
+    ComparedMetric, ComparisonVerdict, Metric, SweepCell, SweepDocument, SweepFlow, SweepRun, SweepStatus,
+};
+use landspeed_sweep::rules;
+use landspeed_units::{BitRate, Bytes, Nanos, Ratio};
+
+use super::Need;
+use super::session::Setup;
+use crate::board::duration;
+use crate::lab::text::table;
+use crate::text::Page;
+
+/// Rows printed of a table; the document has the others.
+const MAX_ROWS: usize = 60;
+/// Columns that a table takes at most, if it can.
+const WIDTH: usize = 80;
+
+/// What is to come.
+pub fn need(need: &Need, setup: &Setup) -> String {
+    let mut page = Page::default();
+    let cells = setup.cells.len();
+    let design = setup.design.describe(&setup.plan, &setup.rules);
+    let kind = design
+        .resolution
+        .map_or(design.kind.clone(), |resolution| format!("{}, resolution {resolution}", design.kind));
+    page.line("plan", &format!("{}: {cells} {} ({kind})", setup.plan.name, plural(cells, "cell")));
+    page.line("stops", &stops(setup));
+    for alias in &design.aliases {
+        page.line("alias", alias);
+    }
+    let present = need.runs - need.missing;
+    let mut runs = format!("{} runs", need.runs);
+    if present > 0 {
+        let _ = write!(runs, ", {present} of them there already");
+    }
+    if need.others > 0 {
+        let _ = write!(
+            runs,
+            "; {} in {} are of another plan, build or host state",
+            need.others,
+            setup.directory.root().display()
+        );
+    }
+    page.line("runs", &runs);
+    let memory = if need.memory_bytes > 0 {
+        format!(", {} of memory each", Bytes::new(need.memory_bytes))
+    } else {
+        String::new()
+    };
+    page.line(
+        "estimate",
+        &format!("{} for {} runs, {} at once{memory}", duration(need.wall_s), need.missing, setup.jobs),
+    );
+    page.line("seed", &format!("{} (order and runs)", setup.plan.seed));
+    page.text
+}
+
+/// When there is enough.
+fn stops(setup: &Setup) -> String {
+    let rules = &setup.rules;
+    let mut parts = Vec::new();
+    if let Some(until) = rules.until {
+        parts.push(format!(
+            "{until} for {} in every cell, judged from block {} on",
+            setup.plan.metric.name(),
+            setup.expected_blocks()
+        ));
+    }
+    if let Some(blocks) = rules.blocks {
+        parts.push(format!(
+            "{}{blocks} {}",
+            if rules.until.is_some() { "at most " } else { "after " },
+            plural(blocks as usize, "block")
+        ));
+    }
+    if let Some(budget_ns) = rules.budget_ns {
+        parts.push(format!("after {}", duration(budget_ns as f64 / 1e9)));
+    }
+    format!("{}; each block runs every cell once and one cell twice", parts.join(", "))
+}
+
+fn plural(count: usize, noun: &str) -> String {
+    if count == 1 { noun.to_owned() } else { format!("{noun}s") }
+}
+
+/// The cells of a plan.
+pub fn cells(setup: &Setup) -> String {
+    let mut rows = vec![head(setup.plan.factors.iter().map(|factor| factor.name.clone()), &["EACH RUN"])];
+    for (cell, info) in setup.design.cells.iter().zip(&setup.cells).take(MAX_ROWS) {
+        let mut row: Vec<String> =
+            setup.plan.factors.iter().zip(cell).map(|(factor, &level)| factor.levels[level].name()).collect();
+        row.push(duration(info.wall_s));
+        rows.push(row);
+    }
+    let mut text = table(&rows);
+    if setup.cells.len() > MAX_ROWS {
+        let _ = writeln!(text, "  and {} more cells", setup.cells.len() - MAX_ROWS);
+    }
+    text
+}
+
+/// Settings of hosts that would change.
+pub fn changes(changes: &[String]) -> String {
+    let mut page = Page::default();
+    for change in changes {
+        page.line("changes", change);
+    }
+    if !changes.is_empty() {
+        page.line("", "each is held for the runs of a block that need it, and rolled back; this needs root, and servers with `--allow-host-changes`");
+    }
+    page.text
+}
+
+fn head(factors: impl Iterator<Item = String>, columns: &[&str]) -> Vec<String> {
+    let mut head: Vec<String> = factors.collect();
+    if head.is_empty() {
+        head.push("cell".to_owned());
+    }
+    head.extend(columns.iter().map(|&column| column.to_owned()));
+    head
+}
+
+/// The result.
+pub fn summary(document: &SweepDocument, directory: &Path) -> String {
+    let mut page = Page::default();
+    let runs: usize = document.cells.iter().map(|cell| cell.runs.len()).sum();
+    let usable = document.cells.iter().flat_map(|cell| &cell.runs).filter(|run| run.usable).count();
+    let of = if usable == runs { String::new() } else { format!(", {usable} usable") };
+    page.line("sweep", &format!("{}: {} cells, {runs} runs{of}", document.name, document.cells.len()));
+    if let Some(reference) = &document.reference {
+        page.line("reported", &format!("{} ({})", reference.reported, reference.source));
+    }
+    let metric = document.metrics.first().and_then(|metric| Metric::find(&metric.name)).unwrap_or(Metric::Goodput);
+    let flow = document.flow.as_deref();
+    page.line(
+        "table",
+        &format!(
+            "median {} of each cell with its 95 % interval{}",
+            metric.name(),
+            flow.map(|flow| format!(", flow {flow}")).unwrap_or_default()
+        ),
+    );
+    page.text.push_str(&table(&fitted(document, metric, flow)));
+    if document.cells.len() > MAX_ROWS {
+        page.line("", &format!("{} more cells in the document", document.cells.len() - MAX_ROWS));
+    }
+    for effect in &document.effects {
+        let level = plain(&effect.level);
+        let first = document
+            .factors
+            .iter()
+            .find(|factor| factor.name == effect.factor)
+            .and_then(|factor| factor.levels.first());
+        let interval = interval(effect.ratio, effect.low, effect.high);
+        page.line(
+            "effect",
+            &format!("{} {level} / {}: {interval}", effect.factor, first.map(plain).unwrap_or_default()),
+        );
+    }
+    if let Some(metric) = document.control.as_ref().and_then(|control| own_metric(&control.metrics, metric, flow)) {
+        page.line("A/A", &control_line(metric));
+    }
+    for (problem, count) in problems(document).into_iter().take(10) {
+        page.line("FAILED", &format!("{count} {}: {problem}", plural(count, "run")));
+    }
+    if let Some(digests) = &document.digests {
+        if digests.different.is_empty() {
+            page.line(
+                "digests",
+                &format!(
+                    "{} {} made twice with the same seed: equal",
+                    digests.compared,
+                    plural(digests.compared as usize, "run")
+                ),
+            );
+        }
+        for different in &digests.different {
+            page.line("DIGESTS", different);
+        }
+    }
+    let status = match document.status {
+        SweepStatus::Complete => "complete",
+        SweepStatus::Partial => "partial",
+        SweepStatus::Failed => "failed",
+    };
+    page.line("status", &format!("{status}: {}", document.ended_because));
+    page.line(
+        "took",
+        &format!(
+            "{} on {} {}",
+            duration(document.wall_s),
+            document.engine.jobs,
+            plural(document.engine.jobs as usize, "job")
+        ),
+    );
+    page.line("results", &directory.join("sweep.json").display().to_string());
+    page.text
+}
+
+/// The table with as many columns as fit.
+fn fitted(document: &SweepDocument, metric: Metric, flow: Option<&str>) -> Vec<Vec<String>> {
+    let mut others = others(document, metric, flow);
+    loop {
+        let rows = rows(document, metric, flow, &others);
+        let widest = table(&rows).lines().map(|line| line.chars().count()).max().unwrap_or(0);
+        if widest <= WIDTH || others.pop().is_none() {
+            return rows;
+        }
+    }
+}
+
+/// One row for each cell.
+fn rows(
+    document: &SweepDocument,
+    metric: Metric,
+    flow: Option<&str>,
+    others: &[(Metric, &'static str)],
+) -> Vec<Vec<String>> {
+    let title = metric.name().to_uppercase().replace('_', " ");
+    let mut columns = vec!["RUNS", title.as_str(), "INTERVAL"];
+    columns.extend(others.iter().map(|(_, title)| *title));
+    columns.push("CAUSE");
+    let mut rows = vec![head(document.factors.iter().map(|factor| factor.name.clone()), &columns)];
+    for (number, cell) in document.cells.iter().enumerate().take(MAX_ROWS) {
+        let mut row: Vec<String> = document.factors.iter().map(|factor| plain(&cell.levels[&factor.name])).collect();
+        if row.is_empty() {
+            row.push((number + 1).to_string());
+        }
+        let values = values(cell, metric, flow);
+        row.push(values.len().to_string());
+        row.push(landspeed_stats::median(&values).map_or_else(|| "-".to_owned(), |value| figure(metric, value)));
+        let interval = rules::interval(&values);
+        row.push(interval.map_or_else(|| "-".to_owned(), |interval| range(metric, interval.low, interval.high)));
+        for (other, _) in others {
+            let median = landspeed_stats::median(&self::values(cell, *other, flow));
+            row.push(median.map_or_else(|| "-".to_owned(), |value| figure(*other, value)));
+        }
+        row.push(cause(cell, flow));
+        rows.push(row);
+    }
+    rows
+}
+
+/// `48.1 to 77.0 Gb/s`.
+fn range(metric: Metric, low: f64, high: f64) -> String {
+    let (low, high) = (figure(metric, low), figure(metric, high));
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((number, unit)), Some((_, other))) if unit == other => format!("{number} to {high}"),
+        _ => format!("{low} to {high}"),
+    }
+}
+
+/// Further columns: retransmits or loss, then CPU or RTT.
+fn others(document: &SweepDocument, metric: Metric, flow: Option<&str>) -> Vec<(Metric, &'static str)> {
+    let has =
+        |other: Metric| other != metric && document.cells.iter().any(|cell| !values(cell, other, flow).is_empty());
+    let first = [(Metric::Goodput, "GOODPUT"), (Metric::Retransmits, "RETR/GB"), (Metric::Loss, "LOSS")];
+    let second = [(Metric::Cpu, "CPU/Gb"), (Metric::RttP50, "RTT p50"), (Metric::LatencyP50, "LATENCY")];
+    let pick = |columns: &[(Metric, &'static str)], from: usize| {
+        columns[from..].iter().copied().find(|(other, _)| has(*other))
+    };
+    [pick(&first, usize::from(metric == Metric::Goodput)), pick(&second, 0)].into_iter().flatten().collect()
+}
+
+/// Values of the usable runs of a cell, without the control's.
+fn values(cell: &SweepCell, metric: Metric, flow: Option<&str>) -> Vec<f64> {
+    let runs = cell.runs.iter().filter(|run| run.usable && !run.control);
+    runs.filter_map(|run| own_flow(run, flow)?.figures.get(metric.field()).copied()).collect()
+}
+
+fn own_flow<'a>(run: &'a SweepRun, flow: Option<&str>) -> Option<&'a SweepFlow> {
+    match flow {
+        Some(name) => run.flows.iter().find(|flow| flow.name.as_deref() == Some(name)),
+        None => run.flows.first(),
+    }
+}
+
+/// The most frequent cause.
+fn cause(cell: &SweepCell, flow: Option<&str>) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for run in cell.runs.iter().filter(|run| run.usable) {
+        if let Some(cause) = own_flow(run, flow).and_then(|flow| flow.cause.as_deref()) {
+            *counts.entry(cause).or_default() += 1;
+        }
+    }
+    let most = counts.into_iter().max_by_key(|(_, count)| *count);
+    most.map_or_else(|| "-".to_owned(), |(cause, _)| cause.replace(['_', '-'], " "))
+}
+
+fn own_metric<'a>(metrics: &'a [ComparedMetric], metric: Metric, flow: Option<&str>) -> Option<&'a ComparedMetric> {
+    let named = |compared: &&ComparedMetric| compared.name == metric.name();
+    metrics
+        .iter()
+        .filter(named)
+        .find(|compared| flow.is_none() || compared.flow.as_deref() == flow || compared.flow.is_none())
+}
+
+fn control_line(metric: &ComparedMetric) -> String {
+    let ratio = metric.ratio.map_or_else(|| "-".to_owned(), |ratio| interval(ratio, metric.low, metric.high));
+    let pairs = metric.candidate_runs;
+    let reading = match metric.verdict {
+        ComparisonVerdict::TooFewRuns => "too few pairs for an interval",
+        ComparisonVerdict::NoDetectableDifference => {
+            "the interval contains 1: smaller differences between cells are noise"
+        }
+        ComparisonVerdict::Better | ComparisonVerdict::Worse => {
+            "the interval does not contain 1: something changes between runs of one cell"
+        }
+    };
+    format!("the first cell against itself, {pairs} {}: {ratio}; {reading}", plural(pairs as usize, "pair"))
+}
+
+/// `1.02 (0.98 to 1.05)`.
+fn interval(ratio: f64, low: Option<f64>, high: Option<f64>) -> String {
+    match (low, high) {
+        (Some(low), Some(high)) => format!("× {ratio:.3} ({low:.3} to {high:.3})"),
+        _ => format!("× {ratio:.3}"),
+    }
+}
+
+fn problems(document: &SweepDocument) -> BTreeMap<String, usize> {
+    let failed = document.cells.iter().flat_map(|cell| &cell.runs).filter(|run| !run.usable);
+    let mut problems = BTreeMap::new();
+    for run in failed {
+        let problem = run.problems.first().cloned().unwrap_or_else(|| "it has no usable figures".to_owned());
+        *problems.entry(problem).or_default() += 1;
+    }
+    problems
+}
+
+/// A figure with its unit.
+pub fn figure(metric: Metric, value: f64) -> String {
+    match metric.unit() {
+        "bit/s" => BitRate::from_bps(value.max(0.0) as u64).to_string(),
+        "ns" => Nanos::new(value.max(0.0) as u64).to_string(),
+        "ratio" if metric == Metric::StreamBalance => format!("{value:.3}"),
+        "ratio" => Ratio::new(value).map_or_else(|| format!("{value:.3}"), |ratio| ratio.to_string()),
+        "s/Gb" => Nanos::new((value * 1e9).max(0.0) as u64).to_string(),
+        _ if value >= 1000.0 || value.fract() == 0.0 => format!("{value:.0}"),
+        _ => format!("{value:.1}"),
+    }
+}
+
+fn plain(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}

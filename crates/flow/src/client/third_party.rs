@@ -1,0 +1,302 @@
+//! Asking a server to run a test, as client, against another server.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use landspeed_model::{ErrorEntry, Family, RunDocument, ThirdParty};
+use landspeed_sys::clock;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::target::Target;
+use super::{Request, RunEvent, SILENCE_NS, STEP, bad_parameters, connect, make_printable, refused, unexpected};
+use crate::address;
+use crate::assemble::{self, Ingredients};
+use crate::control::channel::{Receiver, Sender};
+use crate::control::deadline::Deadline;
+use crate::control::message::{MAX_FACTS, MAX_REPORT, ToClient, ToServer};
+use crate::control::third_party::{ThirdPartyEvent, ThirdPartyRequest, ThirdPartyResult};
+use crate::end::{EndReport, Side};
+use crate::error::FlowError;
+use crate::layout;
+use crate::validate;
+
+/// What happens, in errors.
+const DURING: &str = "during a third-party test";
+/// How long the server may take until the other one accepts: name, connection, keys, each with its own limit there.
+const SETUP_NS: u64 = 90_000_000_000;
+/// How long beyond its own time the test may take until the result begins: set-up, path MTU, drain, the other server's report.
+const BEYOND_NS: u64 = 180_000_000_000;
+/// How long each part of the result may take.
+const PART_NS: u64 = 15_000_000_000;
+/// How often the server hears that this client still runs.
+const HEARTBEAT_NS: u64 = 1_000_000_000;
+/// After an interrupt each whole message gives the server this long for the next one, and all of them together so long.
+const CLOSING_STEP_NS: u64 = 1_500_000_000;
+const CLOSING_NS: u64 = 5_000_000_000;
+/// How long one look at the server takes.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Runs a test between two servers: `from` runs it, as client, against the target of the request. Its document is that of
+/// [`run`](super::run), with [`RunDocument::third_party`]; both servers need the key of the request, or none.
+pub fn third_party(
+    from: &Target,
+    request: &Request,
+    interrupted: &AtomicBool,
+    observe: &mut dyn FnMut(RunEvent<'_>),
+) -> RunDocument {
+    let mut found = Ingredients::new(request);
+    let mut parties = ThirdParty { from: from.to_string(), ..ThirdParty::default() };
+    if let Err(invalid) = validate::check(&request.parameters) {
+        found.errors.push(bad_parameters(&invalid));
+    } else if let Err(error) = attempt(from, request, interrupted, observe, &mut found, &mut parties) {
+        let mut entry = error.entry();
+        // There are two servers.
+        entry.message = entry.message.replacen("the server", &parties.from, 1);
+        found.errors.push(entry);
+    }
+    RunDocument { third_party: Some(parties), ..assemble::document(found) }
+}
+
+fn attempt(
+    from: &Target,
+    request: &Request,
+    interrupted: &AtomicBool,
+    observe: &mut dyn FnMut(RunEvent<'_>),
+    found: &mut Ingredients,
+    parties: &mut ThirdParty,
+) -> Result<(), FlowError> {
+    let server = from.resolve(Family::Any, interrupted)?;
+    let (mut tx, mut rx, local) = connect::control(server, None, request.key.as_ref(), interrupted)?;
+    parties.asker_addr = address::display(local);
+    parties.authenticated = request.key.is_some();
+    let wanted = ThirdPartyRequest {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        target: request.target.to_string(),
+        parameters: request.parameters.clone(),
+    };
+    tx.send(&ToServer::ThirdParty { request: Box::new(wanted) }, &Deadline::after(STEP).or_stop(interrupted))?;
+    let now_ns = clock::monotonic_ns();
+    let mut asked = Asked {
+        request,
+        interrupted,
+        observe,
+        found,
+        parties,
+        heard_ns: now_ns,
+        alive_ns: now_ns,
+        due_ns: now_ns + SETUP_NS,
+        closing_ns: None,
+        heard_any: false,
+        expected: vec![Part::Result],
+        text: String::new(),
+    };
+    let outcome = asked.converse(&mut tx, &mut rx);
+    let closing = asked.closing_ns.is_some();
+    let _ = tx.queue(&ToServer::Bye);
+    tx.close();
+    // The test at the server ends as interrupted by itself.
+    if closing && found.errors.iter().all(|entry| entry.code != "interrupted") {
+        return Err(FlowError::Interrupted);
+    }
+    outcome
+}
+
+/// What the server sends when the test is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Result,
+    Report(Side),
+}
+
+struct Asked<'a> {
+    request: &'a Request,
+    interrupted: &'a AtomicBool,
+    observe: &'a mut dyn FnMut(RunEvent<'_>),
+    found: &'a mut Ingredients,
+    parties: &'a mut ThirdParty,
+    /// When the last whole message came.
+    heard_ns: u64,
+    /// When the next heartbeat is due.
+    alive_ns: u64,
+    /// When the present step must be over.
+    due_ns: u64,
+    closing_ns: Option<u64>,
+    heard_any: bool,
+    /// What is still to come, the last first.
+    expected: Vec<Part>,
+    text: String,
+}
+
+impl Asked<'_> {
+    /// Until everything is here.
+    fn converse(&mut self, tx: &mut Sender, rx: &mut Receiver) -> Result<(), FlowError> {
+        let rtt_ns = tx.min_rtt_ns();
+        while !self.expected.is_empty() {
+            let now_ns = clock::monotonic_ns();
+            if self.closing_ns.is_none() && self.interrupted.load(Ordering::Relaxed) {
+                self.closing_ns = Some(now_ns);
+                tx.queue(&ToServer::Stop)?;
+            }
+            if let Some(since_ns) = self.closing_ns {
+                let next_ns = self.heard_ns.max(since_ns) + CLOSING_STEP_NS + 2 * rtt_ns;
+                if now_ns > next_ns.min(since_ns + CLOSING_NS) {
+                    return Err(FlowError::Interrupted);
+                }
+            }
+            if now_ns > self.alive_ns && !tx.is_blocked() {
+                self.alive_ns = now_ns + HEARTBEAT_NS;
+                tx.queue(&ToServer::Alive)?;
+            }
+            if now_ns > self.heard_ns + SILENCE_NS {
+                let seconds = SILENCE_NS / 1_000_000_000;
+                return Err(FlowError::Timeout { what: "a message from the server", seconds });
+            }
+            if now_ns > self.due_ns {
+                return Err(FlowError::Other {
+                    code: "timeout",
+                    message: "the server did not end the third-party test in time".to_owned(),
+                    advice: "look at the log of that server",
+                });
+            }
+            tx.flush()?;
+            match rx.poll::<ToClient>(POLL) {
+                Ok(None) => {}
+                Ok(Some(message)) => {
+                    self.heard_ns = clock::monotonic_ns();
+                    self.heard_any = true;
+                    self.take(message)?;
+                }
+                Err(error) => return Err(if self.heard_any { error } else { older(error) }),
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, message: ToClient) -> Result<(), FlowError> {
+        match message {
+            ToClient::ThirdParty { event } => self.show(event),
+            ToClient::Report { text, last } => {
+                self.due_ns = self.heard_ns + PART_NS;
+                let part = self.expected.last().copied().unwrap_or(Part::Result);
+                let most = if part == Part::Result { MAX_FACTS } else { MAX_REPORT };
+                if self.text.len() + text.len() > most {
+                    return Err(wrong(format!("its result is longer than {most} bytes")));
+                }
+                self.text.push_str(&text);
+                if last {
+                    self.expected.pop();
+                    let text = std::mem::take(&mut self.text);
+                    match part {
+                        Part::Result => self.read_result(&text)?,
+                        Part::Report(side) => self.read_report(side, &text)?,
+                    }
+                }
+                Ok(())
+            }
+            ToClient::Refused(entry) | ToClient::Error(entry) => Err(refused(entry)),
+            other => Err(unexpected(DURING, other)),
+        }
+    }
+
+    fn show(&mut self, event: ThirdPartyEvent) -> Result<(), FlowError> {
+        match event {
+            ThirdPartyEvent::Alive => {}
+            ThirdPartyEvent::Progress { progress } => (self.observe)(RunEvent::Progress(progress)),
+            ThirdPartyEvent::Mtu { probe } => (self.observe)(RunEvent::Mtu(&printable(&probe)?)),
+            ThirdPartyEvent::Accepted { id, parameters, notes, path } => {
+                let (id, notes, path) = printable(&(id, notes, path))?;
+                validate::granted(&self.request.parameters, &parameters).map_err(wrong)?;
+                let time_ns = layout::duration_ns(&parameters).unwrap_or(validate::MAX_TIME_NS);
+                self.due_ns = self.heard_ns.saturating_add(time_ns).saturating_add(BEYOND_NS);
+                (self.observe)(RunEvent::Accepted { id: &id, parameters: &parameters, notes: &notes, path: &path });
+            }
+        }
+        Ok(())
+    }
+
+    fn read_result(&mut self, text: &str) -> Result<(), FlowError> {
+        let result: ThirdPartyResult = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        let result = printable(&result)?;
+        let found = &mut *self.found;
+        if let Some(effective) = &result.effective {
+            validate::granted(&self.request.parameters, effective).map_err(wrong)?;
+        }
+        let from = &self.parties.from;
+        let target = self.request.target.to_string();
+        found.id = result.id;
+        found.started_unix_ns = result.started_unix_ns;
+        found.effective = result.effective;
+        found.server_version = result.server_version;
+        found.path = result.path.filter(|path| path.control_rtt_ns < MOST_RTT_NS);
+        if let Some(path) = &mut found.path {
+            path.target.clone_from(&target);
+        }
+        found.client_host = result.client_host;
+        found.server_host = result.server_host;
+        // Each says "the server" of the server it is about.
+        let notes = |notes: Vec<String>, server: &str| -> Vec<String> {
+            notes.iter().take(64).map(|note| note.replacen("the server", server, 1)).collect()
+        };
+        found.notes = notes(result.client_notes, from);
+        found.notes.extend(notes(result.server_notes, &target));
+        found.errors = result.errors.into_iter().take(64).map(|entry| at(from, &target, entry)).collect();
+        self.parties.client_version = Some(result.version);
+        self.parties.asker_addr = result.asker_addr;
+        // The last first.
+        self.expected = [(result.server_reports, Side::Server), (result.client_reports, Side::Client)]
+            .into_iter()
+            .filter_map(|(follows, side)| follows.then_some(Part::Report(side)))
+            .collect();
+        Ok(())
+    }
+
+    fn read_report(&mut self, side: Side, text: &str) -> Result<(), FlowError> {
+        let parameters = self.found.effective.as_ref().unwrap_or(&self.request.parameters);
+        let specs = layout::streams(parameters).unwrap_or_default();
+        let report = Some(EndReport::of_side(side, text, &specs).map_err(wrong)?);
+        match side {
+            Side::Client => self.found.client = report,
+            Side::Server => self.found.server = report,
+        }
+        Ok(())
+    }
+}
+
+/// Round trips beyond this cannot be, nanoseconds.
+const MOST_RTT_NS: u64 = 3_600_000_000_000;
+
+/// An error of the test, told of the two servers by their names.
+fn at(from: &str, target: &str, entry: ErrorEntry) -> ErrorEntry {
+    let message = entry.message.replacen("the server", target, 1);
+    // Only a test from this host may be against another program's server.
+    let advice =
+        entry.advice.map(|advice| advice.split("; for an iperf3 server").next().unwrap_or_default().to_owned());
+    ErrorEntry { message: format!("{from}: {message}"), advice, ..entry }
+}
+
+fn wrong(message: String) -> FlowError {
+    FlowError::Protocol { during: DURING, message }
+}
+
+/// A server that does not know a first message closes the connection without a word.
+fn older(error: FlowError) -> FlowError {
+    match error {
+        FlowError::PeerLost { .. } => FlowError::Other {
+            code: "unsupported",
+            message: "the server closed the connection when it was asked for a third-party test: it may be older than this \
+                      client"
+                .to_owned(),
+            advice: "update landspeed on that server",
+        },
+        other => other,
+    }
+}
+
+/// What a server says reaches terminals and documents.
+fn printable<T: Serialize + DeserializeOwned>(said: &T) -> Result<T, FlowError> {
+    let broken = |error: serde_json::Error| wrong(error.to_string());
+    let mut value = serde_json::to_value(said).map_err(broken)?;
+    make_printable(&mut value);
+    serde_json::from_value(value).map_err(broken)
+}

@@ -1,0 +1,334 @@
+//! Tests between two servers that a third host asks for: what they give, who may ask, and peers that misbehave.
+
+use landspeed_flow::control::channel::{self, Receiver, Role, Sender};
+use landspeed_flow::control::message::{MAX_MESSAGE, ToClient, ToServer};
+use landspeed_flow::control::preface::{self, Status};
+use landspeed_flow::control::third_party::{ThirdPartyEvent, ThirdPartyRequest, ThirdPartyResult};
+use landspeed_model::Parameters;
+use landspeed_sys::clock;
+
+use crate::common::{PATIENCE_S, Process, Run, Server, begin, finish, landspeed, scratch, until};
+use crate::raw;
+
+/// A server that tests against others on loopback, and the log to look at.
+fn runner(args: &[&str]) -> Server {
+    Server::start(&[&["--allow-third-party", "127.0.0.0/8"], args].concat())
+}
+
+fn from(runner: &Server, target: &Server, args: &[&str]) -> Run {
+    target.run(&[&["--from", &runner.addr.to_string()], args].concat())
+}
+
+#[test]
+fn two_servers_measure_their_path_for_a_third_host() {
+    let (runner, target) = (runner(&[]), Server::start(&[]));
+    for args in [
+        &["-t", "0.5"][..],
+        &["-t", "0.5", "-R", "-P", "2"],
+        &["-t", "0.5", "--bidir", "--probe"],
+        &["-t", "0.5", "-u", "-b", "20m"],
+        &["-t", "0.5", "--rr", "--sizes", "1,1k"],
+        &["-n", "4M", "--probe-mtu"],
+    ] {
+        let run = from(&runner, &target, args);
+        run.assert_clean();
+        let document = &run.document;
+        assert_eq!(document["third_party"]["from"], runner.addr.to_string(), "{args:?}");
+        assert!(document["third_party"]["asker_addr"].as_str().is_some_and(|addr| addr.starts_with("127.0.0.1:")));
+        assert!(document["hosts"]["client"]["hostname"].is_string() && document["hosts"]["server"].is_object());
+        assert_eq!(document["path"]["target"], target.addr.to_string());
+        assert!(document["command"].as_array().is_some_and(|words| words.iter().any(|word| word == "--from")));
+    }
+    assert_eq!(runner.process.stdout().matches("third-party test to 127.0.0.1:").count(), 6);
+    assert_eq!(target.process.stdout().matches("end      complete").count(), 6);
+}
+
+#[test]
+fn interval_lines_and_summary_name_both_hosts() {
+    let (runner, target) = (runner(&[]), Server::start(&[]));
+    let mut command = landspeed();
+    command.args(["run", &target.addr.to_string(), "--from", &runner.addr.to_string(), "-t", "1.5", "-v"]);
+    let ended = Process::start(command).end(PATIENCE_S);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert!(
+        ended.stdout.contains(&format!("hosts    client {}, server {}", runner.addr, target.addr)),
+        "{}",
+        ended.stdout
+    );
+    assert!(ended.stdout.contains("asked by 127.0.0.1:"), "{}", ended.stdout);
+    assert!(ended.stdout.lines().any(|line| line.contains("0.0-1.0") || line.contains("1.0 s")), "{}", ended.stdout);
+}
+
+#[test]
+fn a_server_tests_against_allowed_targets_only() {
+    let target = Server::start(&[]);
+    let run = from(&Server::start(&[]), &target, &["-t", "0.2"]);
+    run.assert_failed("not-permitted");
+    assert!(run.ended.stderr.contains("--allow-third-party"), "{}", run.ended.stderr);
+    let narrow = Server::start(&["--allow-third-party", "192.0.2.0/24", "--allow-third-party", "2001:db8::/32"]);
+    for host in ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]"] {
+        let place = format!("{host}:{}", target.addr.port());
+        let run = crate::common::run(&place, &["--from", &narrow.addr.to_string(), "-t", "0.2"]);
+        run.assert_failed("not-permitted");
+    }
+    assert!(!target.process.stdout().contains("start"), "{}", target.process.stdout());
+}
+
+#[test]
+fn without_a_key_a_server_names_its_targets() {
+    let mut command = landspeed();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--no-iperf3", "--allow-third-party"]);
+    let ended = Process::start(command).end(PATIENCE_S);
+    assert_eq!(ended.code, 2);
+    crate::common::assert_short_error(&ended);
+    assert!(runner(&[]).process.stderr().contains("warning"));
+}
+
+#[test]
+fn a_key_holds_for_both_servers() {
+    let directory = scratch();
+    let key = |name: &str| {
+        let path = directory.path().join(name).display().to_string();
+        let mut command = landspeed();
+        command.args(["serve", "--new-key", &path]);
+        assert_eq!(Process::start(command).end(PATIENCE_S).code, 0);
+        path
+    };
+    let (site, other) = (key("site"), key("other"));
+    let runner = Server::start(&["--key-file", &site, "--allow-third-party"]);
+    let (keyed, open) = (Server::start(&["--key-file", &site]), Server::start(&[]));
+    let run = from(&runner, &keyed, &["-t", "0.3", "--key-file", &site]);
+    run.assert_clean();
+    assert_eq!(run.document["third_party"]["authenticated"], true);
+    assert_eq!(run.document["path"]["authenticated"], true);
+    from(&runner, &keyed, &["-t", "0.3"]).assert_failed("key-required");
+    from(&runner, &keyed, &["-t", "0.3", "--key-file", &other]).assert_failed("wrong-key");
+    let run = from(&runner, &open, &["-t", "0.3", "--key-file", &site]);
+    run.assert_failed("key-unexpected");
+    assert!(run.ended.stderr.contains(&open.addr.to_string()), "it names the server: {}", run.ended.stderr);
+}
+
+#[test]
+fn a_target_that_is_no_server_is_reported_by_name() {
+    let runner = runner(&[]);
+    let idle = runner.baseline();
+    let at = |target: &str| crate::common::run(target, &["--from", &runner.addr.to_string(), "-t", "0.2"]);
+    let free = landspeed_testkit::process::free_port();
+    at(&format!("127.0.0.1:{free}")).assert_failed("connection-refused");
+    at("no-such-host.invalid").assert_failed("unknown-host");
+    let full = Server::start(&["--max-duration", "1s"]);
+    let run = crate::common::run(&full.addr.to_string(), &["--from", &runner.addr.to_string(), "-t", "5"]);
+    run.assert_failed("not-permitted");
+    assert!(run.ended.stderr.contains(&runner.addr.to_string()), "{}", run.ended.stderr);
+    runner.settles_to(idle);
+}
+
+#[test]
+fn limits_of_the_asked_server_hold_for_its_own_tests() {
+    let target = Server::start(&[]);
+    let limited = runner(&["--max-rate", "20M", "--max-duration", "10s", "--max-tests", "1"]);
+    for args in [&["-t", "1"][..], &["-t", "1", "-R"], &["-t", "1", "-u", "-b", "500m"]] {
+        let run = from(&limited, &target, args);
+        run.assert_clean();
+        let goodput = run.document["summary"]["goodput_bps"].as_f64().expect("a rate");
+        assert!(goodput < 22e6, "{args:?}: {goodput} bit/s");
+        assert!(run.document["warnings"].to_string().contains("--max-rate"), "{args:?}");
+    }
+    from(&limited, &target, &["-t", "20"]).assert_failed("not-permitted");
+    // It takes the only place.
+    let under_way = target.begin(&["--from", &limited.addr.to_string(), "-t", "60"]);
+    until(PATIENCE_S, "the test at the target", || target.process.stdout().matches(" start ").count() == 4);
+    limited.run(&["-t", "0.2"]).assert_failed("server-busy");
+    from(&limited, &target, &["-t", "0.2"]).assert_failed("server-busy");
+    under_way.signal("INT");
+    assert_eq!(finish(under_way.end(PATIENCE_S)).errors(), ["interrupted"]);
+}
+
+/// A test of a minute that has begun at both servers.
+fn under_way(runner: &Server, target: &Server) -> Process {
+    let begun = target.process.stdout().matches(" start ").count();
+    let asker = target.begin(&["--from", &runner.addr.to_string(), "-t", "60"]);
+    until(PATIENCE_S, "the test at the target", || target.process.stdout().matches(" start ").count() > begun);
+    asker
+}
+
+#[test]
+fn the_test_ends_soon_after_its_asker() {
+    let (runner, target) = (runner(&[]), Server::start(&[]));
+    let idle = [runner.baseline(), target.baseline()];
+    for how in ["INT", "KILL"] {
+        let asker = under_way(&runner, &target);
+        let since_ns = clock::monotonic_ns();
+        asker.signal(how);
+        let ended = asker.end(PATIENCE_S);
+        if how == "INT" {
+            let run = finish(ended);
+            assert_eq!((run.ended.code, run.status()), (1, "partial"), "{}", run.ended.stderr);
+            assert_eq!(run.errors(), ["interrupted"]);
+            assert_eq!(run.document["conservation"]["holds"], true, "{}", run.document["conservation"]);
+        }
+        runner.settles_to(idle[0]);
+        target.settles_to(idle[1]);
+        let took_s = (clock::monotonic_ns() - since_ns) / 1_000_000_000;
+        assert!(took_s < 10, "{how}: {took_s} s");
+    }
+}
+
+#[test]
+fn servers_that_vanish_leave_an_answer() {
+    let (runner, mut target) = (runner(&[]), Server::start(&[]));
+    let asker = under_way(&runner, &target);
+    target.process.kill();
+    let run = finish(asker.end(PATIENCE_S));
+    assert_eq!(run.status(), "partial", "{}", run.ended.stderr);
+    assert_eq!(run.errors(), ["peer-lost"]);
+    let target = Server::start(&[]);
+    let mut runner = runner;
+    let idle = target.baseline();
+    let asker = under_way(&runner, &target);
+    runner.process.kill();
+    finish(asker.end(PATIENCE_S)).assert_failed("peer-lost");
+    target.settles_to(idle);
+}
+
+fn request(target: &str, parameters: Parameters) -> ToServer {
+    let request = ThirdPartyRequest { version: "0".into(), target: target.into(), parameters };
+    ToServer::ThirdParty { request: Box::new(request) }
+}
+
+fn ask(runner: &Server, message: &ToServer) -> (Sender, Receiver) {
+    let stream = raw::control(runner.addr);
+    let (mut tx, rx) = channel::open(stream, Role::Client, None, MAX_MESSAGE, raw::SHORT, &raw::NEVER).unwrap();
+    tx.queue(message).unwrap();
+    (tx, rx)
+}
+
+#[test]
+fn requests_of_nonsense_are_refused() {
+    let runner = runner(&[]);
+    let idle = runner.baseline();
+    let parameters = Parameters::default;
+    let long = "x".repeat(10_000);
+    for message in [
+        request("", parameters()),
+        request("\u{1b}[2J", parameters()),
+        request("a b:5210", parameters()),
+        request(&long, parameters()),
+        request("127.0.0.1:0", parameters()),
+        request("127.0.0.1", Parameters { streams: 0, ..parameters() }),
+        request("127.0.0.1", Parameters { time_ns: Some(u64::MAX), ..parameters() }),
+        request("127.0.0.1", Parameters { interval_ns: 0, ..parameters() }),
+        request("127.0.0.1", Parameters { client_cpus: vec![u32::MAX], ..parameters() }),
+    ] {
+        let (_tx, mut rx) = ask(&runner, &message);
+        let answer = raw::hear(&mut rx);
+        assert!(matches!(answer, Ok(ToClient::Refused(_))), "{message:?}: {answer:?}");
+    }
+    runner.settles_to(idle);
+    assert!(!runner.process.stdout().chars().any(|c| c != '\n' && c.is_control()));
+}
+
+#[test]
+fn a_message_out_of_order_ends_the_test() {
+    let (runner, target) = (runner(&[]), Server::start(&[]));
+    let idle = [runner.baseline(), target.baseline()];
+    for message in [ToServer::Opened, ToServer::Tap, request("127.0.0.1", Parameters::default())] {
+        let (mut tx, mut rx) = ask(&runner, &request(&target.addr.to_string(), Parameters::default()));
+        until(PATIENCE_S, "the acceptance", || {
+            matches!(raw::hear(&mut rx), Ok(ToClient::ThirdParty { event: ThirdPartyEvent::Accepted { .. } }))
+        });
+        tx.queue(&message).unwrap();
+        until(PATIENCE_S, "the end", || !matches!(raw::hear(&mut rx), Ok(ToClient::ThirdParty { .. })));
+        runner.settles_to(idle[0]);
+        target.settles_to(idle[1]);
+    }
+}
+
+#[test]
+fn a_target_that_drips_does_not_hold_the_place() {
+    let runner = runner(&[]);
+    let idle = runner.baseline();
+    let (listener, addr) = raw::listener();
+    let dripping = std::thread::spawn(move || {
+        use std::io::Write as _;
+        let Ok((mut stream, _)) = listener.accept() else { return };
+        while stream.write_all(b"l").is_ok() {
+            std::thread::park_timeout(std::time::Duration::from_millis(300));
+        }
+    });
+    let run = crate::common::run(&addr.to_string(), &["--from", &runner.addr.to_string(), "-t", "0.2"]);
+    assert_eq!((run.ended.code, run.status()), (2, "failed"), "{:?}", run.ended);
+    runner.settles_to(idle);
+    dripping.join().expect("it ends with its connection");
+}
+
+/// An asker whose server answers the request with `messages`.
+fn answered(messages: impl FnOnce(ThirdPartyRequest) -> Vec<ToClient>) -> Run {
+    let (listener, addr) = raw::listener();
+    let asker = begin("127.0.0.1:1", &["--from", &addr.to_string(), "-t", "0.2"]);
+    let stream = raw::welcome(&listener, preface::encode_answer(Status::Welcome));
+    let (mut tx, mut rx) = channel::open(stream, Role::Server, None, MAX_MESSAGE, raw::SHORT, &raw::NEVER).unwrap();
+    let asked = match rx.wait::<ToServer>("the request", raw::SHORT, &raw::NEVER).unwrap() {
+        ToServer::ThirdParty { request } => *request,
+        other => panic!("{other:?}"),
+    };
+    for message in messages(asked) {
+        tx.queue(&message).unwrap();
+    }
+    drop((tx, rx));
+    finish(asker.end(PATIENCE_S))
+}
+
+fn result(asked: &ThirdPartyRequest) -> ThirdPartyResult {
+    ThirdPartyResult {
+        version: "0".into(),
+        asker_addr: "127.0.0.1:1".into(),
+        id: "0".repeat(32),
+        started_unix_ns: u64::MAX,
+        effective: Some(asked.parameters.clone()),
+        server_version: None,
+        path: None,
+        client_host: None,
+        server_host: None,
+        client_notes: Vec::new(),
+        server_notes: Vec::new(),
+        errors: Vec::new(),
+        client_reports: false,
+        server_reports: false,
+    }
+}
+
+fn whole(text: impl Into<String>) -> ToClient {
+    ToClient::Report { text: text.into(), last: true }
+}
+
+#[test]
+fn an_older_server_is_told_from_a_lost_one() {
+    answered(|_| Vec::new()).assert_failed("unsupported");
+}
+
+#[test]
+fn a_lying_server_cannot_stop_its_asker() {
+    let json = |result: &ThirdPartyResult| whole(serde_json::to_string(result).unwrap());
+    answered(|_| vec![ToClient::Ready]).assert_failed("protocol");
+    answered(|_| vec![whole("[")]).assert_failed("protocol");
+    answered(|_| vec![whole("{}")]).assert_failed("protocol");
+    let other = Parameters { streams: 100, ..Parameters::default() };
+    answered(|asked| vec![json(&ThirdPartyResult { effective: Some(other), ..result(&asked) })])
+        .assert_failed("protocol");
+    for report in ["{}", r#"{"streams":[{"id":9}]}"#, "18446744073709551615"] {
+        let run = answered(|asked| {
+            let result = ThirdPartyResult { client_reports: true, server_reports: true, ..result(&asked) };
+            vec![json(&result), whole(report), whole(report)]
+        });
+        assert_eq!((run.ended.code, run.errors()), (2, vec!["protocol"]), "{report}: {:?}", run.ended);
+    }
+    let evil = "\u{1b}[2J\u{7}";
+    let run = answered(|asked| {
+        let entry = landspeed_model::ErrorEntry { code: "x".into(), message: evil.into(), advice: Some(evil.into()) };
+        vec![json(&ThirdPartyResult { errors: vec![entry; 1000], version: evil.into(), ..result(&asked) })]
+    });
+    assert_eq!(run.status(), "failed");
+    assert!(run.ended.stderr.chars().all(|c| c == '\n' || !c.is_control()), "{:?}", run.ended.stderr);
+    assert!(run.errors().len() <= 64);
+}

@@ -1,0 +1,94 @@
+//! Sweeps between hosts.
+
+use std::process::Command;
+
+use landspeed_testkit::process::{Process, free_port, until};
+
+use crate::{PROGRAM, Sweep, runs};
+
+fn plan(target: &str, blocks: u32, time: &str) -> String {
+    format!(
+        "name = \"streams\"\nblocks = {blocks}\n[run]\ntarget = \"{target}\"\ntime = \"{time}\"\n[[factor]]\n\
+         name = \"streams\"\nkey = \"run.parallel\"\nlevels = [1, 2]\n"
+    )
+}
+
+fn serve(address: &str, options: &[&str]) -> Process {
+    let server = Process::start(Command::new(PROGRAM).args(["serve", "--listen", address]).args(options));
+    server.address_in("listening");
+    server
+}
+
+#[test]
+fn options_of_run_are_varied_over_loopback() {
+    let address = format!("127.0.0.1:{}", free_port());
+    let _server = serve(&address, &[]);
+    let sweep = Sweep::new(&plan(&address, 2, "200ms"));
+    let ended = sweep.run(&[]);
+    assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
+    let document = sweep.document();
+    assert_eq!((document["status"].as_str(), runs(&document).len()), (Some("complete"), 6));
+    let streams =
+        |cell: usize| document["cells"][cell]["runs"][0]["flows"][0]["streams_bps"].as_array().map(Vec::len);
+    assert_eq!((streams(0), streams(1)), (Some(1), Some(2)));
+    assert!(ended.stdout.lines().all(|line| line.chars().count() <= 80), "{}", ended.stdout);
+    // All of it is there: nothing is measured again.
+    let ended = sweep.run(&[]);
+    assert!(ended.stderr.contains("6 runs, 6 of them there already"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_server_that_vanishes_leaves_a_partial_sweep() {
+    let address = format!("127.0.0.1:{}", free_port());
+    let mut server = serve(&address, &[]);
+    let sweep = Sweep::new(&plan(&address, 4, "300ms"));
+    let process = sweep.start(&[]);
+    until(60, "two runs", || sweep.runs().len() >= 2);
+    server.kill();
+    let ended = process.end(120);
+    assert_eq!(ended.code, 1, "{}{}", ended.stdout, ended.stderr);
+    let document = sweep.document();
+    assert_eq!(document["status"], "partial");
+    let failed = runs(&document).into_iter().filter(|run| run["usable"] == false);
+    assert!(failed.clone().count() >= 1, "{document:#}");
+    for run in failed {
+        assert!(run["problems"][0].as_str().is_some_and(|why| !why.is_empty()), "{run:#}");
+    }
+    // The server is back: only what failed runs.
+    let _server = serve(&address, &[]);
+    let ended = sweep.run(&[]);
+    assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
+    assert_eq!(runs(&sweep.document()).len(), 12);
+}
+
+#[test]
+fn a_server_that_is_not_there_is_said_before_anything_runs() {
+    let sweep = Sweep::new(&plan(&format!("127.0.0.1:{}", free_port()), 1, "200ms"));
+    let ended = sweep.run(&[]);
+    assert_eq!(ended.code, 2);
+    assert!(ended.stderr.contains("cannot test this host to 127.0.0.1"), "{}", ended.stderr);
+    assert!(!sweep.path().join("plan.sweep").exists());
+}
+
+#[test]
+fn senders_and_receivers_are_driven_from_here() {
+    let port = free_port;
+    let addresses: Vec<String> = (0..3).map(|_| format!("127.0.0.1:{}", port())).collect();
+    let _servers: Vec<Process> =
+        addresses.iter().map(|address| serve(address, &["--allow-third-party", "127.0.0.0/8"])).collect();
+    let [a, b, c] = &addresses[..] else { unreachable!("three") };
+    let sweep = Sweep::new(&format!(
+        "name = \"pairs\"\nblocks = 2\n[run]\ntime = \"300ms\"\n[hosts]\nsenders = [\"{a}\"]\nreceivers = [\"{b}\", \"{c}\"]\n\
+         [[cross]]\nfrom = \"{b}\"\nto = \"{c}\"\nudp = true\nrate = \"10M\"\n"
+    ));
+    let ended = sweep.run(&[]);
+    assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
+    let document = sweep.document();
+    assert_eq!((document["factors"][0]["name"].as_str(), runs(&document).len()), (Some("receiver"), 6));
+    for run in runs(&document) {
+        let cross = &run["flows"][1];
+        assert_eq!(cross["name"], format!("cross {b} to {c}"));
+        let rate = cross["figures"]["goodput_bps"].as_f64().unwrap_or(0.0);
+        assert!((8e6..12e6).contains(&rate), "{run:#}");
+    }
+}
