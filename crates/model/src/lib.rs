@@ -15,6 +15,7 @@ mod latency;
 mod ledger;
 mod metric;
 mod params;
+mod reference;
 mod run;
 mod stream;
 mod sweep;
@@ -46,8 +47,8 @@ pub use host::{
 };
 pub use iperf3::Iperf3End;
 pub use lab::{
-    CellFlow, CellQueue, KernelInfo, LabCapture, LabCell, LabChart, LabCheck, LabDocument, LabFigure, LabFlow,
-    LabHostDrops, LabLink, LabQueue, LabSetDocument, LabStatus, QueueRole, QueueSeries, Reference, ScenarioInfo,
+    CellFlow, CellQueue, FlowSeries, KernelInfo, LabCapture, LabCell, LabChart, LabChartAxis, LabCheck, LabDocument, LabFigure, LabFlow,
+    LabHostDrops, LabLink, LabQueue, LabSetDocument, LabStatus, QueueRole, QueueSeries, ScenarioInfo,
     Topology, TopologyLink, TopologyNode,
 };
 pub use latency::{Bucket, LatencyResult, LatencyUnderLoad};
@@ -57,6 +58,7 @@ pub use params::{
     Direction, Family, NumaPolicy, PaceScope, Parameters, Protocol, ReceiveMode, RrMode, RrParameters, RrSize,
     SendMode, UdpParameters,
 };
+pub use reference::{ComparedFigure, Reference, ReferenceFigure, ReferenceUnit, deviation};
 pub use run::{
     BuildInfo, ClockAlignment, EndTotals, Ends, ErrorEntry, MtuProbe, PathInfo, Phase, PhaseName, RunDocument,
     Status, Summary, UdpTotals, Warning,

@@ -4,6 +4,7 @@ mod cells;
 pub mod demo;
 mod edit;
 mod engine;
+mod figures;
 mod gallery;
 mod kernel;
 mod new;

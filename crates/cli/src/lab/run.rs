@@ -8,7 +8,7 @@ use landspeed_diagnose::diagnose_lab;
 use landspeed_lab::cell::{self, Ready, Setting};
 use landspeed_lab::kernel::{Cache, Kernel};
 use landspeed_lab::scenario::{self, Cell, Loaded, estimate};
-use landspeed_model::{LabDocument, LabFlow, LabStatus, Status, Verdict, Warning};
+use landspeed_model::{ComparedFigure, LabDocument, LabFlow, LabStatus, Status, Verdict, Warning};
 use landspeed_sys::clock;
 use landspeed_units::Bytes;
 
@@ -296,7 +296,8 @@ fn write_results(
         }
     }
     let (json, html) = if cells.len() == 1 {
-        let document = documents.remove(0);
+        let mut document = documents.remove(0);
+        document.reference_figures = figures_of(&document);
         if !quiet && document.status != LabStatus::Failed {
             print!("{}", text::run(&document));
         }
@@ -330,6 +331,14 @@ fn write_results(
         Some(error) => Err(error),
         None => Ok(outcome),
     }
+}
+
+/// Returns the figures of the reference that this cell alone can show.
+fn figures_of(document: &LabDocument) -> Vec<ComparedFigure> {
+    let Some(reference) = &document.scenario.reference else { return Vec::new() };
+    let mut figures = landspeed_results::compare_reference(reference, std::slice::from_ref(document));
+    figures.retain(|figure| figure.measured.is_some());
+    figures
 }
 
 fn outcome(document: &LabDocument) -> CommandOutcome {
