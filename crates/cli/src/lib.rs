@@ -16,9 +16,11 @@ mod lab;
 mod manual;
 mod options;
 mod output;
+mod report;
 mod run;
 mod schema;
 mod serve;
+mod source;
 mod tap;
 mod text;
 mod trace;
@@ -69,6 +71,7 @@ Examples:
   landspeed watch --for 30s              what limits the transfers of this host
   landspeed calc --rate 10G --rtt 92ms   what a path needs
   landspeed lab gallery                  what a path would do, in virtual time
+  landspeed report run.json -o run.html  draw what was saved
   landspeed tap -i eth0 -w transfer.pcapng
                                          capture headers
   landspeed trace transfer.pcap          what a capture shows, packet by packet
@@ -101,6 +104,8 @@ enum Command {
     Tap(Box<tap::Args>),
     /// Explain TCP transfers that are already running on this host
     Watch(Box<watch::Args>),
+    /// Draw saved documents: interactive page, SVG, PNG, tables
+    Report(Box<report::Args>),
     /// Analyse captures: loss, RTT, retransmits, windows, and what limits each flow
     Trace(Box<trace::Args>),
     /// Print the JSON Schema of a document
@@ -152,6 +157,7 @@ pub fn main() -> ExitCode {
         Command::Tuneup(args) => tuneup::main(&args),
         Command::Tap(args) => tap::main(&args),
         Command::Watch(args) => watch::main(&args),
+        Command::Report(args) => report::main(&args),
         Command::Trace(args) => trace::main(&args),
         Command::Schema(args) => schema::main(&args),
         Command::Completions(args) => manual::completions(&args),

@@ -8,6 +8,7 @@ mod audit;
 mod comparison;
 mod demo;
 mod facts;
+mod figures;
 mod host;
 mod iperf3;
 mod lab;
@@ -41,15 +42,19 @@ pub use facts::{
     IdleState, InterfaceFacts, Interrupt, KernelFacts, KernelOption, PauseFacts, PciFacts, QdiscFacts, QueueFacts,
     RingFacts, RssFacts, ServiceFacts, SoftnetFacts, SysctlAssignment, TimeFacts, VirtualizationFacts,
 };
+pub use figures::{
+    Drawing, Figure, FigureAxis, FigureChart, FigureGap, FigureGrid, FigureLine, FigureMark, FigureNote, FigurePanel,
+    FigureRow, FigureRows, FigureScale, FiguresDocument,
+};
 pub use host::{
     CoreTotals, CoreUse, CounterDelta, Governor, HostSample, HostSeries, HostSnapshot, IdleStateDelta,
     InterruptDelta, NicSnapshot, NumaDelta, NumaNode, PressureDeltas, QdiscDelta, SoftnetDelta, TimeSpan,
 };
 pub use iperf3::Iperf3End;
 pub use lab::{
-    CellFlow, CellQueue, FlowSeries, KernelInfo, LabCapture, LabCell, LabChart, LabChartAxis, LabCheck, LabDocument, LabFigure, LabFlow,
-    LabHostDrops, LabLink, LabQueue, LabSetDocument, LabStatus, QueueRole, QueueSeries, ScenarioInfo,
-    Topology, TopologyLink, TopologyNode,
+    CellFlow, CellQueue, FlowSeries, KernelInfo, LabCapture, LabCell, LabChart, LabChartAxis, LabCheck, LabDocument,
+    LabFigure, LabFlow, LabHostDrops, LabLink, LabQueue, LabSetDocument, LabStatus, QueueRole, QueueSeries,
+    ScenarioInfo, Topology, TopologyLink, TopologyNode,
 };
 pub use latency::{Bucket, LatencyResult, LatencyUnderLoad};
 pub use ledger::{Conservation, Cost, EndCost, LossLocation, PlacedLoss, Term};
@@ -137,6 +142,9 @@ pub const SWEEP_SCHEMA: &str = "landspeed.sweep/1";
 /// The identifier written to `.schema` of a comparison.
 pub const COMPARISON_SCHEMA: &str = "landspeed.comparison/1";
 
+/// The identifier written to `.schema` of figures.
+pub const FIGURES_SCHEMA: &str = "landspeed.figures/1";
+
 /// The JSON Schema of a document by its short name, or `None` if there is no such document.
 pub fn schema(name: &str) -> Option<serde_json::Value> {
     match name {
@@ -153,6 +161,7 @@ pub fn schema(name: &str) -> Option<serde_json::Value> {
         "tuneup" => Some(schemars::schema_for!(TuneupDocument).to_value()),
         "sweep" => Some(schemars::schema_for!(SweepDocument).to_value()),
         "comparison" => Some(schemars::schema_for!(ComparisonDocument).to_value()),
+        "figures" => Some(schemars::schema_for!(FiguresDocument).to_value()),
         _ => None,
     }
 }
@@ -172,4 +181,5 @@ pub const SCHEMA_NAMES: &[&str] = &[
     "tuneup",
     "sweep",
     "comparison",
+    "figures",
 ];

@@ -1,13 +1,14 @@
 //! Quantiles, histograms and intervals in fixed memory.
 //!
 //! What is fed per packet or per request ([`LatencyHistogram`], [`Jitter`]) allocates once, at creation,
-//! and never while recording. What is asked once per report ([`quantile`], [`median`], [`Bootstrap`]) works on slices
+//! and never while recording. What is asked once per report ([`quantile`], [`median`], [`median_interval`], [`Bootstrap`]) works on slices
 //! and may allocate. Nothing here reads a clock or a random source: times and seeds are arguments.
 #![forbid(unsafe_code)]
 
 mod bootstrap;
 mod histogram;
 mod jitter;
+mod order;
 mod quantile;
 mod random;
 mod ratio;
@@ -15,6 +16,7 @@ mod ratio;
 pub use bootstrap::{Bootstrap, BootstrapError, Interval};
 pub use histogram::{Bucket, LatencyHistogram};
 pub use jitter::Jitter;
+pub use order::median_interval;
 pub use quantile::{median, quantile};
 pub use random::SplitMix64;
 pub use ratio::{ratio, smallest_tail};

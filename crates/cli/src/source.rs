@@ -1,0 +1,228 @@
+//! Results that commands read, by operand: a file, several, a directory, a part of a sweep, an archive query.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow, bail};
+use landspeed_results::{Document, Record};
+
+/// The largest file that is read, bytes. The document of an hour with 128 streams has some 200 MB.
+const LARGEST_FILE: u64 = 1 << 30;
+/// Operands that query the archive.
+pub const ARCHIVE: &str = "archive:";
+/// Longest level that a message lists.
+const MOST_LISTED: usize = 12;
+
+/// What [`load`] keeps of each result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// The whole document and its records.
+    Documents,
+    /// Its records only: a thousand documents need no memory.
+    Records,
+}
+
+/// The results that an operand names.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Source {
+    /// The name given as `NAME=OPERAND`.
+    pub name: Option<String>,
+    /// The operand without the name.
+    pub operand: String,
+    /// What was read, in the operand's order.
+    pub items: Vec<Item>,
+    /// What could not be read, and why. The others stay usable.
+    pub unreadable: Vec<Unreadable>,
+    /// The factors that the operand fixes: `SWEEP.json:FACTOR=LEVEL`.
+    pub fixed: Vec<String>,
+}
+
+/// One result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Item {
+    /// The file, or the id in the archive.
+    pub origin: String,
+    /// The document, if it is one of landspeed's and was to be kept.
+    pub document: Option<Document>,
+    /// What it measured: one record for each flow.
+    pub records: Vec<Record>,
+}
+
+/// A result that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The file, or the id in the archive.
+    pub origin: String,
+    /// Why.
+    pub why: String,
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.origin, self.why)
+    }
+}
+
+/// Reads what an operand names:
+/// `FILE`, `FILE,FILE…`, `'runs/*.json'`, `DIRECTORY`, `SWEEP.json:FACTOR=LEVEL[,FACTOR=LEVEL]`, `archive:QUERY`, each also as
+/// `NAME=OPERAND`. Results that are damaged, of a later version or of another program are in [`Source::unreadable`].
+///
+/// # Errors
+/// The operand names nothing: no such file, an empty directory, a factor or level that the sweep does not have.
+pub fn load(operand: &str, keep: Keep) -> anyhow::Result<Source> {
+    let (name, operand) = named(operand);
+    let mut source = Source {
+        name: name.map(str::to_owned),
+        operand: operand.to_owned(),
+        items: Vec::new(),
+        unreadable: Vec::new(),
+        fixed: Vec::new(),
+    };
+    if let Some(query) = operand.strip_prefix(ARCHIVE) {
+        bail!("cannot query the archive: {query}: this version reads files only");
+    }
+    if !Path::new(operand).exists()
+        && let Some((file, levels)) = part_of_sweep(operand)
+    {
+        read_part(&mut source, file, levels, keep)?;
+        return Ok(source);
+    }
+    for path in paths(operand)? {
+        let origin = path.display().to_string();
+        match read(&path) {
+            Ok((document, records)) => {
+                let document = document.filter(|_| keep == Keep::Documents);
+                source.items.push(Item { origin, document, records });
+            }
+            Err(why) => source.unreadable.push(Unreadable { origin, why }),
+        }
+    }
+    Ok(source)
+}
+
+/// `NAME=OPERAND`, where the whole is not a file and the name is a word.
+fn named(text: &str) -> (Option<&str>, &str) {
+    let word = |name: &str| {
+        !name.is_empty() && !name.chars().any(|c| matches!(c, '/' | ':' | ',' | '*' | '?' | '[') || c.is_control())
+    };
+    match text.split_once('=') {
+        Some((name, operand)) if word(name) && !operand.is_empty() && !Path::new(text).exists() => {
+            (Some(name), operand)
+        }
+        _ => (None, text),
+    }
+}
+
+/// The file and the levels of `SWEEP.json:FACTOR=LEVEL,FACTOR=LEVEL`.
+fn part_of_sweep(operand: &str) -> Option<(&str, &str)> {
+    let cut = operand.match_indices(':').map(|(at, _)| (&operand[..at], &operand[at + 1..]));
+    cut.into_iter().find(|(file, levels)| levels.contains('=') && Path::new(file).exists())
+}
+
+fn read_part(source: &mut Source, file: &str, levels: &str, keep: Keep) -> anyhow::Result<()> {
+    let path = paths(file)?;
+    let [path] = path.as_slice() else { bail!("cannot read a part of {file}: it is not one sweep.json") };
+    let origin = format!("{}:{levels}", path.display());
+    let bytes = bytes(path).map_err(|why| anyhow!("cannot read {}: {why}", path.display()))?;
+    let document = Document::read(&bytes).with_context(|| format!("cannot read {}", path.display()))?;
+    let Document::Sweep(mut sweep) = document else {
+        bail!("cannot select {levels} in {}: it is a {} document, not a sweep", path.display(), document.kind());
+    };
+    for pair in levels.split(',') {
+        let (factor, level) = pair.split_once('=').unwrap_or((pair, ""));
+        let Some(known) = sweep.factors.iter().find(|known| known.name == factor || known.key == factor) else {
+            let names: Vec<&str> = sweep.factors.iter().map(|known| known.name.as_str()).collect();
+            bail!(
+                "cannot select {pair} in {}: the sweep does not vary `{factor}`\nUse one of: {}.",
+                path.display(),
+                names.join(", ")
+            );
+        };
+        let name = known.name.clone();
+        let all: Vec<String> = known.levels.iter().map(plain).collect();
+        let Some(wanted) = known.levels.iter().find(|known| plain(known) == level).cloned() else {
+            let some = &all[..all.len().min(MOST_LISTED)];
+            let more = if all.len() > some.len() { ", …" } else { "" };
+            bail!(
+                "cannot select {pair} in {}: `{name}` has no level `{level}`\nUse one of: {}{more}.",
+                path.display(),
+                some.join(", ")
+            );
+        };
+        sweep.cells.retain(|cell| cell.levels.get(&name) == Some(&wanted));
+        source.fixed.push(name);
+    }
+    let document = Document::Sweep(sweep);
+    let records = document.records();
+    source.items.push(Item { origin, document: Some(document).filter(|_| keep == Keep::Documents), records });
+    Ok(())
+}
+
+/// A value as text, without the quotes of a string.
+fn plain(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// The files that an operand names, in order.
+fn paths(operand: &str) -> anyhow::Result<Vec<PathBuf>> {
+    let whole = Path::new(operand);
+    if whole.exists() {
+        return if whole.is_dir() { directory(whole) } else { Ok(vec![whole.to_owned()]) };
+    }
+    let mut all = Vec::new();
+    for part in operand.split(',').filter(|part| !part.is_empty()) {
+        let path = Path::new(part);
+        if path.is_dir() {
+            all.extend(directory(path)?);
+        } else if path.exists() {
+            all.push(path.to_owned());
+        } else if part.contains(['*', '?', '[']) {
+            let found = glob::glob(part).with_context(|| format!("cannot read {part}"))?;
+            let before = all.len();
+            all.extend(found.filter_map(Result::ok).filter(|path| path.is_file()));
+            anyhow::ensure!(all.len() > before, "cannot read {part}: no file matches");
+        } else {
+            bail!("cannot read {part}: no such file or directory");
+        }
+    }
+    anyhow::ensure!(!all.is_empty(), "cannot read `{operand}`: it names no file");
+    Ok(all)
+}
+
+/// The results in a directory, by name: `*.json`, or those of a sweep that is under way (`PLAN.sweep/runs`).
+fn directory(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let whole = path.join("sweep.json");
+    if whole.is_file() {
+        return Ok(vec![whole]);
+    }
+    let runs = path.join("runs");
+    let within = if runs.is_dir() { &runs } else { path };
+    let entries = std::fs::read_dir(within).with_context(|| format!("cannot read {}", within.display()))?;
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json") && path.is_file())
+        .collect();
+    files.sort();
+    anyhow::ensure!(!files.is_empty(), "cannot read {}: it has no *.json files", within.display());
+    Ok(files)
+}
+
+/// A document and its records.
+fn read(path: &Path) -> Result<(Option<Document>, Vec<Record>), String> {
+    let bytes = bytes(path)?;
+    match Document::read(&bytes) {
+        Ok(document) => {
+            let records = document.records();
+            Ok((Some(document), records))
+        }
+        Err(why) => Err(why.to_string()),
+    }
+}
+
+fn bytes(path: &Path) -> Result<Vec<u8>, String> {
+    let length = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
+    if length > LARGEST_FILE {
+        return Err(format!("{length} bytes are too many for a document"));
+    }
+    std::fs::read(path).map_err(|error| error.to_string())
+}
