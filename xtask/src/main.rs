@@ -6,6 +6,7 @@ mod comparisons;
 mod dist;
 mod fuzz;
 mod gains;
+mod gallery;
 mod law;
 mod machine;
 mod pictures;
@@ -46,6 +47,8 @@ enum Task {
     CompareValidate(comparisons::Options),
     /// Try in the lab what the checks recommend, for the pages in docs/checks (some fifteen minutes)
     Gains(gains::Options),
+    /// Run the lab's exhibits, and write the reported figures beside ours in docs/lab-gallery-figures.md (about an hour)
+    Gallery(gallery::Options),
     /// Make the pictures of docs/trace-gallery.md from lab captures (a built lab kernel, Chromium, npm --prefix web ci)
     Pictures(pictures::Options),
 }
@@ -72,6 +75,7 @@ fn run(task: &Task) -> Result<ExitCode> {
         Task::LabValidate => validate::run()?,
         Task::CompareValidate(options) => comparisons::run(options)?,
         Task::Gains(options) => gains::run(options)?,
+        Task::Gallery(options) => gallery::run(options)?,
         Task::Pictures(options) => pictures::run(options)?,
     }
     Ok(ExitCode::SUCCESS)

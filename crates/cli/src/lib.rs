@@ -20,6 +20,7 @@ mod lab;
 mod manual;
 mod options;
 mod output;
+mod report;
 mod run;
 mod schema;
 mod serve;
@@ -77,6 +78,7 @@ Examples:
   landspeed lab gallery                  what a path would do, in virtual time
   landspeed compare before/ after/       whether the difference is more than noise
   landspeed archive find --last 7d       results are kept: find them, see trends
+  landspeed report run.json -o run.html  draw what was saved
   landspeed tap -i eth0 -w transfer.pcapng
                                          capture headers
   landspeed trace transfer.pcap          what a capture shows, packet by packet
@@ -115,6 +117,8 @@ enum Command {
     Tap(Box<tap::Args>),
     /// Explain TCP transfers that are already running on this host
     Watch(Box<watch::Args>),
+    /// Draw saved documents: interactive page, SVG, PNG, tables
+    Report(Box<report::Args>),
     /// Analyse captures: loss, RTT, retransmits, windows, and what limits each flow
     Trace(Box<trace::Args>),
     /// Print the JSON Schema of a document
@@ -169,6 +173,7 @@ pub fn main() -> ExitCode {
         Command::Archive(args) => archive::main(&args),
         Command::Tap(args) => tap::main(&args),
         Command::Watch(args) => watch::main(&args),
+        Command::Report(args) => report::main(&args),
         Command::Trace(args) => trace::main(&args),
         Command::Schema(args) => schema::main(&args),
         Command::Completions(args) => manual::completions(&args),

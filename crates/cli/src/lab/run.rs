@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail, ensure};
 use landspeed_lab::cell::{self, Ready, Setting};
 use landspeed_lab::scenario::{self, Cell, Loaded, estimate};
-use landspeed_model::{LabDocument, LabStatus};
+use landspeed_model::{ComparedFigure, LabDocument, LabStatus};
 use landspeed_sys::clock;
 use landspeed_units::Bytes;
 
@@ -264,7 +264,8 @@ fn write_results(
     }
     let mut results: Vec<Vec<u8>> = documents.iter().filter_map(|cell| serde_json::to_vec(cell).ok()).collect();
     let (json, html) = if cells.len() == 1 {
-        let document = documents.remove(0);
+        let mut document = documents.remove(0);
+        document.reference_figures = figures_of(&document);
         if !quiet && document.status != LabStatus::Failed {
             print!("{}", text::run(&document));
         }
@@ -300,6 +301,14 @@ fn write_results(
         Some(error) => Err(error),
         None => Ok(outcome),
     }
+}
+
+/// Returns the figures of the reference that this cell alone can show.
+fn figures_of(document: &LabDocument) -> Vec<ComparedFigure> {
+    let Some(reference) = &document.scenario.reference else { return Vec::new() };
+    let mut figures = landspeed_results::compare_reference(reference, std::slice::from_ref(document));
+    figures.retain(|figure| figure.measured.is_some());
+    figures
 }
 
 fn outcome(document: &LabDocument) -> CommandOutcome {
