@@ -1,5 +1,5 @@
 # Everything is a task of one program, `cargo xtask`; these are the names fingers know.
-.PHONY: help demo test check bench dist install uninstall clean
+.PHONY: help demo test check bench dist wheel install uninstall clean
 
 # For `make install`: where it goes, and which program.
 PREFIX ?= /usr/local
@@ -42,6 +42,9 @@ bench: ## beside iperf3, nuttcp, xfr and sockperf, interleaved; about half an ho
 
 dist: ## target/dist/landspeed: one static binary
 	cargo xtask dist
+
+wheel: target/dist/landspeed ## target/wheels: the Python package with the static binary in it
+	python3 -m pip wheel --quiet --no-deps --wheel-dir target/wheels ./python
 
 target/dist/landspeed:
 	cargo xtask dist

@@ -107,7 +107,30 @@ export async function setPageClaims(page, set, { claim }) {
   claim("the first chart is the one that was declared", wanted.test(first), first);
   const sums = { total: 1, retransmits: usable.flatMap((c) => c.flows).reduce((n, f) => n + (f.retransmits ?? 0), 0), drops: usable.flatMap((c) => c.queues).reduce((n, q) => n + q.drops, 0) };
   for (const id of Object.keys(sums).filter((id) => sums[id] > 0)) claim(`there is a chart of ${id}`, (await page.locator(`#chart-${id} svg`).count()) === 1);
+  await figureClaims(page, set, claim);
+  const overTime = (set.charts ?? []).filter((c) => c.over === "time").length;
+  const timed = set.cells.some((c) => c.flows.some((f) => f.series?.goodput_bps.some((v) => v > 0)));
+  if (overTime > 0 && timed) claim("a chart over time has a curve for every combination", (await page.locator("#chart-time-0 path.course").count()) === groups.size, `not ${groups.size}`);
   if (set.reference && !hostile(set.reference.reported)) claim("what was reported stands beside what came out", text.includes(set.reference.reported));
   const seen = await page.evaluate(() => [...document.querySelectorAll("svg.cells circle")].every((c) => Number.isFinite(Number(c.getAttribute("cx"))) && Number.isFinite(Number(c.getAttribute("cy")))));
   claim("every point has a place", seen);
+}
+
+/** Reported figures: a row each, with signed deviation, unit and what was not run. */
+async function figureClaims(page, set, claim) {
+  const figures = set.reference_figures ?? [];
+  const rows = page.locator("#figures tbody tr");
+  claim("every reported figure has a row", (await rows.count()) === figures.length, `not ${figures.length}`);
+  for (const [i, figure] of figures.entries()) {
+    const cells = (await rows.nth(i).locator("td").allInnerTexts()).map(plain);
+    const [reported, measured, deviation] = cells;
+    if (!["ratio", "segments"].includes(figure.unit)) claim("a reported value has its unit", reported.endsWith(` ${figure.unit}`), reported);
+    if (typeof figure.measured !== "number") {
+      claim("a figure without a run says so", measured === "not run" && deviation === "–", cells.join(" | "));
+    } else if (typeof figure.deviation === "number" && Math.abs(figure.deviation) >= 0.001) {
+      claim("a deviation has its sign", deviation.startsWith(figure.deviation > 0 ? "+" : "−") && deviation.endsWith(" %"), deviation);
+    }
+    const good = typeof figure.deviation === "number" && Math.abs(figure.deviation) <= 0.1;
+    if (typeof figure.measured === "number" && !good) claim("a large deviation has a reason, or says that none is known", cells[4].length > 0, cells.join(" | "));
+  }
 }

@@ -7,7 +7,7 @@ import { build } from "esbuild";
 const source = `export * as series from "./src/series"; export * as format from "./src/format"; export * as unpack from "./src/unpack";
 export { chartOf } from "./src/evidence";
 export * as flows from "./src/lab/flows"; export { layout } from "./src/lab/layout"; export { onto } from "./src/lab/timeline";
-export * as watch from "./src/watch/series"; export * as values from "./src/set/values"; export * as groups from "./src/set/groups"; export { fileName } from "./src/save";`;
+export * as watch from "./src/watch/series"; export * as values from "./src/set/values"; export * as groups from "./src/set/groups"; export * as reference from "./src/set/reference"; export * as time from "./src/set/time"; export { fileName } from "./src/save";`;
 const bundle = await build({
   stdin: { contents: source, resolveDir: fileURLToPath(new URL("..", import.meta.url)) },
   bundle: true,
@@ -17,7 +17,7 @@ const bundle = await build({
   loader: { ".css": "empty" },
   mainFields: ["module", "main"],
 });
-const { series, format, unpack, chartOf, flows, layout, onto, values, groups, fileName, watch } = await import(
+const { series, format, unpack, chartOf, flows, layout, onto, values, groups, reference, time, fileName, watch } = await import(
   `data:text/javascript;base64,${Buffer.from(bundle.outputFiles[0].text).toString("base64")}`
 );
 
@@ -257,4 +257,35 @@ test("a watch's rates keep what a flow moved", () => {
   assert.ok(Math.abs((rates[0] + rates[1]) * 2 - 500 * 8) < 1e-6, String(rates));
   assert.deepEqual(watch.levelsAt([1e9, 2e9, 3.9e9, 5e9], series.t_ns, series.rtt_us), [null, 30, 40, null]);
   assert.deepEqual(watch.cellEdges([]), []);
+});
+
+test("a deviation has its sign, and none when it rounds to nothing", () => {
+  assert.equal(reference.deviationText(-0.27), "−27 %");
+  assert.equal(reference.deviationText(0.05), "+5.0 %");
+  assert.equal(reference.deviationText(12.3), "+1\u202f230 %");
+  assert.equal(reference.deviationText(-0.0002), "0 %");
+  assert.equal(reference.deviationText(null), "–");
+});
+
+test("a figure counts as reproduced within ten per cent, and not when it was not run", () => {
+  assert.equal(reference.reproduced({ measured: 1.1, deviation: 0.1 }), true);
+  assert.equal(reference.reproduced({ measured: 1.2, deviation: 0.2 }), false);
+  assert.equal(reference.reproduced({ measured: 5, deviation: null }), false);
+  assert.equal(reference.reproduced({ measured: null, deviation: null }), null);
+});
+
+test("a value has its unit, and ratios and counts have none", () => {
+  assert.equal(reference.valueText(2.83, "Gb/s"), "2.83 Gb/s");
+  assert.equal(reference.valueText(404, "segments"), "404");
+  assert.equal(reference.valueText(0.967, "ratio"), "0.967");
+  assert.equal(reference.valueText(null, "MB"), "–");
+});
+
+test("no peak is lost where several points share a column", () => {
+  const values = Array.from({ length: 1000 }, (_, i) => (i === 567 ? 9 : 1));
+  const columns = time.columns(values, 100);
+  assert.equal(columns.length, 100);
+  assert.equal(Math.max(...columns.map(([, most]) => most)), 9);
+  assert.deepEqual(time.columns([3], 100), [[3, 3]]);
+  assert.deepEqual(time.columns([1, 2, 3], 2), [[1, 1], [2, 3]]);
 });

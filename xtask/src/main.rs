@@ -2,9 +2,11 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod comparisons;
 mod dist;
 mod fuzz;
 mod gains;
+mod gallery;
 mod law;
 mod machine;
 mod pictures;
@@ -41,8 +43,12 @@ enum Task {
     Bench(bench::Options),
     /// Hold the lab to arithmetic, the long cases too, and print expected beside measured (some ten minutes)
     LabValidate,
+    /// Compare simulated runs with and without a difference, and print false alarms, coverage and power (some minutes)
+    CompareValidate(comparisons::Options),
     /// Try in the lab what the checks recommend, for the pages in docs/checks (some fifteen minutes)
     Gains(gains::Options),
+    /// Run the lab's exhibits, and write the reported figures beside ours in docs/lab-gallery-figures.md (about an hour)
+    Gallery(gallery::Options),
     /// Make the pictures of docs/trace-gallery.md from lab captures (a built lab kernel, Chromium, npm --prefix web ci)
     Pictures(pictures::Options),
 }
@@ -67,7 +73,9 @@ fn run(task: &Task) -> Result<ExitCode> {
         Task::Fuzz(options) => fuzz::run(options)?,
         Task::Bench(options) => bench::run(options)?,
         Task::LabValidate => validate::run()?,
+        Task::CompareValidate(options) => comparisons::run(options)?,
         Task::Gains(options) => gains::run(options)?,
+        Task::Gallery(options) => gallery::run(options)?,
         Task::Pictures(options) => pictures::run(options)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -41,7 +41,7 @@ pub struct Args {
     #[arg(short = 'n', long, allow_hyphen_values = true)]
     bytes: Option<Bytes>,
     /// Length of the path: 30000km
-    #[arg(short, long, value_parser = metres, allow_hyphen_values = true)]
+    #[arg(short, long, value_parser = options::metres, allow_hyphen_values = true)]
     distance: Option<f64>,
     /// Print each formula and its source
     #[arg(short, long)]
@@ -49,18 +49,6 @@ pub struct Args {
     /// Write the results as JSON (- for standard output)
     #[arg(short = 'J', long, value_name = "FILE")]
     json: Option<Sink>,
-}
-
-/// A distance in metres: `30000km`, `1500m`.
-fn metres(text: &str) -> Result<f64, String> {
-    let (number, factor) = match text.strip_suffix("km") {
-        Some(number) => (number, 1000.0),
-        None => (text.strip_suffix('m').unwrap_or(text), 1.0),
-    };
-    match number.trim().parse::<f64>() {
-        Ok(value) if value.is_finite() && value > 0.0 => Ok(value * factor),
-        _ => Err(format!("`{text}` is not a distance; write 30000km")),
-    }
 }
 
 /// Evaluates the formulas and prints the results.

@@ -30,6 +30,7 @@ enum Takes {
     Document,
     Exhibit,
     Kernel,
+    Metric,
     /// A number, a rate, a text: nothing to offer.
     Anything,
 }
@@ -52,6 +53,7 @@ const BY_NAME: &[(&str, Takes)] = &[
 /// What arguments take, by what the help calls their values.
 const BY_VALUE: &[(&str, Takes)] = &[
     ("DOCUMENT", Takes::Document),
+    ("METRIC", Takes::Metric),
     ("EXHIBIT", Takes::Exhibit),
     ("FILE", Takes::File),
     ("UNIT", Takes::Anything),
@@ -65,16 +67,21 @@ const BY_VALUE: &[(&str, Takes)] = &[
     ("ADDRESS", Takes::Anything),
     ("BLOCKS", Takes::Anything),
     ("BYTES", Takes::Anything),
+    ("CAUSE", Takes::Anything),
     ("CIDR", Takes::Anything),
+    ("CONDITION", Takes::Anything),
     ("CORES", Takes::Anything),
+    ("DATE", Takes::Anything),
     ("DISTANCE", Takes::Anything),
     ("DSCP", Takes::Anything),
     ("FILTER", Takes::Anything),
     ("FLOWS", Takes::Anything),
     ("ID", Takes::Anything),
+    ("ID|+TAG|-TAG", Takes::Anything),
     ("INTERVAL", Takes::Anything),
     ("JOBS", Takes::Anything),
     ("KEY=VALUE", Takes::Anything),
+    ("KIND", Takes::Anything),
     ("LIST", Takes::Anything),
     ("LOSS", Takes::Anything),
     ("MS", Takes::Anything),
@@ -84,12 +91,15 @@ const BY_VALUE: &[(&str, Takes)] = &[
     ("NODE:NEIGHBOUR", Takes::Anything),
     ("N[,M]", Takes::Anything),
     ("OMIT", Takes::Anything),
+    ("P", Takes::Anything),
     ("PER_SECOND", Takes::Anything),
     ("PID", Takes::Anything),
     ("POLICY", Takes::Anything),
     ("PORT", Takes::Anything),
+    ("QUERY", Takes::Anything),
     ("RATE", Takes::Anything),
     ("RATE[/N]", Takes::Anything),
+    ("RELEASE", Takes::Anything),
     ("RTT", Takes::Anything),
     ("SECONDS", Takes::Anything),
     ("SEED", Takes::Anything),
@@ -98,6 +108,8 @@ const BY_VALUE: &[(&str, Takes)] = &[
     ("SIZE", Takes::Anything),
     ("SIZES", Takes::Anything),
     ("START..END", Takes::Anything),
+    ("STATUS", Takes::Anything),
+    ("TAG", Takes::Anything),
     ("TEXT", Takes::Anything),
     ("TIME", Takes::Anything),
     ("TITLE", Takes::Anything),
@@ -169,6 +181,9 @@ fn with_hint(arg: Arg) -> Arg {
         Some(Takes::Document) => arg.add(candidates(|| words(crate::schema::names().map(str::to_owned)))),
         Some(Takes::Exhibit) => arg.add(candidates(exhibits)),
         Some(Takes::Kernel) => arg.add(candidates(kernels)),
+        Some(Takes::Metric) => {
+            arg.add(candidates(|| words(landspeed_model::Metric::ALL.map(|metric| metric.name().to_owned()))))
+        }
         Some(Takes::Anything) | None => arg.value_hint(ValueHint::Other),
     }
 }

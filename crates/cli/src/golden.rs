@@ -18,7 +18,7 @@ use landspeed_model::{
 use landspeed_testkit::golden;
 use landspeed_tune::{Allow, TwinKnobs, Value, changes_from_audit};
 
-use crate::{Cli, check, demo, lab, run, sweep, tap, text, trace, tune, tuneup, watch};
+use crate::{Cli, archive, check, demo, lab, run, sweep, tap, text, trace, tune, tuneup, watch};
 
 /// Columns of the help: what clap takes where the terminal's width is unknown.
 const HELP_COLUMNS: usize = 100;
@@ -282,4 +282,91 @@ fn a_plan_of_an_audit_reads_as_its_file() {
     changes.push(Change::sysctl("net.ipv4.tcp_notsent_lowat", "131072"));
     let plan = landspeed_tune::plan(&changes, &host, Allow::default());
     golden::same("tune-plan.txt", &format!("# landspeed tune plan\n{}", tune::text::plan(&plan)));
+}
+
+#[test]
+fn archive_tables_and_trends_match_their_golden_file() {
+    use landspeed_archive::{Archive, Query, TagChange};
+    use landspeed_model::{Better, Metric, TrendChange, TrendPoint, TrendSegment};
+
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut kept = Archive::open(&directory.path().join("archive")).expect("an archive");
+    let files = [
+        "crates/diagnose/fixtures/real/bulk-loopback-bbr.json",
+        "crates/diagnose/fixtures/real/receive-buffer-cubic.json",
+        "fixtures/documents/udp.json",
+        "fixtures/documents/rr.json",
+        "fixtures/documents/tuneup.json",
+        "fixtures/reports/lab.json",
+        "fixtures/reports/labset.json",
+        "fixtures/iperf3/3.12/tcp.json",
+        "fixtures/foreign/pscheduler-throughput.json",
+    ];
+    let mut last = None;
+    for file in files {
+        let bytes = std::fs::read(repository().join(file)).expect("a fixture");
+        last = Some((kept.insert(&bytes).expect("a result"), bytes));
+    }
+    let future =
+        br#"{"schema": "landspeed.run/9", "landspeed": {"version": "9.0.0"}, "started": "2036-01-01T00:00:00Z"}"#;
+    let later = kept.insert(future).expect("it is kept");
+    let (foreign, bytes) = last.expect("a fixture");
+    kept.tag(&foreign, &TagChange { add: ["before".to_owned()].into(), ..TagChange::default() }).expect("a tag");
+    let home = Path::new("/home/ada/.local/share/landspeed/archive");
+    let (all, rows) =
+        (kept.documents(&Query::all(), None).expect("an index"), kept.find(&Query::all()).expect("an index"));
+    let heading = |id| archive::text::heading(&kept.resolve(id).expect("it is there"));
+    let reading = |bytes| landspeed_archive::Reading::of(bytes).expect("a result");
+    let point = |i: u64| TrendPoint {
+        id: format!("{i:064x}"),
+        started: format!("2026-11-{:02}T03:00:00Z", i + 1),
+        flow: None,
+        value: if i < 12 { 9.41e9 + 1e7 * (i % 3) as f64 } else { 9.12e9 + 1e7 * (i % 4) as f64 },
+    };
+    let segment =
+        |first, values, median| TrendSegment { first, values, median, p10: median - 1e7, p90: median + 1e7 };
+    let trend = landspeed_model::TrendDocument {
+        schema: landspeed_model::TREND_SCHEMA.to_owned(),
+        landspeed: landspeed_model::BuildInfo::default(),
+        query: "target=dtn2.example".to_owned(),
+        metric: "goodput".to_owned(),
+        field: "goodput_bps".to_owned(),
+        unit: "bit/s".to_owned(),
+        better: Better::Higher,
+        level: 0.01,
+        points: (0..20).map(point).collect(),
+        segments: vec![segment(0, 12, 9.42e9), segment(12, 8, 9.135e9)],
+        changes: vec![TrendChange {
+            index: 12,
+            id: format!("{:064x}", 12),
+            started: "2026-11-13T03:00:00Z".to_owned(),
+            ratio: Some(9.135 / 9.42),
+            p_value: 0.001,
+            differences: [("client.kernel_release".to_owned(), ("6.12.0".to_owned(), "6.18.1".to_owned()))].into(),
+        }],
+    };
+    let check = landspeed_model::ArchiveCheckDocument {
+        schema: landspeed_model::ARCHIVE_CHECK_SCHEMA.to_owned(),
+        landspeed: landspeed_model::BuildInfo::default(),
+        intact: 41_307,
+        adopted: 1,
+        unfinished: 2,
+        series_rebuilt: 3,
+        damaged: vec![landspeed_model::ArchiveDamage {
+            id: foreign.to_string(),
+            why: "its bytes have another SHA-256".to_owned(),
+            moved_to: Some(format!("damaged/{foreign}.json.gz")),
+        }],
+    };
+    let parts = [
+        ("list", archive::text::documents(&all, all.len() as u64 + 200, home)),
+        ("find", archive::text::records(&rows, rows.len() as u64, &Query::all())),
+        ("show: perfSONAR", heading(foreign.as_str()) + &archive::text::figures(&reading(&bytes))),
+        ("show: a later version", heading(later.as_str()) + &archive::text::later(&reading(future))),
+        ("trend", archive::text::trend(&trend, Metric::Goodput, Some("2 targets (--target selects one)"))),
+        ("prune", archive::text::pruned(&[], false)),
+        ("verify", archive::text::verification(&check, home, false)),
+    ];
+    let text: String = parts.iter().map(|(what, text)| format!("# landspeed archive {what}\n{text}\n")).collect();
+    golden::same("archive.txt", &text);
 }

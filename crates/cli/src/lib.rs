@@ -4,6 +4,7 @@
 
 #[cfg(test)]
 mod advice;
+mod archive;
 mod board;
 mod calc;
 mod check;
@@ -14,10 +15,12 @@ mod demo;
 mod golden;
 mod host_changes;
 mod iperf3;
+mod keep;
 mod lab;
 mod manual;
 mod options;
 mod output;
+mod report;
 mod run;
 mod schema;
 mod serve;
@@ -74,6 +77,8 @@ Examples:
   landspeed calc --rate 10G --rtt 92ms   what a path needs
   landspeed lab gallery                  what a path would do, in virtual time
   landspeed compare before/ after/       whether the difference is more than noise
+  landspeed archive find --last 7d       results are kept: find them, see trends
+  landspeed report run.json -o run.html  draw what was saved
   landspeed tap -i eth0 -w transfer.pcapng
                                          capture headers
   landspeed trace transfer.pcap          what a capture shows, packet by packet
@@ -106,10 +111,14 @@ enum Command {
     Sweep(Box<sweep::Args>),
     /// Compare groups of results: ratios with intervals, better or worse, or no detectable difference
     Compare(Box<compare::Args>),
+    /// Find, show, tag and export kept results; trends with change points; import of iperf3, nuttcp, flent, perfSONAR
+    Archive(archive::Args),
     /// Capture headers with exact timestamps, and report what it cost
     Tap(Box<tap::Args>),
     /// Explain TCP transfers that are already running on this host
     Watch(Box<watch::Args>),
+    /// Draw saved documents: interactive page, SVG, PNG, tables
+    Report(Box<report::Args>),
     /// Analyse captures: loss, RTT, retransmits, windows, and what limits each flow
     Trace(Box<trace::Args>),
     /// Print the JSON Schema of a document
@@ -161,8 +170,10 @@ pub fn main() -> ExitCode {
         Command::Tuneup(args) => tuneup::main(&args),
         Command::Sweep(args) => sweep::main(&args),
         Command::Compare(args) => compare::main(&args),
+        Command::Archive(args) => archive::main(&args),
         Command::Tap(args) => tap::main(&args),
         Command::Watch(args) => watch::main(&args),
+        Command::Report(args) => report::main(&args),
         Command::Trace(args) => trace::main(&args),
         Command::Schema(args) => schema::main(&args),
         Command::Completions(args) => manual::completions(&args),

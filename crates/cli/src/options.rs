@@ -48,6 +48,18 @@ pub fn rtt(text: &str) -> Result<Nanos, String> {
     time(text)
 }
 
+/// A distance in metres: `30000km`, `1500m`.
+pub fn metres(text: &str) -> Result<f64, String> {
+    let (number, factor) = match text.strip_suffix("km") {
+        Some(number) => (number, 1000.0),
+        None => (text.strip_suffix('m').unwrap_or(text), 1.0),
+    };
+    match number.trim().parse::<f64>() {
+        Ok(value) if value.is_finite() && value > 0.0 => Ok(value * factor),
+        _ => Err(format!("`{text}` is not a distance; write 30000km")),
+    }
+}
+
 /// A list of cores: `3`, `0,2,4`, `0-3,8`.
 pub fn cores(text: &str) -> Result<Vec<u32>, String> {
     let bad = || format!("`{text}` is not a list of cores; write 3, 0,2,4 or 0-3");

@@ -92,6 +92,7 @@ pub fn check_in(p: &Parameters, dialect: Dialect) -> Result<(), Invalid> {
         "--congestion: a name of at most 15 letters, such as cubic or bbr",
     )
     .map_err(Invalid::of(About::Congestion))?;
+    within(p.distance_m.is_none_or(|m| m.is_finite() && m > 0.0), "--distance: above 0")?;
     within(p.title.as_ref().is_none_or(|t| t.len() <= 1024), "--title: at most 1024 bytes")?;
     within(p.bind.as_ref().is_none_or(|b| b.len() <= 256), "--bind: an address of this host")?;
     within(p.client_cpus.len() <= 1024 && p.server_cpus.len() <= 1024, "--cpus: at most 1024 in a list")?;
@@ -173,6 +174,7 @@ pub fn granted(asked: &Parameters, granted: &Parameters) -> Result<(), String> {
         interval_ns: asked.interval_ns,
         host_interval_ns: asked.host_interval_ns,
         probe_rate_per_s: asked.probe_rate_per_s,
+        distance_m: asked.distance_m,
         rr: match (granted.rr.clone(), &asked.rr) {
             (Some(rr), Some(wanted)) => Some(RrParameters { rate_per_s: wanted.rate_per_s, ..rr }),
             (rr, _) => rr,

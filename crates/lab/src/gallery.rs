@@ -1,8 +1,14 @@
 //! The decks' experiments as scenarios: one exhibit per claim, with the reported result.
 
+mod figure_text;
+mod measured;
+
 use landspeed_problems::near_or_list;
 
 use crate::scenario::Problems;
+
+pub use figure_text::{number, reproduced, row};
+pub use measured::{MeasuredExhibit, MeasuredFlow, MeasuredRow, Spread, measured};
 
 /// One scenario that comes with the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,24 +36,27 @@ macro_rules! exhibits {
 
 /// Every exhibit, the switch buffers first.
 pub const EXHIBITS: &[Exhibit] = exhibits![
-    ("buffer-size", 40, "throughput over the size of a switch buffer, 15 seeds"),
-    ("buffer-fq", 10, "a small buffer with and without fq on the sender"),
-    ("buffer-tso", 10, "a small buffer with TSO on and off"),
-    ("buffer-cc", 15, "cubic, htcp and bbr on three buffers"),
+    ("buffer-size", 10, "throughput over the size of a switch buffer"),
+    ("buffer-fq", 5, "a small buffer with and without fq and TSO on the sender"),
+    ("buffer-cc", 6, "H-TCP and BBR over time, on a small and a large buffer"),
     ("small-upstream", 5, "a small buffer upstream, congested or not"),
     ("nuttcp-burst", 2, "UDP bursts that distinguish small from large buffers"),
-    ("loss-rtt", 10, "0.0046 % loss at RTTs of 1 to 100 ms"),
+    ("bits-per-10ms", 2, "bits per 10 ms in a LAN and a WAN, congested or not"),
+    ("tap-buffers", 2, "1, 5 and 50 % of a router's buffer at 70 ms"),
+    ("loss-rtt", 10, "0.0046 % loss at RTTs of 2 to 100 ms"),
     ("bbr-cubic-loss", 5, "BBR and CUBIC at 1 % loss and 100 ms"),
     ("pace-100g", 5, "four streams at 100G and 92 ms, paced or not"),
-    ("host-100g-to-10g", 3, "a 100G host to a 10G host, pacing to match or not"),
+    ("fast-to-slow", 3, "100G to 10G and 10G to 1G, pacing to match or not"),
     ("ramp-100g", 3, "one stream's ramp at 100G and 92 ms"),
-    ("fan-in", 3, "parallel streams from 40G into 10G"),
-    ("lfn", 5, "10G across 500 and 1600 ms"),
+    ("pair-40g", 2, "one and two streams from 40G to 40G"),
+    ("fan-in", 3, "one and two streams from 40G into 10G, -w 128M"),
+    ("streams-10g", 3, "four streams into 10G, fq and 2.4 Gb/s each"),
+    ("lfn", 5, "10G across 10, 500 and 1600 ms"),
+    ("lfn-window", 2, "a window too large for the path"),
     ("delayed-ack", 1, "window growth with and without delayed ACKs"),
     ("ipv4-ipv6", 1, "IPv4 and IPv6 on the same path"),
     ("kernels", 5, "two versions of Linux on the same path"),
     ("netem-limit", 5, "the effect of netem's default limit on the hosts"),
-    ("netem-loss", 1, "1 % loss by netem on the sender, per super-packet"),
 ];
 
 /// Returns an exhibit by name, or an error with a suggestion.
@@ -85,16 +94,17 @@ mod tests {
     /// Exhibits that warn, and about what: they show a set-up that should not be copied, a pace that does nothing, or a test
     /// bed whose hosts had links of the port's rate.
     const WARNINGS: &[(&str, &[&str])] = &[
+        ("bbr-cubic-loss", &["netem-on-host"]),
+        ("bits-per-10ms", &["same-rate-link"]),
         ("buffer-cc", &["same-rate-link"]),
         ("buffer-fq", &["same-rate-link"]),
         ("buffer-size", &["same-rate-link"]),
-        ("buffer-tso", &["same-rate-link"]),
-        ("host-100g-to-10g", &["pace-above-path"]),
         ("kernels", &["same-rate-link"]),
         ("netem-limit", &["netem-on-host", "same-rate-link"]),
-        ("netem-loss", &["netem-on-host"]),
         ("pace-100g", &["pace-above-path"]),
         ("small-upstream", &["same-rate-link"]),
+        ("streams-10g", &["pace-above-path"]),
+        ("tap-buffers", &["same-rate-link"]),
     ];
 
     #[test]
@@ -121,6 +131,48 @@ mod tests {
             assert!(scenario.description.is_some(), "{}", exhibit.name);
             assert!(!reference.source.is_empty() && !reference.reported.is_empty(), "{}", exhibit.name);
             assert!(reference.why_different.is_some(), "{}", exhibit.name);
+        }
+    }
+
+    #[test]
+    fn reported_figures_name_cells_that_exist() {
+        for exhibit in EXHIBITS {
+            let cells = scenario::read(exhibit.text).unwrap_or_else(|p| panic!("{}", p.named(exhibit.name)));
+            let reference = cells[0].scenario.reference.clone().unwrap_or_else(|| panic!("{}", exhibit.name));
+            let names: BTreeSet<&str> = reference.figures.iter().map(|figure| figure.name.as_str()).collect();
+            assert_eq!(names.len(), reference.figures.len(), "{}: two figures have one name", exhibit.name);
+            for figure in &reference.figures {
+                let width = figure.name.chars().count();
+                assert!(width <= 36, "{}: `{}` does not fit its table", exhibit.name, figure.name);
+                for other in [&figure.minus, &figure.over].into_iter().map(Option::as_ref) {
+                    let mut levels = figure.cell.clone();
+                    levels.extend(other.cloned().unwrap_or_default());
+                    let found = |cell: &scenario::Cell| levels.iter().all(|(key, v)| cell.values.get(key) == Some(v));
+                    assert!(cells.iter().any(found), "{}: no cell {levels:?}", exhibit.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn results_are_of_the_exhibits_as_they_are() {
+        for result in measured() {
+            let exhibit = find(&result.exhibit).unwrap_or_else(|message| panic!("{message}"));
+            let cells = scenario::read(exhibit.text).unwrap_or_else(|p| panic!("{}", p.named(exhibit.name)));
+            assert_eq!(result.hash, cells[0].hash, "{}: run `cargo xtask gallery {0}`", exhibit.name);
+            let figures = cells[0].scenario.reference.iter().flat_map(|reference| &reference.figures);
+            let wanted: Vec<(String, f64)> = figures.map(|figure| (figure.name.clone(), figure.value)).collect();
+            let found: Vec<(String, f64)> = result.figures.iter().map(|f| (f.name.clone(), f.reported)).collect();
+            assert_eq!(found, wanted, "{}: run `cargo xtask gallery --page`", exhibit.name);
+        }
+    }
+
+    #[test]
+    fn every_large_deviation_has_a_reason() {
+        for result in measured() {
+            for figure in result.figures.iter().filter(|figure| figure.reproduced() == Some(false)) {
+                assert!(figure.reason.is_some(), "{}: `{}`", result.exhibit, figure.name);
+            }
         }
     }
 

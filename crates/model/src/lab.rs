@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{BuildInfo, ErrorEntry, RunDocument, Warning};
+use crate::{BuildInfo, ComparedFigure, ErrorEntry, Reference, RunDocument, Warning};
 
 /// One run of one scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -58,6 +58,9 @@ pub struct LabDocument {
     pub captures: Vec<LabCapture>,
     /// What was verified about this run; one failure makes it invalid.
     pub checks: Vec<LabCheck>,
+    /// Figures of the scenario's reference beside those of this run. Not part of the digest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reference_figures: Vec<ComparedFigure>,
 }
 
 /// How a lab run ended.
@@ -89,18 +92,6 @@ pub struct ScenarioInfo {
     pub cell: BTreeMap<String, serde_json::Value>,
     /// Published results for this set-up.
     pub reference: Option<Reference>,
-}
-
-/// What a deck or paper reported, and why it may differ.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Reference {
-    /// Where.
-    pub source: String,
-    /// What it reported.
-    pub reported: String,
-    /// Why this differs.
-    pub why_different: Option<String>,
 }
 
 /// The kernel of a run.
@@ -315,6 +306,9 @@ pub struct LabSetDocument {
     pub description: Option<String>,
     /// Published results for this set-up.
     pub reference: Option<Reference>,
+    /// Figures of the reference beside the measured ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reference_figures: Vec<ComparedFigure>,
     /// What a reader should know before trusting a figure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
@@ -338,13 +332,26 @@ pub struct LabChart {
     /// The flow whose figure it is, by name; default: the sum of all flows. Delays and losses are those of one flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<String>,
+    /// Over what; default the varied keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<LabChartAxis>,
+}
+
+/// What a figure is drawn over instead of the varied keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LabChartAxis {
+    /// Time after the flow's start, one line for each combination of varied values, of its first seed: goodput, retransmits
+    /// or cwnd of one flow, at its `interval`.
+    Time,
 }
 
 /// A figure of a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LabFigure {
     /// Payload rate in the steady phase.
+    #[default]
     Goodput,
     /// Share of UDP packets lost; of all flows together, packets dropped by switches.
     Loss,
@@ -352,6 +359,10 @@ pub enum LabFigure {
     Rtt,
     /// Segments retransmitted.
     Retransmits,
+    /// TCP's largest cwnd in the steady phase, sum of the streams, bytes.
+    Cwnd,
+    /// Goodput of the slowest stream over that of the fastest, 0..=1.
+    Balance,
 }
 
 /// One cell: the figures of its run without the time series.
@@ -399,6 +410,24 @@ pub struct CellFlow {
     pub latency_p99_ns: Option<u64>,
     /// Payload rate of each stream, bits/s.
     pub streams_bps: Vec<f64>,
+    /// The flow over time, if a chart of the scenario is drawn over time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<FlowSeries>,
+}
+
+/// A flow over time: point `i` covers `i * interval_ns` to `(i + 1) * interval_ns` after its start.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FlowSeries {
+    /// Width of a point, nanoseconds.
+    pub interval_ns: u64,
+    /// Payload rate in each, all streams, bits/s.
+    pub goodput_bps: Vec<u64>,
+    /// TCP: segments retransmitted in each, all streams; empty for other protocols.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retransmits: Vec<u64>,
+    /// TCP: largest cwnd in each, sum of the streams, bytes; empty for other protocols.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cwnd_bytes: Vec<u64>,
 }
 
 /// The figures of a queue in a cell.

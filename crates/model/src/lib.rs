@@ -9,6 +9,7 @@ mod audit;
 mod comparison;
 mod demo;
 mod facts;
+mod figures;
 mod host;
 mod iperf3;
 mod lab;
@@ -16,6 +17,7 @@ mod latency;
 mod ledger;
 mod metric;
 mod params;
+mod reference;
 mod run;
 mod stream;
 mod sweep;
@@ -36,8 +38,8 @@ pub use archive::{
 };
 pub use audit::{Answer, Applicability, AuditDocument, Difference, Finding, Goal, Role, Severity};
 pub use comparison::{
-    ComparedDifference, ComparedGroup, ComparedInterval, ComparedMetric, ComparisonCondition, ComparisonDesign, ComparisonDocument,
-    ComparisonVerdict,
+    ComparedDifference, ComparedGroup, ComparedInterval, ComparedMetric, ComparisonCondition, ComparisonDesign,
+    ComparisonDocument, ComparisonVerdict,
 };
 pub use demo::{DemoBar, DemoChart, DemoDocument, DemoPart, DemoResult, DemoScene};
 pub use facts::{
@@ -45,15 +47,19 @@ pub use facts::{
     IdleState, InterfaceFacts, Interrupt, KernelFacts, KernelOption, PauseFacts, PciFacts, QdiscFacts, QueueFacts,
     RingFacts, RssFacts, ServiceFacts, SoftnetFacts, SysctlAssignment, TimeFacts, VirtualizationFacts,
 };
+pub use figures::{
+    Drawing, Figure, FigureAxis, FigureChart, FigureGap, FigureGrid, FigureLine, FigureMark, FigureNote, FigurePanel,
+    FigureRow, FigureRows, FigureScale, FiguresDocument,
+};
 pub use host::{
     CoreTotals, CoreUse, CounterDelta, Governor, HostSample, HostSeries, HostSnapshot, IdleStateDelta,
     InterruptDelta, NicSnapshot, NumaDelta, NumaNode, PressureDeltas, QdiscDelta, SoftnetDelta, TimeSpan,
 };
 pub use iperf3::Iperf3End;
 pub use lab::{
-    CellFlow, CellQueue, KernelInfo, LabCapture, LabCell, LabChart, LabCheck, LabDocument, LabFigure, LabFlow,
-    LabHostDrops, LabLink, LabQueue, LabSetDocument, LabStatus, QueueRole, QueueSeries, Reference, ScenarioInfo,
-    Topology, TopologyLink, TopologyNode,
+    CellFlow, CellQueue, FlowSeries, KernelInfo, LabCapture, LabCell, LabChart, LabChartAxis, LabCheck, LabDocument,
+    LabFigure, LabFlow, LabHostDrops, LabLink, LabQueue, LabSetDocument, LabStatus, QueueRole, QueueSeries,
+    ScenarioInfo, Topology, TopologyLink, TopologyNode,
 };
 pub use latency::{Bucket, LatencyResult, LatencyUnderLoad};
 pub use ledger::{Conservation, Cost, EndCost, LossLocation, PlacedLoss, Term};
@@ -62,6 +68,7 @@ pub use params::{
     Direction, Family, NumaPolicy, PaceScope, Parameters, Protocol, ReceiveMode, RrMode, RrParameters, RrSize,
     SendMode, UdpParameters,
 };
+pub use reference::{ComparedFigure, Reference, ReferenceFigure, ReferenceUnit, deviation};
 pub use run::{
     BuildInfo, ClockAlignment, EndTotals, Ends, ErrorEntry, MtuProbe, PathInfo, Phase, PhaseName, RunDocument,
     Status, Summary, ThirdParty, UdpTotals, Warning,
@@ -149,6 +156,9 @@ pub const TREND_SCHEMA: &str = "landspeed.trend/1";
 /// The identifier written to `.schema` of a verification of the archive.
 pub const ARCHIVE_CHECK_SCHEMA: &str = "landspeed.archivecheck/1";
 
+/// The identifier written to `.schema` of figures.
+pub const FIGURES_SCHEMA: &str = "landspeed.figures/1";
+
 /// The JSON Schema of a document by its short name, or `None` if there is no such document.
 pub fn schema(name: &str) -> Option<serde_json::Value> {
     match name {
@@ -168,6 +178,7 @@ pub fn schema(name: &str) -> Option<serde_json::Value> {
         "archivelist" => Some(schemars::schema_for!(ArchiveListDocument).to_value()),
         "trend" => Some(schemars::schema_for!(TrendDocument).to_value()),
         "archivecheck" => Some(schemars::schema_for!(ArchiveCheckDocument).to_value()),
+        "figures" => Some(schemars::schema_for!(FiguresDocument).to_value()),
         _ => None,
     }
 }
@@ -190,4 +201,5 @@ pub const SCHEMA_NAMES: &[&str] = &[
     "archivelist",
     "trend",
     "archivecheck",
+    "figures",
 ];

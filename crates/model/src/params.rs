@@ -230,6 +230,9 @@ pub struct Parameters {
     pub probe_mtu: bool,
     /// Free text carried into the document.
     pub title: Option<String>,
+    /// Length of the path as given, metres: for goodput × distance, the metric of the Land Speed Record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distance_m: Option<f64>,
 }
 
 impl Default for Parameters {
@@ -269,6 +272,7 @@ impl Default for Parameters {
             probe_rate_per_s: None,
             probe_mtu: false,
             title: None,
+            distance_m: None,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 /// Documents that a page is drawn from, with the names of their types.
-const DOCUMENTS: [(&str, &str); 7] = [
+const DOCUMENTS: [(&str, &str); 8] = [
     ("run", "RunDocument"),
     ("lab", "LabDocument"),
     ("labset", "LabSetDocument"),
@@ -14,6 +14,7 @@ const DOCUMENTS: [(&str, &str); 7] = [
     ("trace", "TraceDocument"),
     ("tracecomparison", "TraceComparison"),
     ("watch", "WatchDocument"),
+    ("figures", "FiguresDocument"),
 ];
 
 /// What of a schema says which values there are.

@@ -1,8 +1,8 @@
 //! The document as it stands inside the page.
 
 use landspeed_model::{
-    HostSeries, Interval, LAB_SCHEMA, LabDocument, LatencyUnderLoad, RunDocument, Sample, StreamEnd, TRACE_SCHEMA,
-    TraceComparison, TraceDocument,
+    FiguresDocument, HostSeries, Interval, LAB_SCHEMA, LabDocument, LatencyUnderLoad, RunDocument, Sample, StreamEnd,
+    TRACE_SCHEMA, TraceComparison, TraceDocument,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -51,17 +51,29 @@ pub(crate) fn trace_comparison(document: &TraceComparison) -> Result<String, ser
     Ok(inert(&serde_json::to_string(&json)?))
 }
 
-/// Packs every list of numbers that is long enough, wherever it stands: there are many, and all are packed alike.
-fn packed_trace(document: &TraceDocument) -> Result<Value, serde_json::Error> {
-    fn pack_in(value: &mut Value) -> Result<(), serde_json::Error> {
-        match value {
-            Value::Array(list) if list.first().is_some_and(Value::is_number) => *value = pack::rows(list)?,
-            Value::Array(list) => list.iter_mut().try_for_each(pack_in)?,
-            Value::Object(fields) => fields.values_mut().try_for_each(pack_in)?,
-            _ => {}
-        }
-        Ok(())
+/// Figures, with their long columns packed.
+pub(crate) fn figures(document: &FiguresDocument) -> Result<String, serde_json::Error> {
+    let mut json: Value = serde_json::from_str(&serde_json::to_string(document)?)?;
+    for figure in json["figures"].as_array_mut().into_iter().flatten() {
+        pack_in(&mut figure["drawing"])?;
     }
+    Ok(inert(&serde_json::to_string(&json)?))
+}
+
+/// Packs every list of numbers that is long enough, wherever it stands: there are many, and all are packed alike.
+fn pack_in(value: &mut Value) -> Result<(), serde_json::Error> {
+    match value {
+        Value::Array(list) if list.first().is_some_and(|one| one.is_number() || one.is_null()) => {
+            *value = pack::rows(list)?;
+        }
+        Value::Array(list) => list.iter_mut().try_for_each(pack_in)?,
+        Value::Object(fields) => fields.values_mut().try_for_each(pack_in)?,
+        _ => {}
+    }
+    Ok(())
+}
+
+fn packed_trace(document: &TraceDocument) -> Result<Value, serde_json::Error> {
     let mut json = serde_json::to_value(document)?;
     pack_in(&mut json)?;
     json["schema"] = TRACE_SCHEMA.into();

@@ -7,21 +7,28 @@
 #![forbid(unsafe_code)]
 
 mod demo;
+mod draw;
 mod embed;
+mod figures;
 mod pack;
+mod tables;
 mod title;
 mod tuneup;
 
 use std::fmt::Write as _;
 
 use landspeed_model::{
-    AUDIT_SCHEMA, AuditDocument, LAB_SCHEMA, LAB_SCHEMA_1, LAB_SET_SCHEMA, LabDocument, LabSetDocument, RUN_SCHEMA,
-    RunDocument, TRACE_COMPARISON_SCHEMA, TRACE_SCHEMA, TRACE_SCHEMA_1, TraceComparison, TraceDocument, WATCH_SCHEMA,
-    WatchDocument,
+    AUDIT_SCHEMA, AuditDocument, FIGURES_SCHEMA, FiguresDocument, LAB_SCHEMA, LAB_SCHEMA_1, LAB_SET_SCHEMA,
+    LabDocument, LabSetDocument, RUN_SCHEMA, RunDocument, TRACE_COMPARISON_SCHEMA, TRACE_SCHEMA, TRACE_SCHEMA_1,
+    TraceComparison, TraceDocument, WATCH_SCHEMA, WatchDocument,
 };
+use landspeed_results::Document;
 use thiserror::Error;
 
 pub use demo::render_demo;
+pub use draw::{Anchor, Ink, Scene, Shape, scene, svg};
+pub use figures::{Limit, MOST_OVERLAYS, Source, figures, has_figures};
+pub use tables::{csv, gnuplot, markdown};
 pub use tuneup::render_tuneup;
 
 /// The page's script, built by `npm --prefix web run build`.
@@ -44,6 +51,12 @@ pub enum ReportError {
         known: &'static str,
         /// What the document calls itself.
         found: String,
+    },
+    /// A kind of document that has no page.
+    #[error("a `{kind}` document has no page")]
+    NoPage {
+        /// The kind.
+        kind: &'static str,
     },
     /// The document could not be written as JSON.
     #[error("cannot write the document into the report")]
@@ -124,6 +137,37 @@ fn known_trace(document: &TraceDocument) -> Result<(), ReportError> {
 pub fn render_watch(document: &WatchDocument) -> Result<String, ReportError> {
     known(&document.schema, WATCH_SCHEMA)?;
     Ok(page(&title::watch(document), &title::watch_summary(document), &embed::plain(document)?))
+}
+
+/// Draws figures made from one or several documents, as [`render`] does a run.
+///
+/// # Errors
+/// The document's schema is not the one this version knows.
+pub fn render_figures(document: &FiguresDocument) -> Result<String, ReportError> {
+    known(&document.schema, FIGURES_SCHEMA)?;
+    Ok(page(&title::figures(document), &document.answer, &embed::figures(document)?))
+}
+
+/// Draws any document on a page of its own.
+///
+/// # Errors
+/// The document's schema is not the one this version knows, or its kind has no page: taps and host facts.
+pub fn render_document(source: &Source, limits: &[Limit]) -> Result<String, ReportError> {
+    match &source.document {
+        Document::Run(run) => render(run),
+        Document::Lab(lab) => render_lab(lab),
+        Document::LabSet(set) => render_lab_set(set),
+        Document::Tuneup(tuneup) => render_tuneup(tuneup),
+        Document::Watch(watch) => render_watch(watch),
+        Document::Trace(trace) => render_trace(trace),
+        Document::TraceComparison(comparison) => render_trace_comparison(comparison),
+        Document::Audit(audit) => render_audit(audit),
+        Document::Demo(demo) => render_demo(demo),
+        Document::Sweep(_) | Document::Comparison(_) | Document::Figures(_) => {
+            render_figures(&figures(std::slice::from_ref(source), limits))
+        }
+        Document::Tap(_) | Document::Facts(_) => Err(ReportError::NoPage { kind: source.document.kind() }),
+    }
 }
 
 fn known(found: &str, known: &'static str) -> Result<(), ReportError> {

@@ -1,7 +1,8 @@
 //! What stands on a browser's tab, and what is said where the page's script does not run.
 
 use landspeed_model::{
-    AuditDocument, LabDocument, LabSetDocument, LabStatus, RunDocument, Status, TraceDocument, WatchDocument,
+    AuditDocument, FiguresDocument, LabDocument, LabSetDocument, LabStatus, RunDocument, Status, TraceDocument,
+    WatchDocument,
 };
 use landspeed_units::BitRate;
 
@@ -121,6 +122,12 @@ pub(crate) fn watch(document: &WatchDocument) -> String {
 pub(crate) fn watch_summary(document: &WatchDocument) -> String {
     let first = document.flows.first().map_or("None moved data.", |flow| flow.summary.as_str());
     format!("{} flows moved data. {first}", document.flows.len())
+}
+
+/// The experiment.
+pub(crate) fn figures(document: &FiguresDocument) -> String {
+    let name = if document.title.is_empty() { "figures" } else { &document.title };
+    format!("{name} · landspeed {}", if document.about.is_empty() { "report" } else { &document.about })
 }
 
 /// Payload rate of all flows together.

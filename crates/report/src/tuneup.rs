@@ -42,7 +42,7 @@ pub fn render_tuneup(document: &TuneupDocument) -> Result<String, ReportError> {
     Ok(story(&format!("{headline} · landspeed tuneup"), &page))
 }
 
-fn headline(document: &TuneupDocument) -> String {
+pub(crate) fn headline(document: &TuneupDocument) -> String {
     let kept = document.rungs.iter().filter(|rung| rung.kept).count();
     match (&document.baseline, &document.result) {
         _ if document.ended == TuneupEnd::DryRun => format!("{} changes would be tried", document.rungs.len()),

@@ -1,8 +1,8 @@
 //! A document of any kind, from its bytes.
 
 use landspeed_model::{
-    AuditDocument, ComparisonDocument, DemoDocument, Facts, LabDocument, LabSetDocument, RunDocument, SweepDocument,
-    TapDocument, TraceComparison, TraceDocument, TuneupDocument, WatchDocument,
+    AuditDocument, ComparisonDocument, DemoDocument, Facts, FiguresDocument, LabDocument, LabSetDocument,
+    RunDocument, SweepDocument, TapDocument, TraceComparison, TraceDocument, TuneupDocument, WatchDocument,
 };
 use serde::Deserialize;
 use thiserror::Error;
@@ -23,6 +23,8 @@ pub enum Document {
     Sweep(Box<SweepDocument>),
     /// `landspeed.comparison/1`.
     Comparison(Box<ComparisonDocument>),
+    /// `landspeed.figures/1`.
+    Figures(Box<FiguresDocument>),
     /// `landspeed.tuneup/1`.
     Tuneup(Box<TuneupDocument>),
     /// `landspeed.watch/1`.
@@ -78,6 +80,7 @@ const KNOWN: &[(&str, u32)] = &[
     ("labset", 1),
     ("sweep", 1),
     ("comparison", 1),
+    ("figures", 1),
     ("tuneup", 1),
     ("watch", 1),
     ("trace", 2),
@@ -118,6 +121,7 @@ impl Document {
             "labset" => serde_json::from_slice(bytes).map(Self::LabSet),
             "sweep" => serde_json::from_slice(bytes).map(Self::Sweep),
             "comparison" => serde_json::from_slice(bytes).map(Self::Comparison),
+            "figures" => serde_json::from_slice(bytes).map(Self::Figures),
             "tuneup" => serde_json::from_slice(bytes).map(Self::Tuneup),
             "watch" => serde_json::from_slice(bytes).map(Self::Watch),
             "trace" => serde_json::from_slice(bytes).map(Self::Trace),
@@ -138,6 +142,7 @@ impl Document {
             Self::LabSet(_) => "labset",
             Self::Sweep(_) => "sweep",
             Self::Comparison(_) => "comparison",
+            Self::Figures(_) => "figures",
             Self::Tuneup(_) => "tuneup",
             Self::Watch(_) => "watch",
             Self::Trace(_) => "trace",

@@ -74,6 +74,8 @@ pub fn figures(run: &RunDocument) -> Figures {
     figures.set(Metric::StreamBalance, balance(&streams_bps(run)));
     figures.set(Metric::GoodputCv, summary.goodput_cv);
     figures.set(Metric::Jitter, run.udp.as_ref().and_then(|udp| ns(udp.jitter_ns)));
+    // The rate times the distance: the Internet2 Land Speed Record, <http://www.internet2.edu/lsr/>.
+    figures.set(Metric::Record, summary.goodput_bps.zip(run.requested.distance_m).map(|(bps, metres)| bps * metres));
     figures
 }
 

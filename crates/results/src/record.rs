@@ -267,7 +267,7 @@ fn word(value: &impl serde::Serialize) -> String {
     serde_json::to_value(value).map(|value| plain(&value)).unwrap_or_default()
 }
 
-/// Parameters by name, as far as they are set. Title and sampling do not shape a test.
+/// Parameters by name, as far as they are set. Title, distance and sampling do not shape a test.
 fn settings(parameters: &Parameters) -> BTreeMap<String, String> {
     let Ok(serde_json::Value::Object(all)) = serde_json::to_value(parameters) else { return BTreeMap::new() };
     let mut settings = BTreeMap::new();
@@ -283,7 +283,7 @@ fn settings(parameters: &Parameters) -> BTreeMap<String, String> {
             }
         }
     }
-    for unimportant in ["title", "interval_ns", "host_interval_ns"] {
+    for unimportant in ["title", "distance_m", "interval_ns", "host_interval_ns"] {
         settings.remove(unimportant);
     }
     settings

@@ -1,22 +1,30 @@
 //! Quantiles, histograms and intervals in fixed memory.
 //!
 //! What is fed per packet or per request ([`LatencyHistogram`], [`Jitter`]) allocates once, at creation,
-//! and never while recording. What is asked once per report ([`quantile`], [`median`], [`Bootstrap`]) works on slices
+//! and never while recording. What is asked once per report ([`quantile`], [`median`], [`median_interval`], [`Bootstrap`]) works on slices
 //! and may allocate. Nothing here reads a clock or a random source: times and seeds are arguments.
 #![forbid(unsafe_code)]
 
 mod bootstrap;
+mod changes;
 mod contrast;
+mod correlation;
 mod histogram;
+mod holm;
 mod jitter;
+mod order;
 mod quantile;
 mod random;
 mod ratio;
 
 pub use bootstrap::{Bootstrap, BootstrapError, Interval};
+pub use changes::{ChangePoint, LEAST_VALUES, change_points};
 pub use contrast::{Contrast, fewest};
+pub use correlation::autocorrelation;
 pub use histogram::{Bucket, LatencyHistogram};
+pub use holm::{HolmStep, holm};
 pub use jitter::Jitter;
+pub use order::median_interval;
 pub use quantile::{median, quantile};
 pub use random::SplitMix64;
 pub use ratio::{ratio, smallest_tail};

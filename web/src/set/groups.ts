@@ -123,13 +123,13 @@ export const DROPS: Metric = {
 
 /** The charts that answer the scenario's question: those it declares that any cell has, else the sum of all goodput. */
 export function leads(set: LabSetDocument): Metric[] {
-  const declared = (set.charts ?? []).map((chart) => declaredMetric(set, chart));
+  const declared = (set.charts ?? []).filter((chart) => chart.over !== "time").map((chart) => declaredMetric(set, chart));
   const known = declared.filter((m) => set.cells.some((c) => m.of(c).length > 0));
   return known.length > 0 ? known : [TOTAL];
 }
 
 function declaredMetric(set: LabSetDocument, { figure, flow: name }: LabChart): Metric {
-  if (figure === "retransmits") return RETRANSMITS;
+  if (figure === "retransmits" || figure === "cwnd" || figure === "balance") return RETRANSMITS;
   if (!name) return { goodput: TOTAL, loss: DROPS, rtt: flowRtt(flowNames(set)[0] ?? "", 0) }[figure];
   const index = flowNames(set).indexOf(name);
   return { goodput: flowGoodput, loss: flowLoss, rtt: flowRtt }[figure](name, index);

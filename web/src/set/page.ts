@@ -11,6 +11,8 @@ import {
   DROPS, flowGoodput, flowLoss, flowNames, flowRtt, grouped, leads, named, RETRANSMITS, spreadOf, streamGoodput, TOTAL, usable,
   type Group, type Grouped, type Metric,
 } from "./groups";
+import { referenceSection } from "./reference";
+import { timeSection } from "./time";
 
 /** From this many cells on the table of every run waits to be opened. */
 const LONG = 40;
@@ -23,9 +25,11 @@ export function setPage(set: LabSetDocument, save: () => void): Child[] {
   return [
     header(set, save),
     attempt("conclusion", () => h("p.conclusion", null, conclusion(set, groups))),
+    attempt("over time", () => timeSection(set, groups)),
     attempt("chart", () => leadCharts(set, groups)),
     trust(set),
     attempt("headline", () => headline(set, groups)),
+    attempt("figures", () => referenceSection(set)),
     attempt("charts", () => chartsSection(set, groups)),
     attempt("cells", () => cellsSection(set, groups)),
     attempt("runs", () => runsSection(set, groups)),

@@ -4,6 +4,7 @@
 //! lets every contestant of a case run once, the next round begins with the next contestant, and ratios are of medians
 //! over rounds. Everything runs on loopback. Who is not installed, or cannot do a case, is in the table as SKIPPED.
 
+mod archive;
 mod capture;
 mod case;
 mod cases;
@@ -70,6 +71,8 @@ pub struct Options {
 /// Benchmarks with their own options.
 #[derive(Debug, Clone, clap::Subcommand)]
 enum Other {
+    /// Fill an archive with 100,000 runs and time queries
+    Archive(archive::Options),
     /// Hold verdicts against scenarios whose cause is known (a built lab kernel)
     Verdicts(verdicts::Options),
     /// Build today's rivals from their sources into target/rivals
@@ -140,6 +143,12 @@ fn names() -> impl Iterator<Item = &'static str> {
 /// Runs the chosen cases and writes what they gave, after each one.
 pub fn run(options: &Options) -> Result<()> {
     match &options.other {
+        Some(Other::Archive(other)) => {
+            let options =
+                Options { binary: other.binary.clone().or_else(|| options.binary.clone()), ..options.clone() };
+            let binary = binary(&options).map_err(|why| anyhow::anyhow!(why))?;
+            return archive::run(other, &binary);
+        }
         Some(Other::Verdicts(options)) => return verdicts::run(options),
         Some(Other::Rivals(options)) => return rivals::run(options),
         None => {}

@@ -39,7 +39,7 @@ pub const TABLE: &[Edges] = &[
     edges("lab", &["model", "netlink", "problems", "stats", "sys", "units"]),
     edges("tap", &["model", "netlink", "stats", "sys", "wire"]),
     edges("watch", &["host", "model", "netlink", "sys", "tap"]),
-    edges("report", &["model", "units"]),
+    edges("report", &["model", "results", "stats", "units"]),
     edges("testkit", &["model", "stats", "sys", "units"]),
     edges(
         "cli",
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn report_reads_documents_only() {
-        // `units` only prints what a document holds.
-        assert_eq!(allowed("report"), Some(&["model", "units"][..]));
+        // `results` and `stats` compute from documents; `units` prints what they hold.
+        assert_eq!(allowed("report"), Some(&["model", "results", "stats", "units"][..]));
     }
 }

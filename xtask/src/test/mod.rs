@@ -6,6 +6,7 @@ mod corpus;
 mod iperf3;
 mod junit;
 mod kubernetes;
+mod python;
 mod runner;
 mod setup;
 mod steps;
@@ -34,6 +35,9 @@ pub struct Options {
     /// Leave out the web report's tests
     #[arg(long)]
     no_web: bool,
+    /// Leave out the Python package's tests
+    #[arg(long)]
+    no_python: bool,
     /// Run only one group of tests: unit, e2e, netns, timing, lab or rivals (needs cargo-nextest)
     #[arg(long)]
     group: Option<String>,
@@ -135,6 +139,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     if !options.no_web {
         web(&mut steps, options.no_install)?;
+    }
+    if !options.no_python {
+        python::run(&mut steps, &built("landspeed")?, &kernels, options.no_install);
     }
     steps.finish()
 }

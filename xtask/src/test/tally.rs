@@ -46,6 +46,16 @@ pub fn cargo_test(lines: &[String]) -> Tally {
     tally
 }
 
+/// pytest's closing line: `2 failed, 5 passed, 1 skipped, 1 error in 3.21s`.
+pub fn pytest(lines: &[String]) -> Tally {
+    let closing = lines.iter().rev().find(|line| line.contains(" in ") && line.trim_end().ends_with('s'));
+    closing.map_or_else(Tally::default, |line| Tally {
+        passed: before(line, " passed"),
+        failed: before(line, " failed") + before(line, " error"),
+        skipped: before(line, " skipped"),
+    })
+}
+
 /// A script's own closing line (`3 passed, 0 failed, 1 skipped` or `3 of 3 claims hold`), or the counts of node's test
 /// runner (`# pass 3`).
 /// Without either only lines with `SKIPPED:` are counted.
@@ -81,6 +91,13 @@ fn before(line: &str, word: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn failures_and_errors_of_pytest_are_counted() {
+        let lines = ["..F".to_owned(), "1 failed, 2 passed, 3 skipped, 1 error in 0.10s".to_owned()];
+        assert_eq!(pytest(&lines), Tally { passed: 2, failed: 2, skipped: 3 });
+        assert_eq!(pytest(&["5 passed in 3.04s".to_owned()]).passed, 5);
+    }
 
     fn lines(text: &str) -> Vec<String> {
         text.lines().map(str::to_owned).collect()

@@ -15,7 +15,7 @@ use landspeed_sys::clock;
 use landspeed_units::{BitRate, Nanos};
 
 use crate::output::Sink;
-use crate::{CommandOutcome, options};
+use crate::{CommandOutcome, keep, options};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -150,14 +150,12 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if let Some(peer) = &args.peer {
         with_peer(&mut document, peer, key.as_ref(), args.goal.role, &chosen)?;
     }
-    if let Some(sink) = &args.json {
-        let mut json = serde_json::to_vec_pretty(&document)?;
-        json.push(b'\n');
-        sink.write(&json)?;
+    let written = deliver(args, &document, report.as_ref());
+    // A recorded host was audited elsewhere, at another time.
+    if args.host.is_none() {
+        keep::keep(&document);
     }
-    if let Some(sink) = &report {
-        sink.write(landspeed_report::render_audit(&document)?.as_bytes())?;
-    }
+    written?;
     if !args.quiet && args.json != Some(Sink::Stdout) {
         print!("{}", text::audit(&document, args.verbose));
         if let Some(path) = &args.report {
@@ -170,6 +168,18 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let notable = |audit: &AuditDocument| audit.findings.iter().any(|finding| finding.severity > Severity::Note);
     let found = notable(&document) || document.peer.as_deref().is_some_and(notable);
     Ok(if found { CommandOutcome::Findings } else { CommandOutcome::Clean })
+}
+
+fn deliver(args: &Args, document: &AuditDocument, report: Option<&Sink>) -> anyhow::Result<()> {
+    if let Some(sink) = &args.json {
+        let mut json = serde_json::to_vec_pretty(document)?;
+        json.push(b'\n');
+        sink.write(&json)?;
+    }
+    if let Some(sink) = report {
+        sink.write(landspeed_report::render_audit(document)?.as_bytes())?;
+    }
+    Ok(())
 }
 
 /// What the host is to do, by the command line.

@@ -74,7 +74,8 @@ fn headline(document: &ComparisonDocument, baseline: &ComparedGroup, candidate: 
     }
     let (none, few) = (with(ComparisonVerdict::NoDetectableDifference), with(ComparisonVerdict::TooFewRuns));
     if !none.is_empty() {
-        let which = if parts.is_empty() && few.is_empty() { String::new() } else { format!(" in {}", none.join(", ")) };
+        let which =
+            if parts.is_empty() && few.is_empty() { String::new() } else { format!(" in {}", none.join(", ")) };
         parts.push(format!("no detectable difference{which}"));
     }
     if !few.is_empty() {

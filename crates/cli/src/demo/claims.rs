@@ -357,6 +357,7 @@ mod tests {
                 latency_p50_ns: None,
                 latency_p99_ns: None,
                 streams_bps: Vec::new(),
+                series: None,
             }],
             queues: Vec::new(),
         };
@@ -368,6 +369,7 @@ mod tests {
             name: String::new(),
             description: None,
             reference: None,
+            reference_figures: Vec::new(),
             charts: Vec::new(),
             warnings: Vec::new(),
             varied: vec!["buffer".to_owned()],

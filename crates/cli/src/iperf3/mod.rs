@@ -15,8 +15,8 @@ use landspeed_model::{ErrorEntry, Protocol, RunDocument, Status};
 
 pub use args::Args;
 
-use crate::CommandOutcome;
 use crate::run::{self, RemoteEnd, live};
+use crate::{CommandOutcome, keep};
 
 /// The name that makes the program this command.
 pub const NAME: &str = "iperf3";
@@ -94,7 +94,9 @@ fn client(args: &Args) -> anyhow::Result<CommandOutcome> {
             client::not_begun(&request, ErrorEntry { code: "bad-credentials".to_owned(), message, advice: None })
         }
     };
-    reporter.finish(&run).context("cannot write the report")?;
+    let written = reporter.finish(&run).context("cannot write the report");
+    keep::keep(&run);
+    written?;
     Ok(if run.status == Status::Complete { CommandOutcome::Clean } else { CommandOutcome::Findings })
 }
 

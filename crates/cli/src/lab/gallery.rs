@@ -28,7 +28,7 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// List the exhibits with their number of cells and estimated run time
+    /// List the exhibits: cells, estimated run time, and how many reported figures they reproduce
     List,
     /// Print an exhibit's scenario
     Show {
@@ -103,15 +103,24 @@ fn run_all(options: &run::Options) -> anyhow::Result<CommandOutcome> {
 }
 
 fn list() -> anyhow::Result<String> {
+    let results = gallery::measured();
     let width = EXHIBITS.iter().map(|exhibit| exhibit.name.len()).max().unwrap_or(0);
-    let mut text = format!("  {:width$}  CELLS    TIME  EXPERIMENT\n", "EXHIBIT");
+    let mut text = format!("  {:width$}  CELLS    TIME  FIGURES  EXPERIMENT\n", "EXHIBIT");
+    let (mut all_good, mut all_measured) = (0, 0);
     for exhibit in EXHIBITS {
         let (cells, wall_s) = gallery::takes(exhibit)?;
         let takes = duration(wall_s / 2.0);
-        let _ = writeln!(text, "  {:width$}  {cells:>5}  {takes:>6}  {}", exhibit.name, exhibit.title);
+        let result = results.iter().find(|result| result.exhibit == exhibit.name);
+        let (good, measured) = result.map_or((0, 0), |result| gallery::reproduced(&result.figures));
+        (all_good, all_measured) = (all_good + good, all_measured + measured);
+        let figures = if measured > 0 { format!("{good}/{measured}") } else { "-".to_owned() };
+        let _ = writeln!(text, "  {:width$}  {cells:>5}  {takes:>6}  {figures:>7}  {}", exhibit.name, exhibit.title);
     }
-    let _ =
-        writeln!(text, "\n  TIME is an estimate, for two cells at once. Run one: landspeed lab gallery run EXHIBIT");
+    let _ = writeln!(
+        text,
+        "\n  TIME is an estimate, for two cells at once. FIGURES: reported values that our\n  runs reproduce within \
+         10 %, of those with a number: {all_good} of {all_measured} in all.\n  Run one: landspeed lab gallery run EXHIBIT"
+    );
     Ok(text)
 }
 
@@ -125,6 +134,38 @@ mod tests {
         for exhibit in EXHIBITS {
             let lines = text.lines().filter(|line| line.trim_start().starts_with(&format!("{} ", exhibit.name)));
             assert_eq!(lines.count(), 1, "{}\n{text}", exhibit.name);
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    }
+
+    #[test]
+    fn the_list_counts_the_figures_of_the_results() {
+        let text = list().expect("the exhibits read");
+        for result in gallery::measured() {
+            let line = text.lines().find(|line| line.trim_start().starts_with(&format!("{} ", result.exhibit)));
+            let (good, measured) = gallery::reproduced(&result.figures);
+            let count = if measured > 0 { format!(" {good}/{measured} ") } else { " - ".to_owned() };
+            assert!(line.is_some_and(|line| line.contains(&count)), "{}: no {count}\n{text}", result.exhibit);
+        }
+    }
+
+    #[test]
+    fn theory_follows_the_formulas_of_calc() {
+        let exhibit = gallery::find("loss-rtt").expect("an exhibit");
+        let cells = landspeed_lab::scenario::read(exhibit.text).expect("it reads");
+        let reference = cells[0].scenario.reference.clone().expect("a reference");
+        assert!(reference.figures.len() >= 8);
+        for figure in &reference.figures {
+            let delay = figure.cell["one-way delay"].as_str().and_then(|text| text.strip_suffix("ms"));
+            let rtt_s = 2.0 * delay.and_then(|ms| ms.parse::<f64>().ok()).expect("milliseconds") / 1e3;
+            let (mss, loss) = (8948.0, 1.0 / 21_739.0);
+            let expected_bps = if figure.cell["congestion"] == "reno" {
+                landspeed_calc::mathis_rate_bps(mss, rtt_s, loss)
+            } else {
+                landspeed_calc::window_rate_bps(landspeed_calc::cubic_window_segments(rtt_s, loss), mss, rtt_s)
+            };
+            let value_bps = figure.value * figure.unit.scale();
+            assert!((value_bps / expected_bps - 1.0).abs() < 0.005, "{}: {expected_bps}", figure.name);
         }
     }
 }

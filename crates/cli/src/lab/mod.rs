@@ -4,6 +4,7 @@ pub mod cells;
 pub mod demo;
 pub mod edit;
 mod engine;
+mod figures;
 mod gallery;
 mod kernel;
 mod new;

@@ -6,15 +6,15 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail, ensure};
 use landspeed_lab::cell::{self, Ready, Setting};
 use landspeed_lab::scenario::{self, Cell, Loaded, estimate};
-use landspeed_model::{LabDocument, LabStatus};
+use landspeed_model::{ComparedFigure, LabDocument, LabStatus};
 use landspeed_sys::clock;
 use landspeed_units::Bytes;
 
 use super::cells::Kernels;
 use super::{cells, edit, set, text};
-use crate::CommandOutcome;
 use crate::board::duration;
 use crate::output::Sink;
+use crate::{CommandOutcome, keep};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -262,8 +262,10 @@ fn write_results(
             eprintln!("landspeed: {}", crate::text::error(error));
         }
     }
+    let mut results: Vec<Vec<u8>> = documents.iter().filter_map(|cell| serde_json::to_vec(cell).ok()).collect();
     let (json, html) = if cells.len() == 1 {
-        let document = documents.remove(0);
+        let mut document = documents.remove(0);
+        document.reference_figures = figures_of(&document);
         if !quiet && document.status != LabStatus::Failed {
             print!("{}", text::run(&document));
         }
@@ -275,6 +277,7 @@ fn write_results(
             print!("{}", text::set(&document));
         }
         let html = options.report.as_ref().map(|_| landspeed_report::render_lab_set(&document)).transpose();
+        results.extend(serde_json::to_vec(&document).ok());
         (serde_json::to_vec(&document), html)
     };
     let mut failures = Vec::new();
@@ -293,10 +296,19 @@ fn write_results(
             Err(error) => failures.push(error),
         }
     }
+    keep::keep_all(&results);
     match failures.into_iter().reduce(|a, b| anyhow!("{a:#}; {b:#}")) {
         Some(error) => Err(error),
         None => Ok(outcome),
     }
+}
+
+/// Returns the figures of the reference that this cell alone can show.
+fn figures_of(document: &LabDocument) -> Vec<ComparedFigure> {
+    let Some(reference) = &document.scenario.reference else { return Vec::new() };
+    let mut figures = landspeed_results::compare_reference(reference, std::slice::from_ref(document));
+    figures.retain(|figure| figure.measured.is_some());
+    figures
 }
 
 fn outcome(document: &LabDocument) -> CommandOutcome {

@@ -3,13 +3,16 @@
 use landspeed_lab::cell::ONE_DRAW;
 use landspeed_lab::scenario::Cell;
 use landspeed_model::{
-    BuildInfo, CellFlow, CellQueue, LAB_SET_SCHEMA, LabCell, LabDocument, LabSetDocument, PhaseName, QueueRole,
-    RunDocument, Warning,
+    BuildInfo, CellFlow, CellQueue, LAB_SET_SCHEMA, LabCell, LabChart, LabDocument, LabSetDocument, QueueRole,
+    Warning,
 };
+use landspeed_results::{compare_reference, flow_series, mean_rtt_ns, steady_bps};
 
 /// Returns the set's document: each cell's figures without its time series.
 pub fn document(cells: &[Cell], documents: &[LabDocument], wall_s: f64) -> LabSetDocument {
     let first = documents.first();
+    let reference = first.and_then(|d| d.scenario.reference.clone());
+    let charts = cells.first().map(|cell| cell.scenario.charts.clone()).unwrap_or_default();
     let varied: Vec<String> = cells.first().map(|cell| cell.values.keys().cloned().collect()).unwrap_or_default();
     LabSetDocument {
         schema: LAB_SET_SCHEMA.to_owned(),
@@ -18,13 +21,14 @@ pub fn document(cells: &[Cell], documents: &[LabDocument], wall_s: f64) -> LabSe
         command: first.map(|d| d.command.clone()).unwrap_or_default(),
         name: first.map(|d| d.scenario.name.clone()).unwrap_or_default(),
         description: first.and_then(|d| d.scenario.description.clone()),
-        reference: first.and_then(|d| d.scenario.reference.clone()),
+        reference_figures: reference.as_ref().map(|r| compare_reference(r, documents)).unwrap_or_default(),
+        reference,
         warnings: warnings(documents),
-        charts: cells.first().map(|cell| cell.scenario.charts.clone()).unwrap_or_default(),
         // In the order of the scenario: the first varies slowest.
         varied: ordered(varied, cells),
         wall_s,
-        cells: documents.iter().map(cell).collect(),
+        cells: documents.iter().map(|document| cell(document, first_seed(document, documents), &charts)).collect(),
+        charts,
     }
 }
 
@@ -49,7 +53,18 @@ fn ordered(mut keys: Vec<String>, cells: &[Cell]) -> Vec<String> {
     keys
 }
 
-fn cell(document: &LabDocument) -> LabCell {
+/// Whether no other document of the same cell has a smaller seed: its series is the one that is drawn.
+fn first_seed(document: &LabDocument, documents: &[LabDocument]) -> bool {
+    documents.iter().all(|d| d.scenario.cell != document.scenario.cell || d.seed >= document.seed)
+}
+
+fn cell(document: &LabDocument, drawn: bool, charts: &[LabChart]) -> LabCell {
+    let over_time = |flow: &str| {
+        drawn
+            && charts
+                .iter()
+                .any(|chart| chart.over.is_some() && chart.flow.as_deref().is_none_or(|name| name == flow))
+    };
     let failed = document.checks.iter().filter(|check| !check.passed).map(|c| format!("{}: {}", c.name, c.detail));
     LabCell {
         values: document.scenario.cell.clone(),
@@ -70,12 +85,8 @@ fn cell(document: &LabDocument) -> LabCell {
                 rtt_ns: flow.run.as_ref().and_then(mean_rtt_ns),
                 latency_p50_ns: flow.run.as_ref().and_then(|run| run.summary.latency_p50_ns),
                 latency_p99_ns: flow.run.as_ref().and_then(|run| run.summary.latency_p99_ns),
-                streams_bps: flow
-                    .run
-                    .iter()
-                    .flat_map(|run| &run.streams)
-                    .filter_map(landspeed_results::steady_bps)
-                    .collect(),
+                streams_bps: flow.run.iter().flat_map(|run| &run.streams).filter_map(steady_bps).collect(),
+                series: flow.run.as_ref().filter(|_| over_time(&flow.name)).and_then(flow_series),
             })
             .collect(),
         queues: document
@@ -85,15 +96,4 @@ fn cell(document: &LabDocument) -> LabCell {
             .map(|queue| CellQueue { name: queue.name.clone(), drops: queue.drops, peak_bytes: queue.peak_bytes })
             .collect(),
     }
-}
-
-/// Returns the mean of the smoothed RTT that the sender's TCP had in the steady phase, over all streams, nanoseconds.
-fn mean_rtt_ns(run: &RunDocument) -> Option<u64> {
-    let steady = run.phases.iter().find(|phase| phase.name == PhaseName::Steady)?;
-    let samples = run.streams.iter().filter_map(|stream| stream.sender.as_ref()).flat_map(|end| &end.samples);
-    let rtts = samples
-        .filter(|sample| (steady.start_ns..=steady.end_ns).contains(&sample.t_ns))
-        .filter_map(|sample| sample.tcp.as_ref().map(|tcp| u64::from(tcp.rtt_us)).filter(|&rtt_us| rtt_us > 0));
-    let (sum_us, count) = rtts.fold((0, 0), |(sum, count), rtt_us| (sum + rtt_us, count + 1));
-    (count > 0).then(|| sum_us * 1000 / count)
 }

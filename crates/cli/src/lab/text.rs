@@ -10,6 +10,7 @@ use landspeed_model::{
 };
 use landspeed_units::{BitRate, Bytes, Nanos, Ratio};
 
+use super::figures;
 use crate::text::{Page, cause_name, confidence, epochs};
 
 /// Rows printed of a table; the document has the others.
@@ -38,6 +39,7 @@ pub fn run(document: &LabDocument) -> String {
             page.line("", why);
         }
     }
+    figures::print(&mut page, &document.reference_figures);
     let queues: Vec<&LabQueue> =
         document.queues.iter().filter(|q| q.role == QueueRole::Switch && (q.peak_bytes > 0 || q.drops > 0)).collect();
     let mut rows = vec![["QUEUE", "KIND", "LIMIT", "PEAK", "MEAN", "DELAY p99", "DROPS", "MARKS"].map(str::to_owned)];
@@ -198,6 +200,7 @@ pub fn set(document: &LabSetDocument) -> String {
     if groups.len() > MAX_ROWS {
         page.line("", &format!("{} more rows in the document", groups.len() - MAX_ROWS));
     }
+    figures::print(&mut page, &document.reference_figures);
     let bad: BTreeMap<&String, usize> =
         document.cells.iter().flat_map(|c| &c.problems).fold(BTreeMap::new(), |mut found, problem| {
             *found.entry(problem).or_default() += 1;

@@ -203,6 +203,9 @@ pub struct Args {
     /// Text to carry in the document
     #[arg(long, short = 'T', help_heading = "Output")]
     title: Option<String>,
+    /// Length of the path, such as 4000km: adds goodput × distance, the metric of the Land Speed Record
+    #[arg(long, value_name = "DISTANCE", value_parser = options::metres, help_heading = "Output")]
+    distance: Option<f64>,
     /// Print evidence, CPU cost, accounting, each stream and all notes, too
     #[arg(short, long, help_heading = "Output", conflicts_with = "quiet")]
     pub verbose: bool,
@@ -355,6 +358,7 @@ impl Args {
             probe_rate_per_s: self.probe,
             probe_mtu: self.probe_mtu,
             title: self.title.clone(),
+            distance_m: self.distance,
             ..Parameters::default()
         }
     }

@@ -16,7 +16,7 @@ use landspeed_sys::trust::TrustError;
 pub use args::{Args, ReceiveArg, SendArg};
 
 use crate::output::Sink;
-use crate::{CommandOutcome, options, text};
+use crate::{CommandOutcome, keep, options, text};
 
 /// From this size on, the document's size is printed, bytes.
 const LARGE_BYTES: usize = 4 << 20;
@@ -84,6 +84,12 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     // Each output is tried: a full disk for one must not lose the others.
     let failures: Vec<_> =
         [lines.finish(&document), deliver(args, &document, quiet)].into_iter().filter_map(Result::err).collect();
+    let kept = keep::keep(&document);
+    if let Some(id) = kept.filter(|_| args.verbose && !quiet) {
+        let mut page = text::Page::default();
+        page.line("archive", id.short());
+        print!("{}", page.text);
+    }
     match failures.into_iter().reduce(|a, b| anyhow!("{a:#}; {b:#}")) {
         Some(error) => Err(error),
         None => Ok(outcome(&document)),

@@ -22,7 +22,7 @@ use self::hosts::Hosts;
 use self::runner::{NoOutcome, Runner};
 use self::text::Progress;
 use crate::output::Sink;
-use crate::{CommandOutcome, options};
+use crate::{CommandOutcome, keep, options};
 
 /// Searches, and prints what it found.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
@@ -247,6 +247,7 @@ fn deliver(args: &Args, document: &TuneupDocument, prints: bool) -> anyhow::Resu
             .and_then(|html| Sink::File(path.clone()).write(html.as_bytes()));
         failures.extend(written.err());
     }
+    keep::keep(document);
     if let Some(error) = failures.into_iter().reduce(|a, b| anyhow!("{a:#}; {b:#}")) {
         return Err(error);
     }

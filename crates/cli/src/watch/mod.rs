@@ -18,7 +18,7 @@ use landspeed_units::Nanos;
 use landspeed_watch::{Limits, Options, Scope, Watch, WatchError};
 
 use crate::output::Sink;
-use crate::{CommandOutcome, options};
+use crate::{CommandOutcome, keep, options};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -157,20 +157,27 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if args.advise {
         print!("{}", advise::advice(&document)?);
     }
-    if let Some(sink) = &args.json {
-        sink.write(&serde_json::to_vec_pretty(&document)?)?;
-    }
-    if let Some(sink) = &report {
-        sink.write(landspeed_report::render_watch(&document)?.as_bytes())?;
-        if prints {
-            println!("  report   {sink}");
-        }
-    }
+    let written = deliver(args, &document, report.as_ref(), prints);
+    keep::keep(&document);
+    written?;
     if let Some(why) = failed {
         return Err(why);
     }
     watched.map_err(|error| advised(&error))?;
     Ok(CommandOutcome::Clean)
+}
+
+fn deliver(args: &Args, document: &WatchDocument, report: Option<&Sink>, prints: bool) -> anyhow::Result<()> {
+    if let Some(sink) = &args.json {
+        sink.write(&serde_json::to_vec_pretty(document)?)?;
+    }
+    if let Some(sink) = report {
+        sink.write(landspeed_report::render_watch(document)?.as_bytes())?;
+        if prints {
+            println!("  report   {sink}");
+        }
+    }
+    Ok(())
 }
 
 /// What failed where the terminal cannot be used.

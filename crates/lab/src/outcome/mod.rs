@@ -59,6 +59,7 @@ pub fn failed(frame: Frame, errors: Vec<ErrorEntry>) -> LabDocument {
         host_drops: Vec::new(),
         captures: Vec::new(),
         checks: Vec::new(),
+        reference_figures: Vec::new(),
     }
 }
 

@@ -6,6 +6,7 @@ mod hosts;
 mod links;
 mod network;
 mod queues;
+pub(super) mod reference;
 mod slots;
 
 use landspeed_model::Warning;
@@ -63,6 +64,7 @@ pub fn load(text: &str) -> Result<Loaded, Problems> {
 pub fn judge(scenario: &Scenario) -> Judgement {
     let mut judgement = Judgement::default();
     general(scenario, &mut judgement);
+    reference::judge(scenario, &mut judgement);
     network::judge(scenario, &mut judgement);
     let paths = Paths::new(scenario);
     links::judge(scenario, &mut judgement);
@@ -137,16 +139,6 @@ fn general(scenario: &Scenario, judgement: &mut Judgement) {
     }
     if scenario.flow.is_empty() {
         judgement.refuse_with("flow", "the scenario has no flows", "add a [[flow]] with `from` and `to`");
-    }
-    for (i, chart) in scenario.charts.iter().enumerate() {
-        let Some(flow) = &chart.flow else { continue };
-        if !scenario.flow.iter().any(|named| named.name.as_ref() == Some(flow)) {
-            judgement.refuse_with(
-                format!("charts.{i}.flow"),
-                format!("no flow has the name `{flow}`"),
-                "use a flow's `name`",
-            );
-        }
     }
     if let Some(memory) = scenario.memory
         && !(MIN_MEMORY..=MAX_MEMORY).contains(&memory.0.get())

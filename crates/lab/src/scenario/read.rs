@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use toml::Spanned;
 use toml::de::DeTable;
 
+use super::judge::reference;
 use super::vary::{self, Axis, steps};
 use super::words::WORDS;
 use super::{Problems, Scenario, Vary};
@@ -62,7 +63,9 @@ pub(super) fn resolve(text: &str, mut judge: impl FnMut(&Scenario) -> Vec<Proble
             Err(found) => add(&mut problems, found),
             Ok((resolved, scenario, values)) => {
                 bounded(text, combinations, scenario.repeats).map_err(one)?;
-                let found = judge(&scenario).into_iter();
+                let labels: Vec<&str> = axes.iter().map(|axis| axis.label.as_str()).collect();
+                let figures = scenario.reference.iter().flat_map(|reference| reference::labels(reference, &labels));
+                let found = judge(&scenario).into_iter().chain(figures);
                 add(&mut problems, found.map(|p| placed(text, &resolved, p)).collect());
                 if problems.is_empty() {
                     let hash = hash(&scenario);

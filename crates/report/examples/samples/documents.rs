@@ -4,13 +4,17 @@
 use std::collections::BTreeSet;
 
 use landspeed_model::{
-    AuditDocument, BuildInfo, Difference, ErrorEntry, LabDocument, LabSetDocument, LabStatus, RunDocument, Status,
-    TRACE_COMPARISON_SCHEMA, TRACE_SCHEMA, TraceComparison, TraceDifference, TraceDocument, TraceFigure,
-    WatchDocument,
+    AuditDocument, BuildInfo, ComparedFigure, Difference, ErrorEntry, FlowSeries, LabChart, LabChartAxis,
+    LabDocument, LabFigure, LabSetDocument, LabStatus, ReferenceUnit, RunDocument, Status, TRACE_COMPARISON_SCHEMA,
+    TRACE_SCHEMA, TraceComparison, TraceDifference, TraceDocument, TraceFigure, WatchDocument,
 };
+use landspeed_results::Document;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+#[path = "experiments.rs"]
+mod experiments;
 
 /// A document's name and how to make it.
 pub type Entry<T> = (&'static str, fn() -> T);
@@ -50,6 +54,7 @@ pub const LABS: &[Entry<LabDocument>] = &[
 /// Sets of a lab's cells.
 pub const LAB_SETS: &[Entry<LabSetDocument>] = &[
     ("labset", cells),
+    ("labset-figures", with_figures),
     ("labset-hostile", || hostile(&LabSetDocument { charts: Vec::new(), ..cells() }, &["/varied"])),
 ];
 
@@ -72,6 +77,19 @@ pub const WATCHES: &[Entry<WatchDocument>] = &[
     ("watch", watch),
     ("watch-empty", || WatchDocument { flows: Vec::new(), ..watch() }),
     ("watch-hostile", || hostile(&watch(), &[])),
+];
+
+/// Documents whose figures are drawn.
+pub const FIGURES: &[Entry<Document>] = &[
+    ("sweep", || Document::Sweep(Box::new(experiments::buffers()))),
+    ("sweep-cores", || Document::Sweep(Box::new(experiments::cores()))),
+    ("sweep-matrix", || Document::Sweep(Box::new(experiments::matrix()))),
+    ("sweep-streams", || Document::Sweep(Box::new(experiments::streams()))),
+    ("sweep-names", || Document::Sweep(Box::new(experiments::names()))),
+    ("sweep-large", || Document::Sweep(Box::new(experiments::large()))),
+    ("sweep-hostile", || Document::Sweep(Box::new(hostile(&experiments::streams(), &["/factors/*/name"])))),
+    ("comparison", || Document::Comparison(Box::new(experiments::comparison()))),
+    ("comparison-hostile", || Document::Comparison(Box::new(hostile(&experiments::comparison(), &[])))),
 ];
 
 fn read<T: DeserializeOwned>(text: &str) -> T {
@@ -223,4 +241,43 @@ fn visit(value: &mut Value, place: &str, found: &mut impl FnMut(&str, &mut Strin
         }
         _ => {}
     }
+}
+
+/// Cells with reported figures, and a chart over time: one figure low, one high, one exact, one that was not run.
+fn with_figures() -> LabSetDocument {
+    let mut set = cells();
+    let flow = set.cells[0].flows[0].name.clone();
+    let figure = |name: &str, unit, reported: f64, measured: Option<f64>, reason: Option<&str>| ComparedFigure {
+        name: name.to_owned(),
+        unit,
+        figure: LabFigure::Goodput,
+        flow: Some(flow.clone()),
+        cell: set.cells[0].values.clone(),
+        relative: false,
+        reported,
+        measured,
+        min: measured.map(|value| value * 0.9),
+        max: measured.map(|value| value * 1.2),
+        runs: 3,
+        deviation: measured.and_then(|value| landspeed_model::deviation(reported, value)),
+        source: "a deck: Test Results".to_owned(),
+        reason: reason.map(str::to_owned),
+    };
+    set.reference_figures = vec![
+        figure("sample result, both streams", ReferenceUnit::Gigabits, 2.83, Some(2.07), Some("another kernel")),
+        figure("sample result, retransmits", ReferenceUnit::Segments, 79.0, Some(160.0), None),
+        figure("balance", ReferenceUnit::Ratio, 1.0, Some(1.0), None),
+        figure("no retransmits", ReferenceUnit::Segments, 0.0, Some(4.0), None),
+        figure("largest buffer", ReferenceUnit::Gigabits, 7.9, None, None),
+    ];
+    set.charts.push(LabChart {
+        figure: LabFigure::Goodput,
+        flow: Some(flow.clone()),
+        over: Some(LabChartAxis::Time),
+    });
+    for (i, cell) in (0_u64..).zip(&mut set.cells) {
+        let goodput_bps = (0..2000).map(|t| (t % (100 + 50 * i)) * 20_000_000).collect();
+        cell.flows[0].series = Some(FlowSeries { interval_ns: 10_000_000, goodput_bps, ..FlowSeries::default() });
+    }
+    set
 }

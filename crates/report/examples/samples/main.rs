@@ -9,9 +9,10 @@ use std::path::PathBuf;
 use std::{env, fs};
 
 use landspeed_report::{
-    ReportError, render, render_audit, render_lab, render_lab_set, render_trace, render_trace_comparison,
-    render_watch,
+    Limit, ReportError, Source, figures, render, render_audit, render_figures, render_lab, render_lab_set,
+    render_trace, render_trace_comparison, render_watch, scene, svg,
 };
+use landspeed_results::Document;
 use serde::Serialize;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -26,7 +27,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     out.all(documents::AUDITS, render_audit)?;
     out.all(documents::TRACES, render_trace)?;
     out.all(documents::TRACE_COMPARISONS, render_trace_comparison)?;
-    out.all(documents::WATCHES, render_watch)
+    out.all(documents::WATCHES, render_watch)?;
+    out.figures()
 }
 
 struct Out {
@@ -35,6 +37,37 @@ struct Out {
 }
 
 impl Out {
+    /// Pages of figures, and what is saved from them; every figure as SVG.
+    fn figures(&self) -> Result<(), Box<dyn Error>> {
+        let made = documents::FIGURES.iter().map(|(name, make)| (*name, vec![(*name, *make)]));
+        let runs = documents::RUNS.iter().take(3).map(|(name, make)| (*name, Document::Run(Box::new(make()))));
+        let overlay: Vec<Source> = runs.map(|(name, document)| Source { name: name.to_owned(), document }).collect();
+        let mut pages: Vec<(&str, Vec<Source>)> = vec![("overlay", overlay)];
+        for (name, entries) in made {
+            let sources = entries.into_iter().map(|(name, make)| Source { name: name.to_owned(), document: make() });
+            pages.push((name, sources.collect()));
+        }
+        let limits = [
+            Limit { level: None, rate: "10G".parse()? },
+            Limit { level: Some(("NIC".to_owned(), "T110 opteron".to_owned())), rate: "8G".parse()? },
+        ];
+        for (name, sources) in pages {
+            if !self.wanted.is_empty() && !self.wanted.iter().any(|w| w == name) {
+                continue;
+            }
+            let limits = if name == "sweep-matrix" { limits.as_slice() } else { &[] };
+            let page = figures(&sources, limits);
+            let html = render_figures(&page)?;
+            println!("{name}: {} bytes, {} figures", html.len(), page.figures.len());
+            fs::write(self.directory.join(format!("{name}.json")), serde_json::to_string(&page)?)?;
+            fs::write(self.directory.join(format!("{name}.html")), html)?;
+            for figure in &page.figures {
+                fs::write(self.directory.join(format!("{name}.{}.svg", figure.id)), svg(&scene(figure)))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Writes those that are wanted, all if none is named.
     fn all<T: Serialize>(
         &self,

@@ -22,8 +22,10 @@ pub fn read(document: &Value) -> Result<ForeignDocument, ForeignError> {
     let missing = |what| ForeignError::Incomplete { program: "flent", what };
     let metadata = document.get("metadata").and_then(Value::as_object).ok_or(missing("metadata"))?;
     let results = document.get("results").and_then(Value::as_object).ok_or(missing("results"))?;
-    let text = |key: &str| metadata.get(key).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
-    let mut record = record(text("FLENT_VERSION").map_or_else(|| "flent".to_owned(), |version| format!("flent {version}")));
+    let text =
+        |key: &str| metadata.get(key).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
+    let mut record =
+        record(text("FLENT_VERSION").map_or_else(|| "flent".to_owned(), |version| format!("flent {version}")));
     record.started = text("TIME").and_then(|time| utc(&time)).unwrap_or_default();
     record.title = text("TITLE").or_else(|| text("NAME"));
     record.target = text("HOST").or_else(|| {

@@ -26,7 +26,8 @@ pub fn read(text: &str) -> Result<ForeignDocument, ForeignError> {
     let mut verbose = Line::default();
     let mut is_verbose = false;
     for line in text.lines() {
-        let end = ["nuttcp-t: ", "nuttcp-r: "].into_iter().find_map(|end| line.strip_prefix(end).map(|rest| (end, rest)));
+        let end =
+            ["nuttcp-t: ", "nuttcp-r: "].into_iter().find_map(|end| line.strip_prefix(end).map(|rest| (end, rest)));
         if let Some((end, rest)) = end {
             is_verbose = true;
             if let Some(found) = rest.strip_prefix('v').and_then(|rest| rest.strip_suffix(": socket")) {
@@ -35,7 +36,8 @@ pub fn read(text: &str) -> Result<ForeignDocument, ForeignError> {
             streams = streams.or_else(|| value(rest, "nstream"));
             verbose.udp |= rest.contains(" udp") || rest.contains("mode=udp");
             verbose.rtt_ms = verbose.rtt_ms.or_else(|| value(rest, "RTT").or_else(|| value(rest, "rtt_ms")));
-            verbose.retransmits = verbose.retransmits.or_else(|| value(rest, "retrans").or_else(|| before(rest, " retrans")));
+            verbose.retransmits =
+                verbose.retransmits.or_else(|| value(rest, "retrans").or_else(|| before(rest, " retrans")));
             // The receiver's rate is the goodput.
             if end == "nuttcp-r: " {
                 let megabytes = value(rest, "megabytes").or_else(|| before(rest, " MB"));
@@ -107,10 +109,11 @@ fn parse(line: &str) -> Option<Line> {
 
 /// The number after `NAME=` or `NAME = `.
 fn value(text: &str, name: &str) -> Option<f64> {
-    let starts = |at: usize| at == 0 || !text.as_bytes()[at - 1].is_ascii_alphanumeric() && text.as_bytes()[at - 1] != b'_';
-    let (at, _) = text.match_indices(name).find(|(at, _)| {
-        starts(*at) && text[at + name.len()..].trim_start().starts_with('=')
-    })?;
+    let starts =
+        |at: usize| at == 0 || !text.as_bytes()[at - 1].is_ascii_alphanumeric() && text.as_bytes()[at - 1] != b'_';
+    let (at, _) = text
+        .match_indices(name)
+        .find(|(at, _)| starts(*at) && text[at + name.len()..].trim_start().starts_with('='))?;
     let rest = text[at + name.len()..].trim_start().strip_prefix('=')?.trim_start();
     let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
     number(&rest[..end])

@@ -121,7 +121,8 @@ fn throughput(result: &Value, record: &mut Record) {
     figures.set(Metric::Loss, lost.zip(sent).map(|(lost, sent)| lost / sent));
     figures.set(Metric::Jitter, number(&["jitter"]).map(|ms| ms * 1e6));
     let streams = result.pointer("/summary/streams").and_then(Value::as_array).into_iter().flatten();
-    let of = |stream: &Value| stream.get("receiver-throughput-bits").or_else(|| stream.get("throughput-bits"))?.as_f64();
+    let of =
+        |stream: &Value| stream.get("receiver-throughput-bits").or_else(|| stream.get("throughput-bits"))?.as_f64();
     record.streams_bps = streams.filter_map(of).collect();
     figures.set(Metric::StreamBalance, balance(&record.streams_bps));
 }
@@ -129,7 +130,10 @@ fn throughput(result: &Value, record: &mut Record) {
 /// One-way latency: a histogram of milliseconds.
 fn one_way(result: &Value, figures: &mut Figures) {
     let number = |key: &str| result.get(key).and_then(Value::as_f64);
-    figures.set(Metric::Loss, number("packets-lost").zip(number("packets-sent").filter(|n| *n > 0.0)).map(|(a, b)| a / b));
+    figures.set(
+        Metric::Loss,
+        number("packets-lost").zip(number("packets-sent").filter(|n| *n > 0.0)).map(|(a, b)| a / b),
+    );
     let histogram = ["histogram-latency", "latency"].iter().find_map(|key| result.get(*key)?.as_object());
     let mut counts: Vec<(f64, f64)> = histogram
         .into_iter()
@@ -146,11 +150,13 @@ fn one_way(result: &Value, figures: &mut Figures) {
 fn at_share(counts: &[(f64, f64)], share: f64) -> Option<f64> {
     let total: f64 = counts.iter().map(|(_, count)| count).sum();
     let mut seen = 0.0;
-    counts.iter().find(|(_, count)| {
-        seen += count;
-        seen >= share * total
-    })
-    .map(|(value, _)| *value)
+    counts
+        .iter()
+        .find(|(_, count)| {
+            seen += count;
+            seen >= share * total
+        })
+        .map(|(value, _)| *value)
 }
 
 /// Round trips. A result without them has only their mean, which is no median.

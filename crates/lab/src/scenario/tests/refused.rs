@@ -27,6 +27,14 @@ fn vary(key: &str, values: &str) -> String {
     plus(&format!("[[vary]]\nkey = \"{key}\"\nvalues = {values}"))
 }
 
+/// The base with a reported figure, and the buffer varied.
+fn figure(keys: &str) -> String {
+    format!(
+        "{BASE}\n[reference]\nsource = \"a deck\"\nreported = \"fast\"\n[[reference.figures]]\nname = \"sum\"\nvalue = 2.83\n{keys}\n\
+         [[vary]]\nkey = \"switch.s.queue.limit\"\nlabel = \"buffer\"\nvalues = [\"1MB\", \"4MB\"]\n"
+    )
+}
+
 /// Scenarios with something wrong, by what it is.
 fn bad() -> Vec<(&'static str, String)> {
     vec![
@@ -103,6 +111,22 @@ fn bad() -> Vec<(&'static str, String)> {
         ("vary with one value that is refused", vary("link.0.rate", "[\"1G\", 0]")),
         ("vary without values", vary("link.0.rate", "[]")),
         ("vary of the seed", vary("seed", "[1, 2]")),
+        ("a figure of no flow", figure("unit = \"Gb/s\"\nflow = \"bulk\"")),
+        ("a figure in another unit", figure("unit = \"MB\"")),
+        ("a figure in an unknown unit", figure("unit = \"Gbps\"")),
+        ("a figure with an unknown key", figure("unit = \"Gb/s\"\nreasn = \"CPU\"")),
+        ("a figure of a key that is not varied", figure("unit = \"Gb/s\"\ncell = { bufer = \"1MB\" }")),
+        (
+            "a figure of a scenario that varies nothing",
+            figure("unit = \"Gb/s\"\ncell = { buffer = \"1MB\" }").split("[[vary]]").next().expect("some").to_owned(),
+        ),
+        (
+            "a figure that is difference and ratio",
+            figure("unit = \"ratio\"\nminus = { buffer = \"1MB\" }\nover = { buffer = \"1MB\" }"),
+        ),
+        ("a figure at no time", figure("unit = \"Gb/s\"\nfrom_s = 3\nuntil_s = 2")),
+        ("a chart over time of what has none", format!("charts = [{{ figure = \"rtt\", over = \"time\" }}]\n{BASE}")),
+        ("a chart of the balance", format!("charts = [{{ figure = \"balance\" }}]\n{BASE}")),
         ("too many cells", format!("repeats = 10001\n{BASE}")),
     ]
 }

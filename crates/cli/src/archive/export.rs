@@ -1,0 +1,95 @@
+//! `landspeed archive export`.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail, ensure};
+use landspeed_archive::{Archive, Query, Row};
+
+use super::{advised, filter::Filter, open};
+use crate::output::Sink;
+use crate::{CommandOutcome, text};
+
+/// Options of `archive export`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  landspeed archive export --format csv > all.csv
+  landspeed archive export --host dtn1 --format parquet -o dtn1.parquet
+  landspeed archive export --last 1d --format openmetrics -o landspeed.prom
+  landspeed archive export --tag before --series series/
+  duckdb -c \"SELECT stream, avg(goodput_bps) FROM 'series/*.parquet' WHERE phase = 'steady' GROUP BY stream\"")]
+pub struct Args {
+    #[command(flatten)]
+    filter: Filter,
+    /// Format of the records
+    #[arg(long, value_enum, value_name = "FORMAT", required_unless_present = "series")]
+    format: Option<Format>,
+    /// File to write (- for standard output)
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    output: Sink,
+    /// Copy intervals and samples of each document to DIR, one Parquet file each
+    #[arg(long, value_name = "DIR")]
+    series: Option<PathBuf>,
+}
+
+/// Formats of records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// Comma-separated values (RFC 4180)
+    Csv,
+    /// Apache Parquet
+    Parquet,
+    /// OpenMetrics, for Prometheus
+    Openmetrics,
+}
+
+/// Exports records or series.
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
+    let query = args.filter.query()?;
+    let archive = open()?;
+    if let Some(directory) = &args.series {
+        series(&archive, &query, directory)?;
+    }
+    let Some(format) = args.format else { return Ok(CommandOutcome::Clean) };
+    args.output.check()?;
+    let rows = archive.rows(&query).map_err(advised)?;
+    let content = match format {
+        Format::Csv => landspeed_archive::csv(&rows).into_bytes(),
+        Format::Openmetrics => landspeed_archive::openmetrics(&rows).into_bytes(),
+        Format::Parquet => parquet(&rows)?,
+    };
+    args.output.write(&content)?;
+    if args.output != Sink::Stdout {
+        eprintln!("{} in {}", text::plural(rows.len() as u64, "record"), args.output);
+    }
+    Ok(CommandOutcome::Clean)
+}
+
+#[cfg(feature = "columns")]
+fn parquet(rows: &[Row]) -> anyhow::Result<Vec<u8>> {
+    landspeed_archive::records_table(rows).map_err(advised)
+}
+
+#[cfg(not(feature = "columns"))]
+fn parquet(_: &[Row]) -> anyhow::Result<Vec<u8>> {
+    bail!("this build writes no Parquet files\nBuild landspeed with the feature `columns`, or use --format csv.")
+}
+
+fn series(archive: &Archive, query: &Query, directory: &std::path::Path) -> anyhow::Result<()> {
+    if cfg!(not(feature = "columns")) {
+        bail!("this build keeps no series\nBuild landspeed with the feature `columns`.");
+    }
+    std::fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
+    let documents = archive.documents(query, None).map_err(advised)?;
+    let mut copied = 0;
+    for document in &documents {
+        if let Some(file) = archive.series_file(&document.id) {
+            let to = directory.join(format!("{}.parquet", document.id));
+            std::fs::copy(&file, &to).with_context(|| format!("cannot write {}", to.display()))?;
+            copied += 1;
+        }
+    }
+    ensure!(copied > 0, "no document that matches has series\nRuns and lab runs have them: --kind run.");
+    eprintln!("series of {} in {}", text::plural(copied, "document"), directory.display());
+    Ok(())
+}

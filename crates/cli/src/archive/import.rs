@@ -1,0 +1,228 @@
+//! `landspeed archive import`.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow};
+use landspeed_archive::{Archive, ArchiveError, Id, TagChange, inflate};
+
+use super::{advised, directory};
+use crate::{CommandOutcome, keep, text};
+
+/// Options of `archive import`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  landspeed archive import run.json lab.json           documents of landspeed
+  landspeed archive import iperf3-*.json --tag before  iperf3 --json, of any release from 3.1
+  landspeed archive import rrul-*.flent.gz             flent
+  landspeed archive import throughput.json             perfSONAR: pscheduler result, or an answer of its archive
+  nuttcp -fparse dtn2 | landspeed archive import -     nuttcp
+
+Files are kept as they are (gzip data decompressed); what is there already is not stored twice. A file of JSON documents, one a
+line, is several documents. A directory stands for the files in it; those that are no results are left out.")]
+pub struct Args {
+    /// Files or directories (- for standard input)
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Tag what is imported
+    #[arg(long, value_name = "TAG")]
+    tag: Vec<String>,
+    /// Print the id of each document when it is stored
+    #[arg(long)]
+    ids: bool,
+    /// Print errors only
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// Documents that are stored at once: each batch is one transaction.
+const BATCH: usize = 64;
+/// Bytes that are in memory at once.
+const BATCH_BYTES: usize = 64 << 20;
+/// Errors of files that are printed; more are counted.
+const SHOWN_ERRORS: u64 = 20;
+
+/// Imports documents.
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
+    let mut archive = Archive::open(&directory()?).map_err(advised)?;
+    if archive.is_new() {
+        keep::announce(&archive);
+    }
+    let mut import =
+        Import { args, archive: &mut archive, batch: Vec::new(), bytes: 0, new: 0, known: 0, left_out: 0, failed: 0 };
+    for path in &args.files {
+        if path.as_os_str() == "-" {
+            import.lines(std::io::stdin().lock(), "standard input")?;
+        } else if path.is_dir() {
+            let mut files = Vec::new();
+            walk(path, &mut files).with_context(|| format!("cannot read {}", path.display()))?;
+            for file in files {
+                import.file(&file, false)?;
+            }
+        } else {
+            import.file(path, true)?;
+        }
+    }
+    import.flush()?;
+    let Import { new, known, left_out, failed, .. } = import;
+    if !args.quiet && !args.ids {
+        let mut line = format!("{} stored", text::plural(new, "document"));
+        for (count, what) in [(known, "there already"), (left_out, "no results"), (failed, "not imported")] {
+            if count > 0 {
+                line += &format!(", {count} {what}");
+            }
+        }
+        println!("{line}");
+    }
+    Ok(if failed > 0 { CommandOutcome::Findings } else { CommandOutcome::Clean })
+}
+
+/// Files below a directory, by name.
+fn walk(directory: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    let mut entries = std::fs::read_dir(directory)?.collect::<Result<Vec<_>, _>>()?;
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        let kind = entry.file_type()?;
+        // A link may lead back.
+        if kind.is_dir() {
+            walk(&entry.path(), files)?;
+        } else if kind.is_file() {
+            files.push(entry.path());
+        }
+    }
+    Ok(())
+}
+
+struct Document {
+    content: Vec<u8>,
+    source: String,
+    /// Whether it was named, so that it must be a result.
+    named: bool,
+}
+
+struct Import<'a> {
+    args: &'a Args,
+    archive: &'a mut Archive,
+    batch: Vec<Document>,
+    bytes: usize,
+    new: u64,
+    known: u64,
+    left_out: u64,
+    failed: u64,
+}
+
+impl Import<'_> {
+    fn file(&mut self, path: &Path, named: bool) -> anyhow::Result<()> {
+        let source = path.display().to_string();
+        match std::fs::read(path) {
+            Ok(bytes) => self.content(bytes, source, named),
+            Err(why) => {
+                self.fail(&source, &why);
+                Ok(())
+            }
+        }
+    }
+
+    fn content(&mut self, bytes: Vec<u8>, source: String, named: bool) -> anyhow::Result<()> {
+        let plain = match inflate(&bytes) {
+            Ok(Cow::Owned(plain)) => plain,
+            Ok(Cow::Borrowed(_)) => bytes,
+            Err(why) => {
+                self.fail(&source, &why);
+                return Ok(());
+            }
+        };
+        if is_lines(&plain) {
+            return self.lines(plain.as_slice(), &source);
+        }
+        self.document(plain, source, named)
+    }
+
+    /// Documents one a line, or one document.
+    fn lines(&mut self, mut input: impl std::io::BufRead, source: &str) -> anyhow::Result<()> {
+        let read = |why| anyhow!("cannot read {source}: {why}");
+        let mut first = Vec::new();
+        input.read_until(b'\n', &mut first).map_err(read)?;
+        if !is_lines(&first) {
+            input.read_to_end(&mut first).map_err(read)?;
+            let plain = match inflate(&first) {
+                Ok(plain) => plain.into_owned(),
+                Err(why) => {
+                    self.fail(source, &why);
+                    return Ok(());
+                }
+            };
+            return self.document(plain, source.to_owned(), true);
+        }
+        let mut line = first;
+        let mut number = 1_u64;
+        while !line.is_empty() {
+            let content = line.trim_ascii().to_vec();
+            if !content.is_empty() {
+                self.document(content, format!("{source}:{number}"), true)?;
+            }
+            line.clear();
+            input.read_until(b'\n', &mut line).map_err(read)?;
+            number += 1;
+        }
+        Ok(())
+    }
+
+    fn document(&mut self, content: Vec<u8>, source: String, named: bool) -> anyhow::Result<()> {
+        self.bytes += content.len();
+        self.batch.push(Document { content, source, named });
+        if self.batch.len() >= BATCH || self.bytes >= BATCH_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> anyhow::Result<()> {
+        self.bytes = 0;
+        let batch = std::mem::take(&mut self.batch);
+        let documents: Vec<(Vec<u8>, Option<String>)> =
+            batch.iter().map(|document| (document.content.clone(), Some(document.source.clone()))).collect();
+        let results = self.archive.import(&documents).map_err(advised)?;
+        for (document, result) in batch.iter().zip(results) {
+            match result {
+                Ok(stored) => {
+                    if stored.is_new {
+                        self.new += 1
+                    } else {
+                        self.known += 1
+                    }
+                    self.tag(&stored.id)?;
+                    if self.args.ids {
+                        println!("{}", stored.id);
+                    }
+                }
+                Err(ArchiveError::NoResult(_)) if !document.named => self.left_out += 1,
+                Err(why @ ArchiveError::NoResult(_)) => self.fail(&document.source, &why),
+                Err(why) => return Err(advised(why)),
+            }
+        }
+        Ok(())
+    }
+
+    fn tag(&mut self, id: &Id) -> anyhow::Result<()> {
+        if self.args.tag.is_empty() {
+            return Ok(());
+        }
+        let change = TagChange { add: self.args.tag.iter().cloned().collect(), ..TagChange::default() };
+        self.archive.tag(id, &change).map(drop).map_err(advised)
+    }
+
+    fn fail(&mut self, source: &str, why: &dyn std::fmt::Display) {
+        self.failed += 1;
+        if self.failed <= SHOWN_ERRORS {
+            eprintln!("landspeed: cannot import {source}: {why}");
+        } else if self.failed == SHOWN_ERRORS + 1 {
+            eprintln!("landspeed: more files cannot be imported; the last line counts them");
+        }
+    }
+}
+
+/// Whether the first line is a whole document, so that the file has one on each line; not an event of a stream.
+fn is_lines(bytes: &[u8]) -> bool {
+    let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else { return false };
+    let line: Result<serde_json::Map<String, serde_json::Value>, _> = serde_json::from_slice(&bytes[..end]);
+    line.is_ok_and(|document| !document.contains_key("event"))
+}

@@ -1,0 +1,113 @@
+//! `landspeed archive`.
+
+mod export;
+mod filter;
+mod import;
+mod list;
+mod prune;
+mod show;
+mod tag;
+pub mod text;
+mod trend;
+mod verify;
+
+use anyhow::anyhow;
+use landspeed_archive::{Archive, ArchiveError, Location, SETTING};
+use landspeed_model::BuildInfo;
+
+use crate::CommandOutcome;
+
+const EXAMPLES: &str = "\
+Examples:
+  landspeed archive list                             the newest results
+  landspeed archive find --host dtn1 --last 30d      one host's results of a month
+  landspeed archive find --metric 'goodput<5G' --setting congestion=bbr
+  landspeed archive show 4be1c0                      what the command printed then
+  landspeed archive show 4be1c0 --json - > run.json  the document as it was
+  landspeed archive trend goodput --target dtn2      a metric over time, and its changes
+  landspeed archive tag 4be1c0 +before-upgrade       find them together later
+  landspeed archive import results/*.json            iperf3, nuttcp, flent, perfSONAR
+  landspeed archive export --format csv > all.csv    for other programs
+  landspeed archive prune --older-than 365d          what would be removed; --yes removes
+  landspeed archive verify                           is everything there and whole
+
+Results are kept in ~/.local/share/landspeed/archive. LANDSPEED_ARCHIVE names another directory; LANDSPEED_ARCHIVE=off
+keeps nothing.
+
+Exit status: 0 clean, 1 damage found (verify) or a file not imported, 2 failure.";
+
+/// Options of `archive`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// List documents, the newest first
+    List(list::ListArgs),
+    /// Print a document as the command that made it did
+    Show(show::Args),
+    /// Find records by host, path, kernel, setting, verdict, figure, time, tag
+    Find(Box<list::FindArgs>),
+    /// Show a metric over time and where it changed
+    Trend(Box<trend::Args>),
+    /// Add and remove tags of documents
+    Tag(tag::Args),
+    /// Remove old documents; without --yes, only show which
+    Prune(prune::Args),
+    /// Check every document, and bring the index into agreement with them
+    Verify(verify::Args),
+    /// Write records or series for other programs
+    Export(Box<export::Args>),
+    /// Add documents of landspeed, iperf3, nuttcp, flent and perfSONAR
+    Import(import::Args),
+}
+
+/// Answers from the archive, or changes it.
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
+    match &args.command {
+        Command::List(args) => list::list(args),
+        Command::Show(args) => show::main(args),
+        Command::Find(args) => list::find(args),
+        Command::Trend(args) => trend::main(args),
+        Command::Tag(args) => tag::main(args),
+        Command::Prune(args) => prune::main(args),
+        Command::Verify(args) => verify::main(args),
+        Command::Export(args) => export::main(args),
+        Command::Import(args) => import::main(args),
+    }
+}
+
+/// The archive's directory, where there is to be one.
+pub fn directory() -> anyhow::Result<std::path::PathBuf> {
+    match Location::from_environment() {
+        Location::Directory(directory) => Ok(directory),
+        Location::Off => Err(anyhow!(
+            "results are not kept: {SETTING} is off\nUnset {SETTING}, or set it to the directory of an archive."
+        )),
+        Location::Unknown => Err(anyhow!(
+            "cannot find the archive: neither HOME nor XDG_DATA_HOME is set\nSet {SETTING} to a directory."
+        )),
+    }
+}
+
+/// The archive, to be read.
+pub fn open() -> anyhow::Result<Archive> {
+    Archive::open_existing(&directory()?).map_err(advised)
+}
+
+/// The error with what to do.
+pub fn advised(error: ArchiveError) -> anyhow::Error {
+    match error.advice() {
+        Some(advice) => anyhow!("{error}\n{advice}."),
+        None => error.into(),
+    }
+}
+
+/// The program that writes a document.
+fn build() -> BuildInfo {
+    BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: None }
+}

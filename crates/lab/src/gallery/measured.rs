@@ -1,0 +1,171 @@
+//! The exhibits' last results, kept in `gallery.json`: `cargo xtask gallery` writes them.
+
+use landspeed_model::{ComparedFigure, LabDocument, LabFlow, LabSetDocument, LabStatus, QueueRole};
+use serde::{Deserialize, Serialize};
+
+/// The last results of one exhibit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredExhibit {
+    /// Name of the exhibit.
+    pub exhibit: String,
+    /// When it ran, RFC 3339 UTC.
+    pub started: String,
+    /// Kernels, each as release and build id.
+    pub kernels: Vec<String>,
+    /// Hash of its first cell's scenario (see [`crate::scenario::hash`]): whether the results are of the scenario as it is.
+    pub hash: String,
+    /// Real time of all cells together, seconds.
+    pub wall_s: f64,
+    /// Cells that were not complete, which are in no figure.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unusable: usize,
+    /// The varied keys.
+    pub varied: Vec<String>,
+    /// The cells, those that differ by their seed together.
+    pub rows: Vec<MeasuredRow>,
+    /// The reported figures beside the measured ones.
+    pub figures: Vec<ComparedFigure>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+/// The runs of a cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredRow {
+    /// Values of the varied keys.
+    pub values: Vec<String>,
+    /// Seeds.
+    pub runs: usize,
+    /// Flows.
+    pub flows: Vec<MeasuredFlow>,
+    /// Packets dropped by the switches.
+    pub drops: Spread,
+}
+
+/// The figures of a flow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredFlow {
+    /// Name.
+    pub name: String,
+    /// Payload rate in the steady phase, bits/s.
+    pub goodput_bps: Option<Spread>,
+    /// TCP segments retransmitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retransmits: Option<Spread>,
+    /// UDP: share of packets lost, 0..=1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss_ratio: Option<Spread>,
+}
+
+/// Median, minimum and maximum over the seeds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Spread(pub f64, pub f64, pub f64);
+
+impl Spread {
+    fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
+        let values: Vec<f64> = values.collect();
+        let median = landspeed_stats::median(&values)?;
+        let min = values.iter().copied().fold(f64::MAX, f64::min);
+        Some(Self(median, min, values.iter().copied().fold(f64::MIN, f64::max)))
+    }
+}
+
+/// Returns the last results of the exhibits that have any.
+#[must_use]
+pub fn measured() -> Vec<MeasuredExhibit> {
+    serde_json::from_str(include_str!("../../gallery.json")).unwrap_or_default()
+}
+
+impl MeasuredExhibit {
+    /// Returns the results of an exhibit from the document of its cells.
+    #[must_use]
+    pub fn of_set(exhibit: &str, hash: &str, set: &LabSetDocument) -> Self {
+        let good = || set.cells.iter().filter(|cell| cell.status == LabStatus::Complete);
+        let mut keys: Vec<Vec<String>> = Vec::new();
+        let values = |cell: &landspeed_model::LabCell| -> Vec<String> {
+            set.varied.iter().map(|key| cell.values.get(key).map(plain).unwrap_or_default()).collect()
+        };
+        for cell in good() {
+            let key = values(cell);
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        let row = |key: Vec<String>| {
+            let cells: Vec<_> = good().filter(|cell| values(cell) == key).collect();
+            let flows = cells[0].flows.iter().enumerate().map(|(i, flow)| {
+                let flows = || cells.iter().filter_map(move |cell| cell.flows.get(i));
+                MeasuredFlow {
+                    name: flow.name.clone(),
+                    goodput_bps: Spread::of(flows().filter_map(|flow| flow.goodput_bps.map(f64::round))),
+                    retransmits: Spread::of(flows().filter_map(|flow| flow.retransmits.map(|count| count as f64))),
+                    loss_ratio: Spread::of(flows().filter_map(|flow| flow.loss_ratio)),
+                }
+            });
+            let drops = cells.iter().map(|cell| cell.queues.iter().map(|queue| queue.drops).sum::<u64>() as f64);
+            MeasuredRow {
+                flows: flows.collect(),
+                runs: cells.len(),
+                drops: Spread::of(drops).unwrap_or(Spread(0.0, 0.0, 0.0)),
+                values: key,
+            }
+        };
+        let mut kernels: Vec<String> =
+            good().map(|c| format!("{} {}", c.kernel.release, c.kernel.build_id)).collect();
+        kernels.sort_unstable();
+        kernels.dedup();
+        Self {
+            exhibit: exhibit.to_owned(),
+            started: set.started.clone(),
+            kernels,
+            hash: hash.to_owned(),
+            wall_s: set.wall_s.round(),
+            unusable: set.cells.len() - good().count(),
+            varied: set.varied.clone(),
+            rows: keys.into_iter().map(row).collect(),
+            figures: set.reference_figures.clone(),
+        }
+    }
+
+    /// Returns the results of an exhibit with one cell.
+    #[must_use]
+    pub fn of_run(exhibit: &str, hash: &str, run: &LabDocument) -> Self {
+        let is_good = run.status == LabStatus::Complete;
+        let spread = |value: f64| Spread(value, value, value);
+        let flow = |flow: &LabFlow| MeasuredFlow {
+            name: flow.name.clone(),
+            goodput_bps: flow.goodput_bps.map(|bps| spread(bps.round())),
+            retransmits: flow.retransmits.map(|count| spread(count as f64)),
+            loss_ratio: flow.run.as_ref().and_then(|run| run.summary.loss_ratio).map(spread),
+        };
+        let switches = run.queues.iter().filter(|queue| queue.role == QueueRole::Switch);
+        let row = MeasuredRow {
+            values: Vec::new(),
+            runs: 1,
+            flows: run.flows.iter().map(flow).collect(),
+            drops: spread(switches.map(|queue| queue.drops).sum::<u64>() as f64),
+        };
+        Self {
+            exhibit: exhibit.to_owned(),
+            started: run.started.clone(),
+            kernels: vec![format!("{} {}", run.kernel.release, run.kernel.build_id)],
+            hash: hash.to_owned(),
+            wall_s: run.wall_s.round(),
+            unusable: usize::from(!is_good),
+            varied: Vec::new(),
+            rows: if is_good { vec![row] } else { Vec::new() },
+            figures: run.reference_figures.clone(),
+        }
+    }
+}
+
+fn plain(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::Bool(on) => if *on { "on" } else { "off" }.to_owned(),
+        other => other.to_string(),
+    }
+}

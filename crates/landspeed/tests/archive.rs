@@ -1,0 +1,225 @@
+//! `landspeed archive` as a person uses it: killed, full, read-only, two at once.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use landspeed_sys::clock;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_landspeed");
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The program with an archive in `directory`.
+fn landspeed(directory: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(BINARY);
+    command.args(words).env("LANDSPEED_ARCHIVE", directory.join("archive")).current_dir(repository());
+    command
+}
+
+fn output(command: &mut Command) -> (i32, String, String) {
+    let Output { status, stdout, stderr } = command.output().expect("the program starts");
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    (status.code().unwrap_or(-1), text(stdout), text(stderr))
+}
+
+/// Runs it and expects success; gives standard output.
+fn run(directory: &Path, words: &[&str]) -> String {
+    let (status, out, err) = output(&mut landspeed(directory, words));
+    assert_eq!(status, 0, "{words:?}: {out}{err}");
+    out
+}
+
+fn new() -> TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+/// Small distinct documents, `count` of them, as lines of a file.
+fn lines(directory: &Path, name: &str, count: u64, first: u64) -> PathBuf {
+    let bytes = std::fs::read(repository().join("fixtures/iperf3/3.18/tcp.json")).expect("a fixture");
+    let mut document: Value = serde_json::from_slice(&bytes).expect("JSON");
+    let mut text = String::new();
+    for i in first..first + count {
+        document["start"]["timestamp"]["timesecs"] = (1_700_000_000 + i).into();
+        text += &document.to_string();
+        text.push('\n');
+    }
+    let path = directory.join(name);
+    std::fs::write(&path, text).expect("a file");
+    path
+}
+
+fn verification(directory: &Path) -> Value {
+    let out = run(directory, &["archive", "verify", "--json", "-"]);
+    serde_json::from_str(&out).unwrap_or_else(|why| panic!("{why}: {out}"))
+}
+
+#[test]
+fn nothing_stored_is_lost_in_200_random_kills() {
+    const KILLS: u64 = 200;
+    let directory = new();
+    let seed = 17;
+    let mut random = landspeed_testkit::random::Random::new(seed);
+    let deadline = clock::monotonic_ns() + 400_000_000_000;
+    let mut stored = std::collections::BTreeSet::new();
+    let mut interrupted = 0;
+    for kill in 0..KILLS {
+        assert!(clock::monotonic_ns() < deadline, "{kill} kills took too long");
+        let file = lines(directory.path(), "documents.jsonl", 400, kill * 400);
+        let mut child = landspeed(directory.path(), &["archive", "import", "--ids"])
+            .arg(&file)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        clock::sleep_until(clock::monotonic_ns() + random.below(150_000_000));
+        child.kill().expect("a signal");
+        let ended = child.wait_with_output().expect("it ends");
+        interrupted += u64::from(!ended.status.success());
+        let text = String::from_utf8_lossy(&ended.stdout).into_owned();
+        // The last line may be cut.
+        stored.extend(text.lines().filter(|line| line.len() == 64).map(str::to_owned));
+    }
+    let found = verification(directory.path());
+    assert_eq!(found["damaged"], serde_json::json!([]), "seed {seed}");
+    let ids = run(directory.path(), &["archive", "find", "--ids"]);
+    let kept: std::collections::BTreeSet<String> = ids.lines().map(str::to_owned).collect();
+    let lost: Vec<&String> = stored.difference(&kept).collect();
+    assert!(lost.is_empty(), "seed {seed}: {} of {} lost", lost.len(), stored.len());
+    assert!(interrupted > KILLS / 4, "seed {seed}: only {interrupted} were interrupted");
+    let again = verification(directory.path());
+    assert_eq!((again["adopted"].as_u64(), again["unfinished"].as_u64()), (Some(0), Some(0)), "seed {seed}");
+    assert_eq!(again["intact"].as_u64(), Some(kept.len() as u64), "seed {seed}");
+    eprintln!("{} documents, {interrupted} of {KILLS} interrupted, {found}", kept.len());
+}
+
+#[test]
+fn two_imports_at_once_keep_every_document() {
+    let directory = new();
+    let files = [lines(directory.path(), "a.jsonl", 150, 0), lines(directory.path(), "b.jsonl", 150, 100)];
+    let children = files.map(|file| {
+        landspeed(directory.path(), &["archive", "import"])
+            .arg(file)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("it starts")
+    });
+    for child in children {
+        let ended = child.wait_with_output().expect("it ends");
+        assert!(ended.status.success());
+    }
+    // Fifty are in both files.
+    assert_eq!(run(directory.path(), &["archive", "find", "--ids"]).lines().count(), 250);
+    assert_eq!(verification(directory.path())["intact"], 250);
+}
+
+#[test]
+fn a_measurement_is_kept_and_shown_as_it_was_printed() {
+    let directory = new();
+    let (status, printed, err) = output(&mut landspeed(directory.path(), &["check"]));
+    assert!(status <= 1, "{printed}{err}");
+    assert!(err.contains("results are kept in") && err.contains("LANDSPEED_ARCHIVE=off"), "{err}");
+    let (_, _, err) = output(&mut landspeed(directory.path(), &["check"]));
+    assert!(!err.contains("results are kept in"), "{err}");
+    let id = run(directory.path(), &["archive", "find", "--kind", "audit", "--ids", "-n", "1"]);
+    let shown = run(directory.path(), &["archive", "show", id.trim()]);
+    assert!(shown.contains("landspeed.audit/1"), "{shown}");
+    let first = printed.lines().next().expect("a line");
+    assert!(shown.contains(first), "{first}\n{shown}");
+    let json = run(directory.path(), &["archive", "show", id.trim(), "--json", "-"]);
+    let document: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(document["schema"], "landspeed.audit/1");
+    let (status, _, err) = output(landspeed(directory.path(), &["check"]).env("LANDSPEED_ARCHIVE", "off"));
+    assert!(status <= 1 && !err.contains("archive"), "{err}");
+}
+
+#[test]
+fn results_of_other_programs_are_imported() {
+    let directory = new();
+    let out = run(
+        directory.path(),
+        &["archive", "import", "fixtures/foreign", "fixtures/iperf3/3.12/tcp.json", "--tag", "old"],
+    );
+    assert!(out.starts_with("11 documents stored"), "{out}");
+    let table = run(directory.path(), &["archive", "find", "--tag", "old", "--kind", "perfsonar"]);
+    assert!(table.contains("9.41 Gb/s"), "{table}");
+    let json = run(directory.path(), &["archive", "find", "kind=flent", "--json", "-"]);
+    let list: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(list["records"][0]["figures"]["goodput_bps"], 180e6);
+    let (status, _, err) =
+        output(&mut landspeed(directory.path(), &["archive", "import", "README.md", "missing.json"]));
+    assert_eq!(status, 1);
+    assert!(err.contains("README.md: not a result") && err.contains("missing.json"), "{err}");
+}
+
+#[test]
+fn wrong_questions_say_what_to_ask() {
+    let directory = new();
+    let fails = |words: &[&str], expected: &str| {
+        let (status, out, err) = output(&mut landspeed(directory.path(), words));
+        assert_eq!(status, 2, "{words:?}: {out}{err}");
+        assert!(err.contains(expected), "{words:?}: {err}");
+    };
+    fails(&["archive", "list"], "there is no archive in");
+    fails(&["archive", "verify", "--rebuild"], "there is no archive in");
+    run(directory.path(), &["archive", "import", "fixtures/iperf3/3.12/tcp.json"]);
+    fails(&["archive", "find", "hots=x"], "did you mean `host`");
+    fails(&["archive", "find", "--metric", "goodput<5GB"], "counts bytes");
+    fails(&["archive", "show", "ffffffffff"], "no document of the archive");
+    fails(&["archive", "trend", "loss"], "has loss");
+    fails(&["archive", "tag", "+x"], "no document is named");
+    fails(&["archive", "prune"], "--older-than");
+    let (status, _, err) = output(landspeed(directory.path(), &["archive", "list"]).env("LANDSPEED_ARCHIVE", "off"));
+    assert!(status == 2 && err.contains("results are not kept"), "{err}");
+    std::fs::write(directory.path().join("archive/index.sqlite"), [9; 5000]).expect("a file");
+    fails(&["archive", "list"], "landspeed archive verify --rebuild");
+    run(directory.path(), &["archive", "verify", "--rebuild"]);
+    assert!(run(directory.path(), &["archive", "list"]).contains("iperf3"));
+}
+
+#[test]
+fn a_full_disk_fails_no_measurement() {
+    if !landspeed_sys::process::is_root() {
+        landspeed_testkit::skip!("mounting a small file system needs root");
+    }
+    let directory = new();
+    let mounted = directory.path().join("full");
+    std::fs::create_dir(&mounted).expect("a directory");
+    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"]).arg(&mounted).status();
+    if !mount.is_ok_and(|status| status.success()) {
+        landspeed_testkit::skip!("a tmpfs cannot be mounted here");
+    }
+    let (status, out, err) =
+        output(landspeed(&mounted, &["check"]).env("LANDSPEED_ARCHIVE", mounted.join("archive")));
+    let unmounted = Command::new("umount").arg(&mounted).status();
+    assert!(unmounted.is_ok_and(|status| status.success()));
+    assert!(status <= 1 && !out.is_empty(), "{out}{err}");
+    assert!(err.contains("the result is not in the archive"), "{err}");
+}
+
+#[test]
+fn an_archive_that_cannot_be_written_is_read() {
+    if !landspeed_sys::process::is_root() {
+        landspeed_testkit::skip!("becoming another user needs root");
+    }
+    let directory = new();
+    run(directory.path(), &["archive", "import", "fixtures/iperf3/3.12/tcp.json"]);
+    let opened = Command::new("chmod").args(["-R", "a+rX"]).arg(directory.path()).status();
+    assert!(opened.is_ok_and(|status| status.success()));
+    let program = directory.path().join("landspeed");
+    std::fs::copy(BINARY, &program).expect("a copy that others may run");
+    let as_nobody = |words: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program).args(words);
+        output(command.env("LANDSPEED_ARCHIVE", directory.path().join("archive")))
+    };
+    let (status, out, err) = as_nobody(&["archive", "find"]);
+    assert_eq!(status, 0, "{err}");
+    assert!(out.contains("iperf3"), "{out}");
+    let (status, _, err) = as_nobody(&["check"]);
+    assert!(status <= 1, "{err}");
+    assert!(err.contains("the result is not in the archive"), "{err}");
+}

@@ -1,0 +1,230 @@
+//! Lines, bands and dots; several charts beside each other.
+
+use landspeed_model::{FigureAxis, FigureChart, FigureLine, FigureMark, FigurePanel, FigureScale};
+
+use super::axis::Laid;
+use super::scene::{Anchor, Ink, Scene, Shape, TEXT, cut, width_of};
+use super::{EDGE, WIDTH, dash_of, legend};
+
+/// Height of the plot of a single chart, and of one of several.
+const HEIGHT: f64 = 300.0;
+const SMALL: f64 = 190.0;
+/// Room for tick labels.
+const LEFT: f64 = 66.0;
+const BELOW: f64 = 44.0;
+/// Beyond this many dots of a line they are left to the band.
+const MOST_DOTS: usize = 3000;
+
+pub(super) fn draw(scene: &mut Scene, chart: &FigureChart, y: f64) -> f64 {
+    let used: Vec<usize> = chart.panels.iter().flat_map(|panel| panel.lines.iter().map(|line| line.series)).collect();
+    let names = chart.series.iter().enumerate().filter(|(at, name)| used.contains(at) && !name.is_empty());
+    let names: Vec<(usize, &str)> = names.map(|(at, name)| (at, name.as_str())).collect();
+    let mut y = if names.is_empty() { y } else { legend(scene, &names, y) };
+    let columns = match chart.panels.len() {
+        0 | 1 => 1,
+        2 | 4 => 2,
+        _ => 3,
+    };
+    let lines = || chart.panels.iter().flat_map(|panel| &panel.lines);
+    let xs: Vec<f64> =
+        lines().flat_map(|line| line.x.iter().copied()).chain(chart.marks.iter().filter_map(|m| m.x)).collect();
+    let ys: Vec<f64> = lines().flat_map(values).chain(chart.marks.iter().map(|mark| mark.y)).collect();
+    let slanted = columns == 1 && crowded(&chart.x, WIDTH - 2.0 * EDGE - LEFT);
+    let below = if slanted { BELOW + 16.0 * chart.x.labels.len().min(8) as f64 } else { BELOW };
+    for row in chart.panels.chunks(columns) {
+        let height = if columns == 1 { HEIGHT } else { SMALL };
+        let width = (WIDTH - 2.0 * EDGE) / columns as f64;
+        for (column, panel) in row.iter().enumerate() {
+            let left = EDGE + width * column as f64;
+            let head = if panel.title.is_empty() { 10.0 } else { TEXT * 1.8 };
+            let title = cut(&panel.title, width - 8.0, TEXT);
+            scene.letters([left + 4.0, y + TEXT], Anchor::Start, Ink::Text, TEXT, true, &title);
+            let (top, bottom) = (y + head, y + head + height);
+            let across = Laid::across(&chart.x, &xs, (left + LEFT, left + width - 10.0));
+            let upwards = Laid::upwards(&chart.y, &ys, (bottom, top));
+            frame(scene, &chart.x, &across, &upwards, slanted, below);
+            marks(scene, &chart.marks, &across, &upwards);
+            one(scene, panel, &across, &upwards);
+        }
+        let head = if row.iter().all(|panel| panel.title.is_empty()) { 10.0 } else { TEXT * 1.8 };
+        y += head + height + below;
+    }
+    y
+}
+
+/// Every value of a line that needs room.
+fn values(line: &FigureLine) -> impl Iterator<Item = f64> {
+    let ends = line.y.iter().chain(&line.low).chain(&line.high).flatten().copied();
+    ends.chain(line.dots.iter().map(|dot| dot[1]))
+}
+
+/// Whether names of places do not fit beside each other.
+fn crowded(axis: &FigureAxis, width: f64) -> bool {
+    let room = width / axis.labels.len().max(1) as f64 - 6.0;
+    axis.scale == FigureScale::Category && axis.labels.iter().any(|label| width_of(label, TEXT) > room)
+}
+
+fn frame(scene: &mut Scene, axis: &FigureAxis, across: &Laid, upwards: &Laid, listed: bool, below: f64) {
+    let (left, right, bottom, top) = (across.from, across.to, upwards.from, upwards.to);
+    for (value, label) in &upwards.ticks {
+        let Some(y) = upwards.at(*value) else { continue };
+        scene.line(&[[left, y], [right, y]], Ink::Grid, 1.0, 0.0);
+        scene.text([left - 6.0, y + TEXT * 0.35], Anchor::End, Ink::Muted, label);
+    }
+    scene.upwards(
+        [left - LEFT + TEXT, f64::midpoint(top, bottom)],
+        Ink::Muted,
+        &cut(&upwards.title, bottom - top + 40.0, TEXT),
+    );
+    scene.line(&[[left, bottom], [right, bottom]], Ink::Text, 1.0, 0.0);
+    let mut free = f64::MIN;
+    for (at, (value, label)) in across.ticks.iter().enumerate() {
+        let Some(x) = across.at(*value) else { continue };
+        scene.line(&[[x, bottom], [x, bottom + 4.0]], Ink::Text, 1.0, 0.0);
+        // Names that do not fit get a number, and a line each below.
+        let text = if listed { (at + 1).to_string() } else { cut(label, (right - left) / 2.0, TEXT) };
+        let half = width_of(&text, TEXT) / 2.0;
+        if x - half < free {
+            continue;
+        }
+        free = x + half + 6.0;
+        scene.text([x, bottom + 4.0 + TEXT], Anchor::Middle, Ink::Muted, &text);
+    }
+    let mut y = bottom + 8.0 + 2.0 * TEXT;
+    scene.text([f64::midpoint(left, right), y], Anchor::Middle, Ink::Muted, &across.title);
+    if listed {
+        let most = ((below - BELOW) / 16.0) as usize;
+        let rest = axis.labels.len().saturating_sub(most);
+        for (at, label) in axis.labels.iter().take(most).enumerate() {
+            let text = if at + 1 == most && rest > 0 {
+                format!("… {} more: see the table", rest + 1)
+            } else {
+                format!("{}: {label}", at + 1)
+            };
+            scene.text([left, y], Anchor::Start, Ink::Muted, &cut(&text, right - left, TEXT));
+            y += 16.0;
+        }
+    }
+}
+
+fn marks(scene: &mut Scene, marks: &[FigureMark], across: &Laid, upwards: &Laid) {
+    let mut free = f64::MAX;
+    let mut sorted: Vec<&FigureMark> = marks.iter().collect();
+    sorted.sort_by(|a, b| a.y.total_cmp(&b.y));
+    for mark in sorted {
+        let Some(y) = upwards.at(mark.y) else { continue };
+        let x = mark.x.and_then(|x| across.at(x));
+        match x {
+            Some(x) => {
+                let r = 4.5;
+                let corners = vec![[x - r, y], [x, y - r], [x + r, y], [x, y + r]];
+                scene.shapes.push(Shape::Area { points: corners, ink: Ink::Text, opacity: 1.0 });
+            }
+            None => scene.line(&[[across.from, y], [across.to, y]], Ink::Text, 1.2, 5.0),
+        }
+        // A label where there is room above the one before.
+        let baseline = y - 5.0;
+        if baseline > free - TEXT * 1.1 && free < f64::MAX {
+            continue;
+        }
+        free = baseline;
+        let width = width_of(&mark.label, TEXT);
+        match x {
+            Some(x) if x + 8.0 + width <= across.to => {
+                scene.text([x + 8.0, y + TEXT * 0.35], Anchor::Start, Ink::Text, &mark.label);
+            }
+            Some(x) => scene.text([x - 8.0, y + TEXT * 0.35], Anchor::End, Ink::Text, &mark.label),
+            None => scene.text(
+                [across.to - 4.0, baseline],
+                Anchor::End,
+                Ink::Text,
+                &cut(&mark.label, across.to - across.from - 8.0, TEXT),
+            ),
+        }
+    }
+}
+
+fn one(scene: &mut Scene, panel: &FigurePanel, across: &Laid, upwards: &Laid) {
+    for line in &panel.lines {
+        let ink = Ink::Series(line.series);
+        if line.joined {
+            for points in spans(line, across, upwards, &line.low, &line.high) {
+                scene.shapes.push(Shape::Area { points, ink, opacity: 0.2 });
+            }
+        }
+    }
+    for line in &panel.lines {
+        let ink = Ink::Series(line.series);
+        let thin = line.x.len() > 60;
+        if line.dots.len() <= MOST_DOTS {
+            for dot in &line.dots {
+                if let (Some(x), Some(y)) = (across.at(dot[0]), upwards.at(dot[1])) {
+                    scene.circle([x, y], 2.0, ink, 0.45);
+                }
+            }
+        }
+        let at = |i: usize| Some([across.at(line.x[i])?, upwards.at((*line.y.get(i)?)?)?]);
+        let mut part: Vec<[f64; 2]> = Vec::new();
+        for i in 0..line.x.len() {
+            match at(i) {
+                Some(point) => part.push(point),
+                None => stroke(scene, &mut part, line, thin),
+            }
+        }
+        stroke(scene, &mut part, line, thin);
+        for i in 0..line.x.len() {
+            let Some([x, y]) = at(i) else { continue };
+            let ends = (line.low.get(i).copied().flatten(), line.high.get(i).copied().flatten());
+            if let (false, (Some(low), Some(high))) = (line.joined && line.x.len() > 1, ends)
+                && let (Some(low), Some(high)) = (upwards.at(low), upwards.at(high))
+            {
+                scene.line(&[[x, low], [x, high]], ink, 2.0, 0.0);
+            }
+            if !thin {
+                scene.circle([x, y], 4.0, ink, 1.0);
+            }
+        }
+    }
+}
+
+/// Draws what was collected, and begins anew.
+fn stroke(scene: &mut Scene, part: &mut Vec<[f64; 2]>, line: &FigureLine, thin: bool) {
+    if line.joined && part.len() > 1 {
+        scene.line(part, Ink::Series(line.series), if thin { 1.3 } else { 2.0 }, dash_of(line.series));
+    } else if let (true, true, [[x, y]]) = (line.joined, thin, part.as_slice()) {
+        scene.circle([*x, *y], 1.5, Ink::Series(line.series), 1.0);
+    }
+    part.clear();
+}
+
+/// Polygons between low and high, interrupted where there is no interval.
+fn spans(
+    line: &FigureLine,
+    across: &Laid,
+    upwards: &Laid,
+    low: &[Option<f64>],
+    high: &[Option<f64>],
+) -> Vec<Vec<[f64; 2]>> {
+    let mut polygons = Vec::new();
+    let (mut there, mut back): (Vec<[f64; 2]>, Vec<[f64; 2]>) = (Vec::new(), Vec::new());
+    let mut close = |there: &mut Vec<[f64; 2]>, back: &mut Vec<[f64; 2]>| {
+        if there.len() > 1 {
+            polygons.push(there.iter().copied().chain(back.iter().rev().copied()).collect());
+        }
+        there.clear();
+        back.clear();
+    };
+    for (i, x) in line.x.iter().enumerate() {
+        let ends = low.get(i).copied().flatten().zip(high.get(i).copied().flatten());
+        let placed = ends.and_then(|(low, high)| Some((across.at(*x)?, upwards.at(low)?, upwards.at(high)?)));
+        match placed {
+            Some((x, low, high)) => {
+                there.push([x, low]);
+                back.push([x, high]);
+            }
+            None => close(&mut there, &mut back),
+        }
+    }
+    close(&mut there, &mut back);
+    polygons
+}

@@ -1,0 +1,196 @@
+//! Figures as data, derived from documents: what is drawn in a page, in SVG and PNG, and written as tables.
+
+mod comparison;
+mod grid;
+pub(crate) mod quantity;
+mod record;
+mod runs;
+mod samples;
+mod spread;
+mod sweep;
+mod tuneup;
+
+use landspeed_model::{BuildInfo, FIGURES_SCHEMA, Figure, FigureNote, FiguresDocument, RunDocument};
+use landspeed_results::Document;
+use landspeed_units::BitRate;
+
+/// Runs drawn over each other.
+pub const MOST_OVERLAYS: usize = 20;
+
+/// A saved document and what it is called.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Source {
+    /// File name, or what an archive calls it.
+    pub name: String,
+    /// The document.
+    pub document: Document,
+}
+
+/// A limit to hold rates against.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limit {
+    /// Factor and level that it holds for; everywhere where absent.
+    pub level: Option<(String, String)>,
+    /// The limit.
+    pub rate: BitRate,
+}
+
+/// Whether a document has figures, alone and together with others.
+pub fn has_figures(document: &Document) -> bool {
+    match document {
+        Document::Run(_)
+        | Document::LabSet(_)
+        | Document::Sweep(_)
+        | Document::Comparison(_)
+        | Document::Tuneup(_)
+        | Document::Figures(_) => true,
+        Document::Lab(lab) => lab.flows.iter().any(|flow| flow.run.is_some()),
+        _ => false,
+    }
+}
+
+/// The figures of documents: those of one experiment, or of several results together.
+///
+/// Kinds without figures of their own (audits, traces, watches, host facts, taps, demos) are named in a serious note.
+pub fn figures(sources: &[Source], limits: &[Limit]) -> FiguresDocument {
+    let mut page = match sources {
+        [one] => of_one(one, limits),
+        several => of_several(several, limits),
+    };
+    page.schema = FIGURES_SCHEMA.to_owned();
+    page.landspeed = BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: None };
+    page.sources = sources.iter().map(|source| source.name.clone()).collect();
+    name_apart(&mut page.figures);
+    page
+}
+
+fn of_one(source: &Source, limits: &[Limit]) -> FiguresDocument {
+    match &source.document {
+        Document::Sweep(sweep) => sweep::figures(sweep, limits),
+        Document::Comparison(comparison) => comparison::figures(comparison),
+        Document::Tuneup(tuneup) => tuneup::figures(tuneup),
+        Document::Figures(figures) => (**figures).clone(),
+        _ => of_several(std::slice::from_ref(source), limits),
+    }
+}
+
+/// Runs over each other, then the figures of each experiment.
+fn of_several(sources: &[Source], limits: &[Limit]) -> FiguresDocument {
+    let runs: Vec<(String, &RunDocument)> = sources.iter().flat_map(runs_of).collect();
+    let mut parts = Vec::new();
+    let mut left_out = Vec::new();
+    for source in sources {
+        match &source.document {
+            Document::Sweep(_) | Document::Comparison(_) | Document::Tuneup(_) | Document::Figures(_) => {
+                parts.push((source.name.clone(), of_one(source, limits)));
+            }
+            Document::LabSet(set) => parts.push((source.name.clone(), samples::of_lab_set(set))),
+            drawn if has_figures(drawn) => {}
+            other => left_out.push(format!("{} ({})", source.name, other.kind())),
+        }
+    }
+    let mut page = if runs.is_empty() { FiguresDocument::default() } else { runs::figures(&runs) };
+    if runs.is_empty() && parts.len() == 1 {
+        page = parts.remove(0).1;
+    }
+    for (name, part) in parts {
+        if page.title.is_empty() {
+            page = FiguresDocument { title: "Several experiments".to_owned(), ..FiguresDocument::default() };
+        }
+        let answer = format!("{}: {}", part.title, part.answer);
+        page.answer = [page.answer.as_str(), answer.as_str()].join(" ").trim().to_owned();
+        let several = |text: &str| format!("{name}: {text}");
+        page.notes.extend(part.notes.into_iter().map(|note| FigureNote { text: several(&note.text), ..note }));
+        page.figures.extend(part.figures.into_iter().map(|figure| Figure {
+            id: format!("{}-{}", slug(&name), figure.id),
+            title: format!("{}: {}", part.title, figure.title),
+            ..figure
+        }));
+    }
+    if page.about.is_empty() {
+        page.about = format!("{} documents", sources.len());
+    }
+    if page.answer.is_empty() {
+        "No document here has figures to draw together.".clone_into(&mut page.answer);
+    }
+    if !left_out.is_empty() {
+        page.notes.insert(
+            0,
+            FigureNote {
+                serious: true,
+                text: format!("Not drawn together with others: {}. Open each alone.", left_out.join(", ")),
+            },
+        );
+    }
+    if let Some(records) = record::chart(sources) {
+        page.figures.push(records);
+    }
+    page
+}
+
+/// Runs in a document, each with a name.
+fn runs_of(source: &Source) -> Vec<(String, &RunDocument)> {
+    match &source.document {
+        Document::Run(run) => {
+            let title = run.requested.title.clone().filter(|title| !title.is_empty());
+            vec![(title.unwrap_or_else(|| source.name.clone()), run)]
+        }
+        Document::Lab(lab) => {
+            let flows = lab.flows.iter().filter_map(|flow| Some((flow.name.clone(), flow.run.as_ref()?)));
+            let several = lab.flows.len() > 1;
+            flows
+                .map(|(flow, run)| {
+                    (if several { format!("{}: {flow}", source.name) } else { source.name.clone() }, run)
+                })
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Gives every figure a name of its own.
+fn name_apart(figures: &mut [Figure]) {
+    let mut seen: Vec<String> = Vec::new();
+    for figure in figures {
+        let wanted = slug(&figure.id);
+        let mut id = wanted.clone();
+        let mut number = 2;
+        while seen.contains(&id) {
+            id = format!("{wanted}-{number}");
+            number += 1;
+        }
+        figure.id.clone_from(&id);
+        seen.push(id);
+    }
+}
+
+/// Letters, digits and hyphens of a text, at most 60.
+pub(crate) fn slug(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            c if c.is_ascii_alphanumeric() => out.push(c.to_ascii_lowercase()),
+            _ if !out.ends_with('-') && !out.is_empty() => out.push('-'),
+            _ => {}
+        }
+        if out.len() >= 60 {
+            break;
+        }
+    }
+    let out = out.trim_matches('-');
+    if out.is_empty() { "figure".to_owned() } else { out.to_owned() }
+}
+
+/// `1 run`, `3 runs`.
+pub(crate) fn plural(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// A JSON value as text, without the quotes of a string.
+pub(crate) fn plain(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::Array(all) => all.iter().map(plain).collect::<Vec<_>>().join(" + "),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,270 @@
+//! An experiment as cells with values: what sweeps and sets of lab cells have in common.
+
+use std::collections::BTreeMap;
+
+use landspeed_model::{
+    Better, FigureAxis, FigureNote, FigureScale, FiguresDocument, LabSetDocument, LabStatus, Metric, SweepDocument,
+    SweepFactor, SweepMetric,
+};
+use landspeed_results::{Document, RecordStatus};
+
+use super::{plain, sweep};
+
+/// From this ratio of largest to smallest level on an axis is logarithmic.
+const LOG_FROM: f64 = 30.0;
+
+/// Something that is varied.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Factor {
+    pub(crate) name: String,
+    pub(crate) key: String,
+    pub(crate) labels: Vec<String>,
+    /// Levels as numbers of one unit, if they are.
+    pub(crate) numbers: Vec<f64>,
+    pub(crate) unit: String,
+}
+
+impl Factor {
+    fn of(factor: &SweepFactor) -> Self {
+        let numeric = factor.numbers.len() == factor.levels.len();
+        Self {
+            name: factor.name.clone(),
+            key: factor.key.clone(),
+            labels: factor.levels.iter().map(plain).collect(),
+            numbers: if numeric { factor.numbers.clone() } else { Vec::new() },
+            unit: factor.unit.clone(),
+        }
+    }
+
+    pub(crate) fn is_numeric(&self) -> bool {
+        !self.numbers.is_empty() && self.labels.len() > 1
+    }
+
+    /// Whether its levels are cores: of threads, or of interrupts.
+    pub(crate) fn is_cores(&self) -> bool {
+        let word = |text: &str| {
+            let text = text.to_ascii_lowercase();
+            ["cpu", "core", "irq", "affinity"].iter().any(|part| text.contains(part))
+        };
+        word(&self.name) || word(&self.key)
+    }
+
+    /// Its levels in proportion or by logarithm, or one place for each.
+    pub(crate) fn axis(&self) -> FigureAxis {
+        if !self.is_numeric() {
+            return self.places();
+        }
+        let (least, most) = self.numbers.iter().fold((f64::MAX, f64::MIN), |(a, b), v| (a.min(*v), b.max(*v)));
+        let log = least > 0.0 && most / least >= LOG_FROM && self.numbers.len() > 2;
+        FigureAxis {
+            title: self.name.clone(),
+            unit: self.unit.clone(),
+            scale: if log { FigureScale::Log } else { FigureScale::Linear },
+            labels: Vec::new(),
+        }
+    }
+
+    /// One place for each level.
+    pub(crate) fn places(&self) -> FigureAxis {
+        FigureAxis {
+            title: self.name.clone(),
+            scale: FigureScale::Category,
+            labels: self.labels.clone(),
+            ..FigureAxis::default()
+        }
+    }
+
+    /// Where a level stands on [`Factor::axis`].
+    pub(crate) fn at(&self, level: usize) -> f64 {
+        if self.is_numeric() { self.numbers[level] } else { level as f64 }
+    }
+
+    /// `buffer 16MiB`.
+    pub(crate) fn named(&self, level: usize) -> String {
+        format!("{} {}", self.name, self.labels[level])
+    }
+}
+
+/// One combination of levels.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Cell {
+    /// Index of each factor's level.
+    pub(crate) levels: Vec<usize>,
+    /// Values of usable runs by flow and field.
+    values: BTreeMap<(String, String), Vec<f64>>,
+    /// Goodput of each stream of each usable run, by flow.
+    pub(crate) streams: BTreeMap<String, Vec<Vec<f64>>>,
+    /// Why runs were not usable.
+    pub(crate) problems: Vec<String>,
+}
+
+/// An experiment.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Samples {
+    pub(crate) factors: Vec<Factor>,
+    pub(crate) flows: Vec<String>,
+    pub(crate) metrics: Vec<SweepMetric>,
+    pub(crate) cells: Vec<Cell>,
+}
+
+impl Samples {
+    /// Of a sweep. The A/A control's second runs are left out: they are no more measured than others.
+    pub(crate) fn of_sweep(sweep: &SweepDocument) -> Self {
+        let mut samples = Self {
+            factors: sweep.factors.iter().map(Factor::of).collect(),
+            metrics: sweep.metrics.clone(),
+            ..Self::default()
+        };
+        for cell in &sweep.cells {
+            let level = |factor: &SweepFactor| {
+                let value = cell.levels.get(&factor.name)?;
+                factor.levels.iter().position(|level| level == value)
+            };
+            let Some(levels) = sweep.factors.iter().map(level).collect::<Option<Vec<_>>>() else { continue };
+            let mut into = Cell { levels, ..Cell::default() };
+            for run in cell.runs.iter().filter(|run| !run.control) {
+                if !run.usable {
+                    into.problems.extend(run.problems.iter().cloned());
+                    continue;
+                }
+                for flow in &run.flows {
+                    let name = flow.name.clone().unwrap_or_default();
+                    samples.saw(&name);
+                    for (field, value) in &flow.figures {
+                        into.values.entry((name.clone(), field.clone())).or_default().push(*value);
+                    }
+                    if flow.streams_bps.len() > 1 {
+                        into.streams.entry(name).or_default().push(flow.streams_bps.clone());
+                    }
+                }
+            }
+            samples.cells.push(into);
+        }
+        samples
+    }
+
+    fn of_lab_set(set: &LabSetDocument) -> Self {
+        let mut samples = Self::default();
+        let mut values: BTreeMap<&str, Vec<&serde_json::Value>> = BTreeMap::new();
+        for cell in &set.cells {
+            for (key, value) in &cell.values {
+                let known = values.entry(key).or_default();
+                if !known.contains(&value) {
+                    known.push(value);
+                }
+            }
+        }
+        for (key, levels) in &values {
+            let numbers: Vec<f64> = levels.iter().filter_map(|level| level.as_f64()).collect();
+            samples.factors.push(Factor {
+                name: key.rsplit('.').next().unwrap_or(key).to_owned(),
+                key: (*key).to_owned(),
+                labels: levels.iter().map(|level| plain(level)).collect(),
+                numbers: if numbers.len() == levels.len() { numbers } else { Vec::new() },
+                unit: String::new(),
+            });
+        }
+        for cell in &set.cells {
+            let levels: Option<Vec<usize>> = values
+                .iter()
+                .map(|(key, levels)| levels.iter().position(|level| cell.values.get(*key) == Some(*level)))
+                .collect();
+            let Some(levels) = levels else { continue };
+            let at = samples.cells.iter().position(|known| known.levels == levels).unwrap_or_else(|| {
+                samples.cells.push(Cell { levels, ..Cell::default() });
+                samples.cells.len() - 1
+            });
+            if cell.status != LabStatus::Complete {
+                samples.cells[at].problems.extend(cell.problems.iter().cloned());
+                continue;
+            }
+            let alone = LabSetDocument { cells: vec![cell.clone()], ..set.clone() };
+            for record in Document::LabSet(Box::new(alone)).records() {
+                if record.status != RecordStatus::Complete {
+                    continue;
+                }
+                let name = record.flow.unwrap_or_default();
+                samples.saw(&name);
+                let into = &mut samples.cells[at];
+                for (metric, value) in record.figures.iter() {
+                    into.values.entry((name.clone(), metric.field().to_owned())).or_default().push(value);
+                }
+                if record.streams_bps.len() > 1 {
+                    into.streams.entry(name).or_default().push(record.streams_bps);
+                }
+            }
+        }
+        samples.metrics = Metric::ALL.into_iter().map(described).filter(|m| samples.has(&m.field)).collect();
+        samples
+    }
+
+    fn saw(&mut self, flow: &str) {
+        if !self.flows.iter().any(|known| known == flow) {
+            self.flows.push(flow.to_owned());
+        }
+    }
+
+    /// Whether any run has this figure.
+    pub(crate) fn has(&self, field: &str) -> bool {
+        self.cells.iter().any(|cell| cell.values.keys().any(|(_, known)| known == field))
+    }
+
+    /// Values of a cell.
+    pub(crate) fn values<'a>(&self, cell: &'a Cell, flow: &str, field: &str) -> &'a [f64] {
+        cell.values.get(&(flow.to_owned(), field.to_owned())).map_or(&[], Vec::as_slice)
+    }
+
+    /// Factors with more than one level, by index.
+    pub(crate) fn varied(&self) -> Vec<usize> {
+        (0..self.factors.len()).filter(|at| self.factors[*at].labels.len() > 1).collect()
+    }
+
+    /// A cell's levels in words: `buffer 16MiB, congestion bbr`.
+    pub(crate) fn place(&self, cell: &Cell) -> String {
+        self.varied().iter().map(|at| self.factors[*at].named(cell.levels[*at])).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A metric as a sweep has it.
+pub(crate) fn described(metric: Metric) -> SweepMetric {
+    SweepMetric {
+        name: metric.name().to_owned(),
+        field: metric.field().to_owned(),
+        unit: metric.unit().to_owned(),
+        better: metric.better(),
+    }
+}
+
+/// What a metric is called in titles; its name where a later version added it.
+pub(crate) fn title(metric: &SweepMetric) -> String {
+    Metric::find(&metric.name).map_or_else(|| metric.name.clone(), |known| known.title().to_owned())
+}
+
+/// Whether higher values are better.
+pub(crate) fn higher(better: Better) -> bool {
+    better == Better::Higher
+}
+
+/// The figures of a set of a lab's cells.
+pub(crate) fn of_lab_set(set: &LabSetDocument) -> FiguresDocument {
+    let samples = Samples::of_lab_set(set);
+    let invalid = set.cells.iter().filter(|cell| cell.status != LabStatus::Complete).count();
+    let mut notes = Vec::new();
+    if invalid > 0 {
+        notes.push(FigureNote {
+            serious: true,
+            text: format!("{invalid} of {} runs cannot be used; they are not in the figures.", set.cells.len()),
+        });
+    }
+    FiguresDocument {
+        about: "lab set".to_owned(),
+        title: set.name.clone(),
+        description: set.description.clone(),
+        answer: sweep::answer(&samples),
+        started: set.started.clone(),
+        facts: vec![["runs".to_owned(), set.cells.len().to_string()]],
+        notes,
+        figures: sweep::drawn(&samples, &[]),
+        ..FiguresDocument::default()
+    }
+}

@@ -1,0 +1,85 @@
+//! Runs of one cell as a point: median and its interval.
+
+use landspeed_model::FigureLine;
+use landspeed_stats::{median, median_interval};
+
+/// Level of every interval that is drawn.
+pub(crate) const LEVEL: f64 = 0.95;
+/// Fewer runs have no interval of a median at that level.
+pub(crate) const FEWEST: usize = 6;
+
+/// A median with its interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    pub(crate) interval: Option<(f64, f64)>,
+    pub(crate) runs: usize,
+}
+
+impl Spread {
+    /// `None` without values.
+    pub(crate) fn of(values: &[f64]) -> Option<Self> {
+        Some(Self { median: median(values)?, interval: median_interval(values, LEVEL), runs: values.len() })
+    }
+}
+
+/// Adds a point to a line: its median, its interval where there is one, and each run as a dot.
+pub(crate) fn add(line: &mut FigureLine, x: f64, values: &[f64]) {
+    let spread = Spread::of(values);
+    line.x.push(x);
+    line.y.push(spread.map(|s| s.median));
+    line.low.push(spread.and_then(|s| Some(s.interval?.0)));
+    line.high.push(spread.and_then(|s| Some(s.interval?.1)));
+    line.runs.push(values.len() as u32);
+    if values.len() > 1 {
+        line.dots.extend(values.iter().map(|value| [x, *value]));
+    }
+}
+
+/// What points, bands and dots are, for cells with these numbers of runs.
+pub(crate) fn caption(runs: &[usize]) -> String {
+    let counted: Vec<usize> = runs.iter().copied().filter(|n| *n > 0).collect();
+    let (least, most) = (counted.iter().min().copied().unwrap_or(0), counted.iter().max().copied().unwrap_or(0));
+    let n = if least == most { format!("n = {most}") } else { format!("n = {least} to {most}") };
+    match (least, most) {
+        (_, 0) => "No usable run.".to_owned(),
+        (1, 1) => "n = 1: one run per point, without an interval.".to_owned(),
+        (_, most) if most < FEWEST => format!(
+            "Points: median of the runs ({n}). Small dots: each run. A 95 % interval of a median needs {FEWEST} runs."
+        ),
+        (least, _) => {
+            let some = if least < FEWEST { format!(", where n ≥ {FEWEST}") } else { String::new() };
+            format!(
+                "Points: median of the runs ({n}). Bands and bars: its 95 % interval (order statistics){some}. Small dots: each run."
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_runs_have_a_median_without_an_interval() {
+        let spread = Spread::of(&[1.0, 3.0, 2.0]).unwrap();
+        assert_eq!((spread.median, spread.interval, spread.runs), (2.0, None, 3));
+        assert_eq!(Spread::of(&[]), None);
+        assert_eq!(Spread::of(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap().interval, Some((1.0, 6.0)));
+    }
+
+    #[test]
+    fn a_point_without_runs_is_missing() {
+        let mut line = FigureLine::default();
+        add(&mut line, 1.0, &[]);
+        add(&mut line, 2.0, &[5.0]);
+        assert_eq!((line.y, line.runs, line.dots), (vec![None, Some(5.0)], vec![0, 1], vec![]));
+    }
+
+    #[test]
+    fn the_caption_states_the_number_of_runs() {
+        assert!(caption(&[15, 15]).starts_with("Points: median of the runs (n = 15). Bands"));
+        assert!(caption(&[3, 4]).contains("n = 3 to 4") && caption(&[3, 4]).contains("needs 6 runs"));
+        assert!(caption(&[1]).starts_with("n = 1"));
+    }
+}

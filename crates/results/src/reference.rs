@@ -1,0 +1,200 @@
+//! Figures of a scenario's reference beside those of its runs, and a flow over time.
+
+use std::collections::BTreeMap;
+
+use landspeed_model::{
+    ComparedFigure, FlowSeries, LabDocument, LabFigure, LabFlow, LabStatus, PhaseName, Reference, ReferenceFigure,
+    RunDocument, Sample, Stream, deviation,
+};
+
+use crate::{balance, steady_bps};
+
+/// Points of a series: of a longer flow each point covers several intervals.
+const MAX_POINTS: u64 = 5000;
+
+/// Values of varied keys.
+type Levels = BTreeMap<String, serde_json::Value>;
+
+/// Returns each figure of `reference` beside the same figure of those `documents` that are complete and in its cells, in the
+/// reference's order.
+#[must_use]
+pub fn compare_reference(reference: &Reference, documents: &[LabDocument]) -> Vec<ComparedFigure> {
+    reference.figures.iter().map(|figure| compared(figure, &reference.source, documents)).collect()
+}
+
+fn compared(figure: &ReferenceFigure, source: &str, documents: &[LabDocument]) -> ComparedFigure {
+    let scale = figure.unit.scale();
+    let values: Vec<f64> = selected(documents, &figure.cell)
+        .filter_map(|document| relative(document, figure, documents))
+        .map(|value| value / scale)
+        .collect();
+    let measured = landspeed_stats::median(&values);
+    ComparedFigure {
+        name: figure.name.clone(),
+        unit: figure.unit,
+        figure: figure.figure,
+        flow: figure.flow.clone(),
+        cell: figure.cell.clone(),
+        relative: figure.minus.is_some() || figure.over.is_some(),
+        reported: figure.value,
+        measured,
+        min: values.iter().copied().reduce(f64::min),
+        max: values.iter().copied().reduce(f64::max),
+        runs: u32::try_from(values.len()).unwrap_or(u32::MAX),
+        deviation: measured.and_then(|measured| deviation(figure.value, measured)),
+        source: figure.source.clone().unwrap_or_else(|| source.to_owned()),
+        reason: figure.reason.clone(),
+    }
+}
+
+fn selected<'a>(documents: &'a [LabDocument], cell: &'a Levels) -> impl Iterator<Item = &'a LabDocument> {
+    let holds =
+        |document: &LabDocument| cell.iter().all(|(key, value)| document.scenario.cell.get(key) == Some(value));
+    documents.iter().filter(move |document| document.status == LabStatus::Complete && holds(document))
+}
+
+/// Returns the figure of a run, in base units; less than, or over, that of the run with the same seed in the cell that it
+/// is compared with.
+fn relative(document: &LabDocument, figure: &ReferenceFigure, documents: &[LabDocument]) -> Option<f64> {
+    let value = value(document, figure)?;
+    let other = |levels: &Levels| {
+        let mut cell = document.scenario.cell.clone();
+        cell.extend(levels.clone());
+        let mut found = selected(documents, &cell).filter(|other| other.seed == document.seed);
+        found.next().and_then(|other| self::value(other, figure))
+    };
+    match (&figure.minus, &figure.over) {
+        (Some(levels), _) => Some(value - other(levels)?),
+        (None, Some(levels)) => other(levels).filter(|&base| base > 0.0).map(|base| value / base),
+        (None, None) => Some(value),
+    }
+}
+
+/// Returns the figure of a run in bits/s, bytes, nanoseconds, segments or as a share.
+fn value(document: &LabDocument, figure: &ReferenceFigure) -> Option<f64> {
+    let named = |flow: &&LabFlow| figure.flow.as_ref().is_none_or(|name| *name == flow.name);
+    let flows: Vec<&LabFlow> = document.flows.iter().filter(named).collect();
+    let runs: Vec<&RunDocument> = flows.iter().filter_map(|flow| flow.run.as_ref()).collect();
+    if flows.is_empty() || runs.len() < flows.len() {
+        return None;
+    }
+    let ns = |seconds: f64| (seconds * 1e9) as u64;
+    let window = (figure.from_s.is_some() || figure.until_s.is_some())
+        .then(|| (figure.from_s.map_or(0, ns), figure.until_s.map_or(u64::MAX, ns)));
+    let streams = || runs.iter().flat_map(|run| &run.streams);
+    let rates = || streams().filter_map(|stream| rate_bps(stream, window)).collect::<Vec<f64>>();
+    match figure.figure {
+        LabFigure::Goodput if window.is_none() => flows.iter().map(|flow| flow.goodput_bps).sum(),
+        LabFigure::Goodput => Some(rates().iter().sum()),
+        LabFigure::Balance => balance(&rates()),
+        LabFigure::Retransmits => match window {
+            None => flows.iter().map(|flow| flow.retransmits.map(|count| count as f64)).sum(),
+            Some((from, until)) => Some(streams().map(|stream| retransmits(stream, from, until) as f64).sum()),
+        },
+        LabFigure::Loss => runs.first()?.summary.loss_ratio,
+        LabFigure::Rtt => runs.first().and_then(|run| mean_rtt_ns(run)).map(|ns| ns as f64),
+        LabFigure::Cwnd => {
+            let steady = runs.first().and_then(|run| steady(run));
+            cwnd_bytes(streams(), window.or(steady)?).map(|bytes| bytes as f64)
+        }
+    }
+}
+
+/// Returns the stream's payload rate in its steady phase or in a window, bits/s.
+fn rate_bps(stream: &Stream, window: Option<(u64, u64)>) -> Option<f64> {
+    let Some((from, until)) = window else { return steady_bps(stream) };
+    let (bytes, ns) = stream.intervals.iter().fold((0.0, 0), |(bytes, ns), interval| {
+        let covered = interval.end_ns.min(until).saturating_sub(interval.start_ns.max(from));
+        let width = (interval.end_ns - interval.start_ns).max(1);
+        (bytes + interval.bytes as f64 * covered as f64 / width as f64, ns + covered)
+    });
+    (ns > 0).then(|| bytes * 8e9 / ns as f64)
+}
+
+fn steady(run: &RunDocument) -> Option<(u64, u64)> {
+    let phase = run.phases.iter().find(|phase| phase.name == PhaseName::Steady)?;
+    Some((phase.start_ns, phase.end_ns))
+}
+
+fn samples(stream: &Stream) -> impl DoubleEndedIterator<Item = &Sample> {
+    stream.sender.iter().flat_map(|end| &end.samples)
+}
+
+/// Returns how many segments the sender retransmitted between two readings.
+fn retransmits(stream: &Stream, from: u64, until: u64) -> u64 {
+    let count = |t_ns: u64| {
+        let last =
+            samples(stream).filter(|sample| sample.t_ns <= t_ns).filter_map(|sample| sample.tcp.as_ref()).last();
+        last.map_or(0, |tcp| u64::from(tcp.total_retrans))
+    };
+    count(until).saturating_sub(if from == 0 { 0 } else { count(from) })
+}
+
+/// Returns the largest cwnd of all streams together in a window, bytes.
+fn cwnd_bytes<'a>(streams: impl Iterator<Item = &'a Stream>, (from, until): (u64, u64)) -> Option<u64> {
+    let mut sums: BTreeMap<u64, u64> = BTreeMap::new();
+    for sample in streams.flat_map(samples).filter(|sample| (from..=until).contains(&sample.t_ns)) {
+        let Some(tcp) = &sample.tcp else { continue };
+        *sums.entry(sample.t_ns).or_default() += u64::from(tcp.snd_cwnd) * u64::from(tcp.snd_mss_bytes);
+    }
+    sums.into_values().max()
+}
+
+/// Returns the mean of the smoothed RTT that the sender's TCP had in the steady phase, over all streams, nanoseconds.
+#[must_use]
+pub fn mean_rtt_ns(run: &RunDocument) -> Option<u64> {
+    let (start_ns, end_ns) = steady(run)?;
+    let rtts = run
+        .streams
+        .iter()
+        .flat_map(samples)
+        .filter(|sample| (start_ns..=end_ns).contains(&sample.t_ns))
+        .filter_map(|sample| sample.tcp.as_ref().map(|tcp| u64::from(tcp.rtt_us)).filter(|&rtt_us| rtt_us > 0));
+    let (sum_us, count) = rtts.fold((0, 0), |(sum, count), rtt_us| (sum + rtt_us, count + 1));
+    (count > 0).then(|| sum_us * 1000 / count)
+}
+
+/// Returns the first direction of a run over time, in points of its sampling interval, until its steady phase ends.
+#[must_use]
+pub fn flow_series(run: &RunDocument) -> Option<FlowSeries> {
+    let (_, end_ns) = steady(run)?;
+    let first = run.streams.first()?.direction;
+    let streams = || run.streams.iter().filter(|stream| stream.direction == first);
+    let finest = run.effective.as_ref().unwrap_or(&run.requested).interval_ns.max(1);
+    let interval_ns = finest * end_ns.div_ceil(finest).div_ceil(MAX_POINTS).max(1);
+    let points = usize::try_from(end_ns.div_ceil(interval_ns)).ok()?;
+    let at = |t_ns: u64| usize::try_from(t_ns / interval_ns).unwrap_or(usize::MAX);
+    let mut bytes = vec![0; points];
+    for interval in streams().flat_map(|stream| &stream.intervals) {
+        // A boundary that is read late by less than half an interval belongs to its own point.
+        let middle = interval.start_ns.midpoint(interval.end_ns);
+        if let Some(sum) = bytes.get_mut(at(middle)) {
+            *sum += interval.bytes;
+        }
+    }
+    let bps = |bytes: u64| (u128::from(bytes) * 8_000_000_000 / u128::from(interval_ns)) as u64;
+    let goodput_bps = bytes.into_iter().map(bps).collect();
+    let (mut retransmits, mut cwnd) = (vec![0; points], vec![0; points]);
+    let mut is_tcp = false;
+    for stream in streams() {
+        let mut seen = 0;
+        let mut largest = vec![0; points];
+        for (sample, tcp) in samples(stream).filter_map(|sample| Some((sample, sample.tcp.as_ref()?))) {
+            is_tcp = true;
+            // A reading at the end of a point is about that point.
+            let Some(point) = Some(at(sample.t_ns.saturating_sub(1))).filter(|&point| point < points) else { break };
+            let total = u64::from(tcp.total_retrans);
+            retransmits[point] += total.saturating_sub(seen);
+            seen = total.max(seen);
+            largest[point] = largest[point].max(u64::from(tcp.snd_cwnd) * u64::from(tcp.snd_mss_bytes));
+        }
+        cwnd.iter_mut().zip(largest).for_each(|(sum, largest)| *sum += largest);
+    }
+    if !is_tcp {
+        (retransmits, cwnd) = (Vec::new(), Vec::new());
+    }
+    Some(FlowSeries { interval_ns, goodput_bps, retransmits, cwnd_bytes: cwnd })
+}
+
+#[cfg(test)]
+mod tests;

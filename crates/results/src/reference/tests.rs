@@ -1,0 +1,180 @@
+use std::collections::BTreeMap;
+
+use landspeed_model::{
+    Direction, Interval, LabDocument, LabFigure, LabStatus, Phase, PhaseName, Reference, ReferenceFigure,
+    ReferenceUnit, RunDocument, Sample, Stream, StreamEnd, TcpInfo,
+};
+
+use super::{compare_reference, flow_series};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// A stream of four seconds, the first of them omitted: MB and retransmits of each second.
+fn stream(id: u32, megabytes: [u64; 4], retransmits: [u32; 4]) -> Stream {
+    let mut total = 0;
+    let interval = |(i, megabytes): (u64, u64)| Interval {
+        start_ns: i * SECOND,
+        end_ns: (i + 1) * SECOND,
+        phase: if i == 0 { PhaseName::Omitted } else { PhaseName::Steady },
+        bytes: megabytes * 1_000_000,
+        packets: None,
+    };
+    let sample = |(i, count): (u64, u32)| {
+        total += count;
+        let tcp = TcpInfo { total_retrans: total, snd_cwnd: 100, snd_mss_bytes: 1000, ..TcpInfo::default() };
+        Sample { t_ns: (i + 1) * SECOND, tcp: Some(Box::new(tcp)), ..Sample::default() }
+    };
+    Stream {
+        id,
+        direction: Direction::Forward,
+        client_addr: String::new(),
+        server_addr: String::new(),
+        intervals: (0..).zip(megabytes).map(interval).collect(),
+        intervals_from: "receiver".to_owned(),
+        sender: Some(StreamEnd { samples: (0..).zip(retransmits).map(sample).collect(), ..StreamEnd::default() }),
+        receiver: None,
+    }
+}
+
+/// A lab run whose one flow has these streams.
+fn document(buffer: &str, seed: u64, streams: Vec<Stream>) -> LabDocument {
+    let bytes: u64 = streams.iter().flat_map(|s| &s.intervals[1..]).map(|interval| interval.bytes).sum();
+    let mut document: LabDocument =
+        serde_json::from_str(include_str!("../../../../fixtures/reports/lab.json")).expect("a recorded document");
+    document.flows.truncate(1);
+    let run: RunDocument = {
+        let mut run = document.flows[0].run.take().expect("a run");
+        run.phases = vec![Phase {
+            direction: Direction::Forward,
+            name: PhaseName::Steady,
+            start_ns: SECOND,
+            end_ns: 4 * SECOND,
+            bytes,
+        }];
+        run.requested.interval_ns = SECOND;
+        run.effective = None;
+        run.streams = streams;
+        run
+    };
+    document.status = LabStatus::Complete;
+    document.seed = seed;
+    document.scenario.cell = BTreeMap::from([("buffer".to_owned(), buffer.into())]);
+    document.flows[0].name = "tcp".to_owned();
+    document.flows[0].goodput_bps = Some(bytes as f64 * 8.0 / 3.0);
+    document.flows[0].retransmits = Some(9);
+    document.flows[0].run = Some(run);
+    document
+}
+
+fn figure(value: f64, unit: ReferenceUnit, figure: LabFigure) -> ReferenceFigure {
+    ReferenceFigure {
+        name: "figure".to_owned(),
+        value,
+        unit,
+        figure,
+        flow: None,
+        cell: BTreeMap::new(),
+        minus: None,
+        over: None,
+        from_s: None,
+        until_s: None,
+        source: None,
+        reason: None,
+    }
+}
+
+/// The value of `figure` over `documents`: median, min, max and deviation.
+#[track_caller]
+fn measured(
+    figure: ReferenceFigure,
+    documents: &[LabDocument],
+) -> (Option<f64>, Option<f64>, Option<f64>, Option<f64>) {
+    let figures = vec![figure];
+    let reference = Reference { source: "deck".to_owned(), reported: String::new(), why_different: None, figures };
+    let compared = compare_reference(&reference, documents).remove(0);
+    assert_eq!(compared.source, "deck");
+    let round = |value: Option<f64>| value.map(|value| (value * 1e6).round() / 1e6);
+    (round(compared.measured), round(compared.min), round(compared.max), round(compared.deviation))
+}
+
+fn cell(buffer: &str) -> BTreeMap<String, serde_json::Value> {
+    BTreeMap::from([("buffer".to_owned(), buffer.into())])
+}
+
+/// Two seeds of two buffers; the goodput of the small one is 8 and 16 Mb/s, of the large one 24 and 40.
+fn four() -> Vec<LabDocument> {
+    let of = |buffer: &str, seed, mb| document(buffer, seed, vec![stream(0, [mb; 4], [0, 3, 0, 2])]);
+    vec![of("1MB", 1, 1), of("1MB", 2, 2), of("4MB", 1, 3), of("4MB", 2, 5)]
+}
+
+#[test]
+fn deviation_is_that_of_the_median_from_the_reported_value() {
+    let goodput = ReferenceFigure { cell: cell("1MB"), ..figure(10.0, ReferenceUnit::Megabits, LabFigure::Goodput) };
+    assert_eq!(measured(goodput, &four()), (Some(12.0), Some(8.0), Some(16.0), Some(0.2)));
+}
+
+#[test]
+fn zero_is_reproduced_only_by_zero() {
+    assert_eq!(landspeed_model::deviation(0.0, 0.0), Some(0.0));
+    assert_eq!(landspeed_model::deviation(0.0, 1.0), None);
+    assert_eq!(landspeed_model::deviation(-2.0, -1.0), Some(-0.5));
+}
+
+#[test]
+fn differences_and_ratios_pair_runs_by_seed() {
+    let mut difference =
+        ReferenceFigure { cell: cell("4MB"), ..figure(20.0, ReferenceUnit::Megabits, LabFigure::Goodput) };
+    let mut ratio = ReferenceFigure { unit: ReferenceUnit::Ratio, value: 2.75, ..difference.clone() };
+    difference.minus = Some(cell("1MB"));
+    ratio.over = Some(cell("1MB"));
+    assert_eq!(measured(difference, &four()), (Some(20.0), Some(16.0), Some(24.0), Some(0.0)));
+    assert_eq!(measured(ratio, &four()), (Some(2.75), Some(2.5), Some(3.0), Some(0.0)));
+}
+
+#[test]
+fn incomplete_runs_and_absent_cells_are_not_measured() {
+    let mut documents = four();
+    documents[0].status = LabStatus::Invalid;
+    let small = ReferenceFigure { cell: cell("1MB"), ..figure(16.0, ReferenceUnit::Megabits, LabFigure::Goodput) };
+    assert_eq!(measured(small.clone(), &documents).0, Some(16.0));
+    assert_eq!(
+        measured(ReferenceFigure { cell: cell("2MB"), ..small.clone() }, &documents),
+        (None, None, None, None)
+    );
+    let unknown = ReferenceFigure { flow: Some("udp".to_owned()), ..small };
+    assert_eq!(measured(unknown, &documents).0, None);
+}
+
+#[test]
+fn a_window_limits_rate_and_retransmits() {
+    let documents =
+        [document("1MB", 1, vec![stream(0, [0, 1, 2, 3], [5, 3, 0, 2]), stream(1, [0, 1, 2, 3], [0; 4])])];
+    let window = |figure: ReferenceFigure, from_s, until_s| ReferenceFigure { from_s, until_s, ..figure };
+    let rate = figure(48.0, ReferenceUnit::Megabits, LabFigure::Goodput);
+    assert_eq!(measured(window(rate.clone(), Some(3.0), None), &documents).0, Some(48.0));
+    assert_eq!(measured(window(rate, Some(1.5), Some(2.5)), &documents).0, Some(24.0));
+    let retransmits = figure(5.0, ReferenceUnit::Segments, LabFigure::Retransmits);
+    assert_eq!(measured(retransmits.clone(), &documents).0, Some(9.0));
+    assert_eq!(measured(window(retransmits.clone(), Some(1.0), Some(4.0)), &documents).0, Some(5.0));
+    assert_eq!(measured(window(retransmits, None, Some(1.0)), &documents).0, Some(5.0));
+}
+
+#[test]
+fn cwnd_is_the_sum_of_all_streams_at_a_time() {
+    let documents = [document("1MB", 1, vec![stream(0, [1; 4], [0; 4]), stream(1, [3; 4], [0; 4])])];
+    let cwnd = figure(0.2, ReferenceUnit::Megabytes, LabFigure::Cwnd);
+    assert_eq!(measured(cwnd, &documents).0, Some(0.2));
+    let balance = figure(0.8, ReferenceUnit::Ratio, LabFigure::Balance);
+    assert_eq!(measured(balance, &documents).0, Some(0.8));
+}
+
+#[test]
+fn a_series_adds_up_to_the_run() {
+    let documents =
+        [document("1MB", 1, vec![stream(0, [0, 1, 2, 3], [5, 3, 0, 2]), stream(1, [4; 4], [1, 0, 0, 0])])];
+    let series = documents[0].flows[0].run.as_ref().and_then(flow_series).expect("a steady phase");
+    assert_eq!(series.interval_ns, SECOND);
+    assert_eq!(series.goodput_bps, [32_000_000, 40_000_000, 48_000_000, 56_000_000]);
+    assert_eq!(series.retransmits, [6, 3, 0, 2]);
+    assert_eq!(series.cwnd_bytes, [200_000; 4]);
+}

@@ -1,0 +1,67 @@
+//! Files that are damaged or made up: an error, never a panic.
+
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+
+#[path = "../../../fuzz/src/results.rs"]
+mod claims;
+
+/// Results of every program, and documents of landspeed.
+static SAMPLES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
+    let list = |directory: &str| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(fixtures.join(directory)).expect("fixtures");
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+        paths.sort();
+        paths
+    };
+    let paths = ["foreign", "iperf3/3.18", "documents"].into_iter().flat_map(list);
+    paths.map(|path| std::fs::read(path).expect("a fixture")).collect()
+});
+
+#[test]
+fn every_sample_is_a_result() {
+    for sample in SAMPLES.iter() {
+        claims::result(sample);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn noise_is_never_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        claims::result(&bytes);
+    }
+
+    #[test]
+    fn damaged_results_are_never_a_panic(
+        sample in 0..SAMPLES.len(),
+        cut in any::<prop::sample::Index>(),
+        edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+    ) {
+        // Large ones would take all the time.
+        let whole = &SAMPLES[sample];
+        let mut bytes = whole[..whole.len().min(40_000)].to_vec();
+        for (at, byte) in edits {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        claims::result(&bytes);
+        bytes.truncate(cut.index(bytes.len()));
+        claims::result(&bytes);
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_never_a_panic(sample in 0..SAMPLES.len(), digit in b'0'..=b'9', times in 1_usize..30) {
+        let whole = &SAMPLES[sample];
+        prop_assume!(whole.len() <= 40_000);
+        let bytes: Vec<u8> = whole
+            .iter()
+            .flat_map(|byte| vec![if byte.is_ascii_digit() { digit } else { *byte }; if byte.is_ascii_digit() { times } else { 1 }])
+            .collect();
+        claims::result(&bytes);
+    }
+}

@@ -1,0 +1,174 @@
+//! Where a series changes its level.
+
+use crate::random::SplitMix64;
+
+/// A change of level.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ChangePoint {
+    /// Index of the first value after it.
+    pub index: usize,
+    /// Probability of a statistic as large in a series without a change.
+    pub p_value: f64,
+}
+
+/// Fewest values on each side of a change.
+pub const LEAST_VALUES: usize = 4;
+
+/// Permutations of each test. The smallest probability they can show is 1 / (PERMUTATIONS + 1).
+const PERMUTATIONS: u32 = 999;
+
+/// The changes of level in a series, in its order.
+///
+/// Binary segmentation (Scott and Knott 1974; Vostrikova 1981): of every place where a series could be split, the one with the
+/// largest standardised difference of rank sums is a change if a permutation test says so at `level`; both parts are then searched. Ranks
+/// (Pettitt 1979) keep single outliers from being changes. In a series without a change whose values are exchangeable, `level` is the
+/// probability that any is reported: the first test must reject before there are others. Autocorrelated values are not
+/// exchangeable; they give more.
+///
+/// Values must be finite; fewer than two times [`LEAST_VALUES`] have no change.
+pub fn change_points(values: &[f64], level: f64, seed: u64) -> Vec<ChangePoint> {
+    let mut random = SplitMix64::new(seed);
+    let mut found = Vec::new();
+    let mut parts = vec![(0, values.len())];
+    while let Some((from, to)) = parts.pop() {
+        let Some((at, p_value)) = test(&values[from..to], level, &mut random) else { continue };
+        found.push(ChangePoint { index: from + at, p_value });
+        parts.push((from, from + at));
+        parts.push((from + at, to));
+    }
+    found.sort_by_key(|change| change.index);
+    found
+}
+
+/// The best place to split, and its probability, where that is at most `level`.
+fn test(values: &[f64], level: f64, random: &mut SplitMix64) -> Option<(usize, f64)> {
+    if values.len() < 2 * LEAST_VALUES {
+        return None;
+    }
+    let mut ranks = ranks(values);
+    let (at, observed) = best_split(&ranks);
+    if observed == 0.0 {
+        return None;
+    }
+    // Once so many are as large, the probability exceeds the level whatever follows.
+    let most = (level * f64::from(PERMUTATIONS + 1)).floor() as u32;
+    let mut as_large = 0;
+    for _ in 0..PERMUTATIONS {
+        shuffle(&mut ranks, random);
+        if best_split(&ranks).1 >= observed {
+            as_large += 1;
+            if as_large + 1 > most {
+                return None;
+            }
+        }
+    }
+    Some((at, f64::from(as_large + 1) / f64::from(PERMUTATIONS + 1)))
+}
+
+/// Ranks around their mean; equal values share the mean of theirs.
+fn ranks(values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
+    let middle = (values.len() as f64 - 1.0) / 2.0;
+    let mut ranks = vec![0.0; values.len()];
+    let mut from = 0;
+    while from < order.len() {
+        let same = order[from..].iter().take_while(|i| values[**i] == values[order[from]]).count();
+        let rank = from as f64 + (same as f64 - 1.0) / 2.0 - middle;
+        for i in &order[from..from + same] {
+            ranks[*i] = rank;
+        }
+        from += same;
+    }
+    ranks
+}
+
+/// The place with the largest |sum of ranks before it| in units of its standard deviation, and that statistic up to a factor.
+fn best_split(ranks: &[f64]) -> (usize, f64) {
+    let n = ranks.len();
+    let mut sum = 0.0;
+    let mut best = (LEAST_VALUES, 0.0);
+    for (i, rank) in ranks.iter().enumerate().take(n - LEAST_VALUES) {
+        sum += rank;
+        let before = i + 1;
+        if before >= LEAST_VALUES {
+            // The variance of a sum of `before` of n ranks without replacement is proportional to before * (n - before).
+            let statistic = sum * sum / (before as f64 * (n - before) as f64);
+            if statistic > best.1 {
+                best = (before, statistic);
+            }
+        }
+    }
+    best
+}
+
+/// Fisher and Yates.
+fn shuffle(values: &mut [f64], random: &mut SplitMix64) {
+    for last in (1..values.len()).rev() {
+        values.swap(last, random.below(last as u64 + 1) as usize);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Normal noise (Box and Muller 1958) of 1 % around a level.
+    fn noise(level: f64, random: &mut SplitMix64) -> f64 {
+        let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
+        level * (1.0 + 0.01 * radius * (std::f64::consts::TAU * random.unit()).cos())
+    }
+
+    #[test]
+    fn a_shift_of_3_percent_in_noise_of_1_percent_is_found() {
+        let mut random = SplitMix64::new(17);
+        let mut at_the_place = 0;
+        for seed in 0..200 {
+            let values: Vec<f64> =
+                (0..60).map(|i| noise(if i < 40 { 9.4e9 } else { 9.4e9 * 0.97 }, &mut random)).collect();
+            let found = change_points(&values, 0.01, seed);
+            assert!(!found.is_empty(), "seed {seed}");
+            at_the_place += u32::from(found.iter().any(|change| change.index.abs_diff(40) <= 1));
+        }
+        assert!(at_the_place >= 180, "{at_the_place} of 200");
+    }
+
+    #[test]
+    fn false_alarms_of_noise_match_the_level() {
+        let mut random = SplitMix64::new(4);
+        let alarms = (0..1000_u64)
+            .filter(|seed| {
+                let values: Vec<f64> = (0..30).map(|_| noise(9.4e9, &mut random)).collect();
+                !change_points(&values, 0.05, *seed).is_empty()
+            })
+            .count();
+        // 50 expected; the binomial's standard deviation is 7.
+        assert!((25..=75).contains(&alarms), "{alarms} of 1000");
+    }
+
+    #[test]
+    fn several_changes_are_found() {
+        let mut random = SplitMix64::new(1);
+        let levels = [9.4e9, 8.0e9, 9.4e9];
+        let mut exact = 0;
+        for seed in 0..100 {
+            let values: Vec<f64> = (0..90).map(|i| noise(levels[i / 30], &mut random)).collect();
+            let found: Vec<usize> = change_points(&values, 0.01, seed).iter().map(|change| change.index).collect();
+            assert!(found.contains(&30) && found.contains(&60), "seed {seed}: {found:?}");
+            exact += u32::from(found.len() == 2);
+        }
+        // The three stretches are tested too: 3 % of the series have one more.
+        assert!(exact >= 90, "{exact} of 100");
+    }
+
+    #[test]
+    fn outliers_and_short_or_constant_series_have_no_change() {
+        let mut random = SplitMix64::new(2);
+        let mut values: Vec<f64> = (0..40).map(|_| noise(1e9, &mut random)).collect();
+        values[20] = 1e12;
+        assert_eq!(change_points(&values, 0.01, 1), []);
+        assert_eq!(change_points(&[1.0; 50], 0.01, 1), []);
+        assert_eq!(change_points(&[1.0, 2.0, 3.0], 0.01, 1), []);
+        assert_eq!(change_points(&[], 0.01, 1), []);
+    }
+}
