@@ -149,13 +149,11 @@ pub fn document(plan: &Plan, design: &Design, frame: Frame, runs: &[MadeRun]) ->
             advice: Some("do not use these figures; run them again on one machine".to_owned()),
         });
     }
+    // A run that failed is missing.
+    let is_whole = measured == design.cells.len() && runs.iter().all(|run| run.facts.usable) && errors.is_empty();
     let status = match frame.ended {
         _ if measured == 0 => SweepStatus::Failed,
-        Some(Ended::Blocks | Ended::Precision | Ended::Budget)
-            if measured == design.cells.len() && errors.is_empty() =>
-        {
-            SweepStatus::Complete
-        }
+        Some(Ended::Blocks | Ended::Precision | Ended::Budget) if is_whole => SweepStatus::Complete,
         _ => SweepStatus::Partial,
     };
     let cells = cells(plan, design, &frame.cells, runs);
@@ -216,7 +214,7 @@ fn because(ended: Option<Ended>, rules: &Rules, blocks: u32) -> String {
         }
         Some(Ended::Budget) => format!("the budget is spent, in block {blocks}"),
         Some(Ended::NoFigures) => "no run has the metric in question".to_owned(),
-        Some(Ended::NothingWorks) => "every cell failed".to_owned(),
+        Some(Ended::NothingWorks) => "every cell failed several times in a row".to_owned(),
         Some(Ended::Stopped) => "interrupted".to_owned(),
     }
 }

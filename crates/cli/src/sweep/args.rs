@@ -12,7 +12,7 @@ const EXAMPLES: &str = "\
 Examples:
   landspeed sweep --new buffer.toml               write a commented plan
   landspeed sweep buffer.toml --dry-run           cells, runs, time, memory
-  landspeed sweep buffer.toml --jobs 2
+  landspeed sweep buffer.toml --report buffer.html
   landspeed sweep buffer.toml --until 'ci<2%' --budget 30m
   landspeed sweep buffer.toml                     after Ctrl-C: only what is missing
   landspeed sweep buffer.toml --engine slurm --partition short --slurm-option=--time=1:00:00
@@ -62,6 +62,9 @@ pub struct Args {
     /// Write the JSON document, as DIR/sweep.json is (- for standard output)
     #[arg(long, value_name = "FILE")]
     pub json: Option<Sink>,
+    /// Write an HTML report
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
     /// Print cells, runs, estimated time and memory, and what would change on hosts; then exit
     #[arg(long)]
     pub dry_run: bool,

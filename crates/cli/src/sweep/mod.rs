@@ -18,6 +18,8 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, anyhow, ensure};
 use landspeed_model::{SweepDocument, SweepStatus};
+use landspeed_report::Source;
+use landspeed_results::Document;
 use landspeed_sweep::order::Order;
 use landspeed_sweep::{Design, Plan, PlannedRun, Rules, Subject, id, plan};
 use landspeed_units::Bytes;
@@ -31,8 +33,12 @@ use self::lab::Lab;
 use self::session::{Session, Setup};
 use crate::CommandOutcome;
 use crate::board::duration;
+use crate::keep;
 use crate::lab::run::{LONG_S, available_memory};
 use crate::output::Sink;
+
+/// Documents that are in memory at once while they are stored.
+const ARCHIVED_AT_ONCE: usize = 32;
 
 /// Runs the subcommand, or a plan.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
@@ -59,7 +65,10 @@ fn new(path: &Path) -> anyhow::Result<CommandOutcome> {
 }
 
 fn sweep(path: &Path, args: &Args) -> anyhow::Result<CommandOutcome> {
-    args.json.as_ref().map_or(Ok(()), Sink::check)?;
+    let report = args.report.clone().map(Sink::File);
+    for sink in [&args.json, &report].into_iter().flatten() {
+        sink.check()?;
+    }
     let mut plan = read(path)?;
     if let Some(seed) = args.seed {
         plan.seed = seed;
@@ -287,7 +296,10 @@ impl Need {
 
 /// Prints the summary, and writes the document and the report.
 fn finish(session: &Session, path: &Path, args: &Args, quiet: bool) -> anyhow::Result<CommandOutcome> {
-    let document = session.end()?;
+    let document = session.end();
+    // Whatever ended the sweep, what was measured is kept.
+    archive(session, document.as_ref().ok());
+    let document = document?;
     if !quiet {
         print!("{}", text::summary(&document, session.setup.directory.root()));
     }
@@ -302,7 +314,31 @@ fn finish(session: &Session, path: &Path, args: &Args, quiet: bool) -> anyhow::R
         text.push(b'\n');
         sink.write(&text)?;
     }
-    Ok(outcome(&document))
+    let outcome = outcome(&document);
+    if let Some(path) = &args.report {
+        let name = session.setup.directory.file("sweep.json").display().to_string();
+        let source = Source { name, document: Document::Sweep(Box::new(document)) };
+        let html = landspeed_report::render_document(&source, &[]).context("cannot draw the report")?;
+        Sink::File(path.clone()).write(html.as_bytes())?;
+        if !quiet {
+            println!("  report   {}", path.display());
+        }
+    }
+    Ok(outcome)
+}
+
+/// Stores the documents of this session's runs, and the sweep's own, in the archive.
+fn archive(session: &Session, document: Option<&SweepDocument>) {
+    let fresh = session.fresh();
+    for ids in fresh.chunks(ARCHIVED_AT_ONCE) {
+        let documents: Vec<Vec<u8>> = ids.iter().filter_map(|id| session.setup.directory.bytes(id)).collect();
+        if keep::keep_all(&documents).len() < documents.len() {
+            return;
+        }
+    }
+    if let Some(document) = document.filter(|_| !fresh.is_empty()) {
+        keep::keep(document);
+    }
 }
 
 fn outcome(document: &SweepDocument) -> CommandOutcome {

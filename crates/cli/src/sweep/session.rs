@@ -103,6 +103,8 @@ struct State {
     errors: Vec<ErrorEntry>,
     ended: Option<Ended>,
     failure: Option<anyhow::Error>,
+    /// Ids of the runs whose documents were made in this session.
+    fresh: Vec<String>,
 }
 
 impl Setup {
@@ -156,6 +158,7 @@ impl Session {
                 errors: Vec::new(),
                 ended: None,
                 failure: None,
+                fresh: Vec::new(),
             }),
             woken: Condvar::new(),
         }
@@ -292,6 +295,11 @@ impl Session {
         self.woken.notify_all();
     }
 
+    /// Ids of the runs whose documents were made in this session.
+    pub fn fresh(&self) -> Vec<String> {
+        self.lock().fresh.clone()
+    }
+
     /// Ends. Writes `sweep.json` and returns it.
     pub fn end(&self) -> anyhow::Result<SweepDocument> {
         let mut state = self.lock();
@@ -308,6 +316,9 @@ impl Session {
     fn ended(&self, entry: &Entry, kept: Kept, wall_s: f64) {
         let mut state = self.lock();
         state.busy_s += wall_s;
+        if kept.facts.usable {
+            state.fresh.push(entry.id.clone());
+        }
         let block = self.record(&mut state, entry, kept, (wall_s * 1e9) as u64);
         // After each block, so that a killed sweep leaves its results.
         if block && let Err(error) = self.write(&self.document(&state)) {

@@ -149,7 +149,7 @@ fn a_full_disk_ends_a_sweep_and_leaves_nothing_unfinished() {
     let mount = sweep.path().join("small");
     std::fs::create_dir(&mount).expect("a directory");
     let mounted =
-        std::process::Command::new("mount").args(["-t", "tmpfs", "-o", "size=300k", "tmpfs"]).arg(&mount).output();
+        std::process::Command::new("mount").args(["-t", "tmpfs", "-o", "size=120k", "tmpfs"]).arg(&mount).output();
     if !mounted.is_ok_and(|output| output.status.success()) {
         landspeed_testkit::skip!("no privilege to mount a small file system");
     }
