@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use landspeed_stats::{Bootstrap, Interval};
+use landspeed_stats::{Interval, median_interval};
 use landspeed_units::Ratio;
 
 /// When no more runs are made. At least one of them is set.
@@ -69,7 +69,7 @@ pub fn spread(values: &[f64]) -> Option<f64> {
 
 /// The median and its 95 % interval.
 pub fn interval(values: &[f64]) -> Option<Interval> {
-    Bootstrap::default().median(values).ok()
+    median_interval(values, 0.95)
 }
 
 #[cfg(test)]

@@ -19,7 +19,11 @@ pub(crate) struct Spread {
 impl Spread {
     /// `None` without values.
     pub(crate) fn of(values: &[f64]) -> Option<Self> {
-        Some(Self { median: median(values)?, interval: median_interval(values, LEVEL), runs: values.len() })
+        Some(Self {
+            median: median(values)?,
+            interval: median_interval(values, LEVEL).map(|interval| (interval.low, interval.high)),
+            runs: values.len(),
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use statrs::distribution::{Beta, Binomial, ContinuousCDF, DiscreteCDF, Normal};
 
 use crate::correlation::variance_of_median;
 use crate::quantile::{median, quantile_of_sorted};
-use crate::{BootstrapError, SplitMix64};
+use crate::{BootstrapError, Interval, SplitMix64};
 
 /// Resamples for few values: at 0.995, 25 of them lie beyond each end.
 const MOST_RESAMPLES: usize = 10_000;
@@ -36,6 +36,14 @@ enum Shape {
     Resampled { draws: Vec<f64>, wider: f64 },
     /// Pairs in which the second is greater, of those that differ.
     Counted { greater: usize, decided: usize },
+}
+
+/// The median of values that do not depend on each other, and its interval, as [`Contrast::of_pairs`] has it; `None` where they are too few
+/// for `level`.
+pub fn median_interval(values: &[f64], level: f64) -> Option<Interval> {
+    let contrast = Contrast::of_pairs(values)?;
+    let (low, high) = contrast.interval(level).ok()?;
+    Some(Interval { estimate: contrast.estimate(), low, high })
 }
 
 impl Contrast {
