@@ -73,14 +73,20 @@ struct Prepared {
 }
 
 impl Archive {
-    /// Opens the archive in a directory; makes it where there is none ([`Archive::is_new`]).
+    /// Opens the archive in a directory; makes it where there is none ([`Archive::is_new`]). An index that is missing is made of the
+    /// documents.
     ///
     /// # Errors
     /// The directory cannot be made or written, or the index is damaged or of a later version.
     pub fn open(directory: &Path) -> Result<Self, ArchiveError> {
         let files = Files::new(directory.to_owned());
-        let is_new = files.create()?;
+        files.create()?;
         let index_path = files.index();
+        let has_documents = directory.join("documents").is_dir();
+        let is_new = !index_path.exists() && !has_documents;
+        if !index_path.exists() && has_documents {
+            Self::rebuild(directory)?;
+        }
         let index = index::open(&index_path)?;
         Ok(Self { files, index, index_path, is_new })
     }
@@ -98,6 +104,9 @@ impl Archive {
             return Err(ArchiveError::Absent { path: directory.to_owned() });
         }
         let index_path = files.index();
+        if !index_path.exists() {
+            Self::rebuild(directory)?;
+        }
         let index = match index::open(&index_path) {
             Err(why) if index::is_read_only(&why) && index_path.exists() => index::open_read_only(&index_path)?,
             other => other?,

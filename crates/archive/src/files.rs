@@ -74,16 +74,16 @@ impl Files {
         self.root.join("series").join(id.directory()).join(format!("{id}.parquet"))
     }
 
-    /// Makes the directory, for its owner alone. Returns whether it is new.
-    pub fn create(&self) -> Result<bool, ArchiveError> {
+    /// Makes the directory, for its owner alone, where there is none.
+    pub fn create(&self) -> Result<(), ArchiveError> {
         if self.root.is_dir() {
-            return Ok(false);
+            return Ok(());
         }
         if self.root.exists() {
             return Err(ArchiveError::NotADirectory { path: self.root.clone() });
         }
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.root);
-        made.map(|()| true).map_err(|why| match why.kind() {
+        made.map_err(|why| match why.kind() {
             io::ErrorKind::NotADirectory => ArchiveError::NotADirectory { path: self.root.clone() },
             _ => ArchiveError::file("create", &self.root)(why),
         })

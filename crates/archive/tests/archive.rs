@@ -172,12 +172,16 @@ fn documents_without_a_row_are_adopted_with_their_tags() {
     archive.tag(&id, &change).expect("a tag");
     drop(archive);
     let path = directory.path().join("archive");
-    for name in ["index.sqlite", "index.sqlite-wal", "index.sqlite-shm"] {
-        let _ = std::fs::remove_file(path.join(name));
-    }
+    let index = rusqlite::Connection::open(path.join("index.sqlite")).expect("an index");
+    index.execute("DELETE FROM documents", []).expect("no rows");
+    drop(index);
     let mut archive = Archive::open_existing(&path).expect("documents are there");
     let found = archive.verify().expect("a verification");
     assert_eq!((found.intact, found.adopted), (1, 1));
+    assert_eq!(archive.find(&query("tag=kept")).expect("an index").len(), 1);
+    drop(archive);
+    std::fs::remove_file(path.join("index.sqlite")).expect("a file");
+    let archive = Archive::open_existing(&path).expect("documents are there");
     assert_eq!(archive.find(&query("tag=kept")).expect("an index").len(), 1);
 }
 

@@ -95,7 +95,9 @@ fn client(args: &Args) -> anyhow::Result<CommandOutcome> {
         }
     };
     let written = reporter.finish(&run).context("cannot write the report");
-    keep::keep(&run);
+    if run.status != Status::Failed {
+        keep::keep(&run);
+    }
     written?;
     Ok(if run.status == Status::Complete { CommandOutcome::Clean } else { CommandOutcome::Findings })
 }

@@ -262,7 +262,8 @@ fn write_results(
             eprintln!("landspeed: {}", crate::text::error(error));
         }
     }
-    let mut results: Vec<Vec<u8>> = documents.iter().filter_map(|cell| serde_json::to_vec(cell).ok()).collect();
+    let measured = documents.iter().filter(|document| document.status != LabStatus::Failed);
+    let mut results: Vec<Vec<u8>> = measured.filter_map(|document| serde_json::to_vec(document).ok()).collect();
     let (json, html) = if cells.len() == 1 {
         let mut document = documents.remove(0);
         document.reference_figures = figures_of(&document);

@@ -84,7 +84,8 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     // Each output is tried: a full disk for one must not lose the others.
     let failures: Vec<_> =
         [lines.finish(&document), deliver(args, &document, quiet)].into_iter().filter_map(Result::err).collect();
-    let kept = keep::keep(&document);
+    // Of a failed test nothing was measured.
+    let kept = (document.status != Status::Failed).then(|| keep::keep(&document)).flatten();
     if let Some(id) = kept.filter(|_| args.verbose && !quiet) {
         let mut page = text::Page::default();
         page.line("archive", id.short());

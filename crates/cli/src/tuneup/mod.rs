@@ -247,7 +247,9 @@ fn deliver(args: &Args, document: &TuneupDocument, prints: bool) -> anyhow::Resu
             .and_then(|html| Sink::File(path.clone()).write(html.as_bytes()));
         failures.extend(written.err());
     }
-    keep::keep(document);
+    if document.status != Status::Failed {
+        keep::keep(document);
+    }
     if let Some(error) = failures.into_iter().reduce(|a, b| anyhow!("{a:#}; {b:#}")) {
         return Err(error);
     }
