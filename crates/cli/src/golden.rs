@@ -242,7 +242,7 @@ fn a_search_of_tuneup_reads_as_its_file() {
 fn a_sweep_reads_as_its_file() {
     let lab: SweepDocument = read("fixtures/documents/sweep.json");
     let hosts: SweepDocument = read("fixtures/documents/sweep-hosts.json");
-    let text = |document, directory: &str| sweep::text::summary(document, Path::new(directory));
+    let text = |document, directory: &str| sweep::text::summary(document, Some(Path::new(directory)));
     let texts = [text(&lab, "buffer.sweep"), text(&hosts, "streams.sweep")];
     golden::same(
         "sweep.txt",

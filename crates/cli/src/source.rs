@@ -79,7 +79,8 @@ pub fn load(operand: &str, keep: Keep) -> anyhow::Result<Source> {
         fixed: Vec::new(),
     };
     if let Some(query) = operand.strip_prefix(ARCHIVE) {
-        bail!("cannot query the archive: {query}: this version reads files only");
+        read_archive(&mut source, query, keep)?;
+        return Ok(source);
     }
     if !Path::new(operand).exists()
         && let Some((file, levels)) = part_of_sweep(operand)
@@ -207,16 +208,51 @@ fn directory(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// The results that a query finds, the oldest first. Records alone come from the index.
+fn read_archive(source: &mut Source, query: &str, keep: Keep) -> anyhow::Result<()> {
+    let query: landspeed_archive::Query = query.parse()?;
+    let archive = crate::archive::open()?;
+    if keep == Keep::Records {
+        for (id, record) in archive.records(&query).map_err(crate::archive::advised)? {
+            let origin = id.to_string();
+            match source.items.last_mut().filter(|item| item.origin == origin) {
+                Some(item) => item.records.push(record),
+                None => source.items.push(Item { origin, document: None, records: vec![record] }),
+            }
+        }
+    } else {
+        let mut found = archive.documents(&query, None).map_err(crate::archive::advised)?;
+        found.reverse();
+        for document in found {
+            let origin = document.id.to_string();
+            let bytes = archive.document(&document.id).map_err(|why| why.to_string());
+            match bytes.and_then(|bytes| parse(&bytes)) {
+                Ok((document, records)) => source.items.push(Item { origin, document, records }),
+                Err(why) => source.unreadable.push(Unreadable { origin, why }),
+            }
+        }
+    }
+    anyhow::ensure!(
+        !source.items.is_empty() || !source.unreadable.is_empty(),
+        "cannot find results: {}: the archive has none\nSee what there is: `landspeed archive list`.",
+        source.operand
+    );
+    Ok(())
+}
+
 /// A document and its records.
 fn read(path: &Path) -> Result<(Option<Document>, Vec<Record>), String> {
-    let bytes = bytes(path)?;
-    match Document::read(&bytes) {
+    parse(&bytes(path)?)
+}
+
+fn parse(bytes: &[u8]) -> Result<(Option<Document>, Vec<Record>), String> {
+    match Document::read(bytes) {
         Ok(document) => {
             let records = document.records();
             Ok((Some(document), records))
         }
         // Not of landspeed: of another program, or damaged.
-        Err(ReadError::NoSchema | ReadError::NotJson(_)) => match foreign::read(&bytes) {
+        Err(ReadError::NoSchema | ReadError::NotJson(_)) => match foreign::read(bytes) {
             Ok(other) => Ok((None, other.records)),
             Err(why) => Err(why.to_string()),
         },

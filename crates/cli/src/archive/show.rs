@@ -57,7 +57,8 @@ fn content(archive: &Archive, listed: &ListedDocument, bytes: &[u8], verbose: bo
         Document::Tap(tap) => tap::text::summary(tap),
         Document::Audit(audit) => check::text::audit(audit, verbose),
         Document::Comparison(comparison) => crate::compare::text::report(comparison),
-        Document::Sweep(_) | Document::TraceComparison(_) | Document::Facts(_) | Document::Demo(_) => {
+        Document::Sweep(sweep) => crate::sweep::text::summary(sweep, None),
+        Document::TraceComparison(_) | Document::Facts(_) | Document::Demo(_) | Document::Figures(_) => {
             let mut query = landspeed_archive::Query::all();
             query.push(landspeed_archive::Condition::Id(listed.id.to_string()));
             let rows = archive.find(&query).map_err(advised)?;

@@ -1,5 +1,7 @@
 //! What `landspeed compare` understands.
 
+use std::path::PathBuf;
+
 use landspeed_compare::Condition;
 use landspeed_model::Metric;
 
@@ -44,6 +46,9 @@ pub struct Args {
     /// Write the document here (- for standard output)
     #[arg(short = 'J', long, value_name = "FILE", help_heading = "Output")]
     pub json: Option<Sink>,
+    /// Draw the result: one HTML file that needs nothing else
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub report: Option<PathBuf>,
     /// Print nothing
     #[arg(short, long, help_heading = "Output")]
     pub quiet: bool,

@@ -9,16 +9,19 @@ use std::time::{Duration, UNIX_EPOCH};
 use anyhow::Context as _;
 use landspeed_compare::Options;
 use landspeed_model::{BuildInfo, ComparisonCondition, ComparisonDocument, ComparisonVerdict, Warning};
+use landspeed_report::{Source, render_document};
+use landspeed_results::Document;
 use landspeed_sys::clock;
 
 pub use args::Args;
 
-use crate::CommandOutcome;
 use crate::output::Sink;
+use crate::{CommandOutcome, keep};
 
 /// Compares, and prints what follows.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
-    if let Some(sink) = &args.json {
+    let report = args.report.clone().map(Sink::File);
+    for sink in [&args.json, &report].into_iter().flatten() {
         sink.check()?;
     }
     let mut metrics = args.metrics.clone();
@@ -49,6 +52,12 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         let mut text = serde_json::to_vec_pretty(&document).context("cannot encode the document")?;
         text.push(b'\n');
         sink.write(&text)?;
+    }
+    keep::keep(&document);
+    if let Some(sink) = &report {
+        let source =
+            Source { name: "comparison".to_owned(), document: Document::Comparison(Box::new(document.clone())) };
+        sink.write(render_document(&source, &[])?.as_bytes())?;
     }
     if let Some(condition) = document.conditions.iter().find(|condition| undecided(condition, &document)) {
         anyhow::bail!("cannot evaluate --fail-if '{}': {}", condition.condition, condition.detail);

@@ -301,7 +301,7 @@ fn finish(session: &Session, path: &Path, args: &Args, quiet: bool) -> anyhow::R
     archive(session, document.as_ref().ok());
     let document = document?;
     if !quiet {
-        print!("{}", text::summary(&document, session.setup.directory.root()));
+        print!("{}", text::summary(&document, Some(session.setup.directory.root())));
     }
     for error in &document.errors {
         eprintln!("landspeed: {}", crate::text::error(error));

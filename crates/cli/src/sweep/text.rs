@@ -127,7 +127,7 @@ fn head(factors: impl Iterator<Item = String>, columns: &[&str]) -> Vec<String> 
 }
 
 /// The result.
-pub fn summary(document: &SweepDocument, directory: &Path) -> String {
+pub fn summary(document: &SweepDocument, directory: Option<&Path>) -> String {
     let mut page = Page::default();
     let runs: usize = document.cells.iter().map(|cell| cell.runs.len()).sum();
     let usable = document.cells.iter().flat_map(|cell| &cell.runs).filter(|run| run.usable).count();
@@ -199,7 +199,9 @@ pub fn summary(document: &SweepDocument, directory: &Path) -> String {
             plural(document.engine.jobs as usize, "job")
         ),
     );
-    page.line("results", &directory.join("sweep.json").display().to_string());
+    if let Some(directory) = directory {
+        page.line("results", &directory.join("sweep.json").display().to_string());
+    }
     page.text
 }
 

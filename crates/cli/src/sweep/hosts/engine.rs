@@ -71,7 +71,7 @@ impl Survey {
                 Unmeasured::Failed(entry) => anyhow!("cannot test {pair}: {}", crate::text::error(&entry)),
             })?;
             hosts
-                .insert(pair.clone(), landspeed_results::Document::Run(Box::new(document)).records().remove(0).hosts);
+                .insert(pair.clone(), Document::Run(Box::new(document)).records().remove(0).hosts);
         }
         Ok(Self(hosts))
     }
