@@ -32,7 +32,8 @@ fn keep(archive: &mut Archive, bytes: &[u8]) -> Id {
 
 /// iperf3's document with another time and rate, so that it is another one.
 fn iperf3(timesecs: u64, bps: f64) -> Vec<u8> {
-    let mut document: serde_json::Value = serde_json::from_slice(&fixture("fixtures/iperf3/3.18/tcp.json")).expect("JSON");
+    let mut document: serde_json::Value =
+        serde_json::from_slice(&fixture("fixtures/iperf3/3.18/tcp.json")).expect("JSON");
     document["start"]["timestamp"]["timesecs"] = timesecs.into();
     document["end"]["sum_received"]["bits_per_second"] = bps.into();
     serde_json::to_vec(&document).expect("JSON")
@@ -80,7 +81,12 @@ fn conditions_select_records() {
     let change = TagChange { add: BTreeSet::from(["before".to_owned()]), ..TagChange::default() };
     archive.tag(&slow, &change).expect("a tag");
     let ids = |text: &str| -> BTreeSet<Id> {
-        archive.find(&query(text)).unwrap_or_else(|why| panic!("{text}: {why}")).into_iter().map(|row| row.id).collect()
+        archive
+            .find(&query(text))
+            .unwrap_or_else(|why| panic!("{text}: {why}"))
+            .into_iter()
+            .map(|row| row.id)
+            .collect()
     };
     let only = |id: &Id| BTreeSet::from([id.clone()]);
     assert_eq!(ids("kind=iperf3"), BTreeSet::from([slow.clone(), fast.clone()]));
@@ -96,7 +102,8 @@ fn conditions_select_records() {
     let host = row.client.clone().expect("a host");
     assert_eq!(ids(&format!("host={host},kind=run")), only(&run));
     assert_eq!(ids(&format!("host={}*,kind=run", &host[..2])), only(&run));
-    let (name, value) = row.record.hosts.iter().find(|(name, _)| name.starts_with("client.sysctl.")).expect("a sysctl");
+    let (name, value) =
+        row.record.hosts.iter().find(|(name, _)| name.starts_with("client.sysctl.")).expect("a sysctl");
     let name = name.trim_start_matches("client.sysctl.");
     assert_eq!(ids(&format!("setting={name}={value},kind=run")), only(&run));
     assert_eq!(ids("setting=protocol=tcp,kind=run"), only(&run));

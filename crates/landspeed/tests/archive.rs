@@ -101,7 +101,11 @@ fn two_imports_at_once_keep_every_document() {
     let directory = new();
     let files = [lines(directory.path(), "a.jsonl", 150, 0), lines(directory.path(), "b.jsonl", 150, 100)];
     let children = files.map(|file| {
-        landspeed(directory.path(), &["archive", "import"]).arg(file).stdout(Stdio::null()).spawn().expect("it starts")
+        landspeed(directory.path(), &["archive", "import"])
+            .arg(file)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("it starts")
     });
     for child in children {
         let ended = child.wait_with_output().expect("it ends");
@@ -135,14 +139,18 @@ fn a_measurement_is_kept_and_shown_as_it_was_printed() {
 #[test]
 fn results_of_other_programs_are_imported() {
     let directory = new();
-    let out = run(directory.path(), &["archive", "import", "fixtures/foreign", "fixtures/iperf3/3.12/tcp.json", "--tag", "old"]);
+    let out = run(
+        directory.path(),
+        &["archive", "import", "fixtures/foreign", "fixtures/iperf3/3.12/tcp.json", "--tag", "old"],
+    );
     assert!(out.starts_with("11 documents stored"), "{out}");
     let table = run(directory.path(), &["archive", "find", "--tag", "old", "--kind", "perfsonar"]);
     assert!(table.contains("9.41 Gb/s"), "{table}");
     let json = run(directory.path(), &["archive", "find", "kind=flent", "--json", "-"]);
     let list: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(list["records"][0]["figures"]["goodput_bps"], 180e6);
-    let (status, _, err) = output(&mut landspeed(directory.path(), &["archive", "import", "README.md", "missing.json"]));
+    let (status, _, err) =
+        output(&mut landspeed(directory.path(), &["archive", "import", "README.md", "missing.json"]));
     assert_eq!(status, 1);
     assert!(err.contains("README.md: not a result") && err.contains("missing.json"), "{err}");
 }
@@ -184,7 +192,8 @@ fn a_full_disk_fails_no_measurement() {
     if !mount.is_ok_and(|status| status.success()) {
         landspeed_testkit::skip!("a tmpfs cannot be mounted here");
     }
-    let (status, out, err) = output(landspeed(&mounted, &["check"]).env("LANDSPEED_ARCHIVE", mounted.join("archive")));
+    let (status, out, err) =
+        output(landspeed(&mounted, &["check"]).env("LANDSPEED_ARCHIVE", mounted.join("archive")));
     let unmounted = Command::new("umount").arg(&mounted).status();
     assert!(unmounted.is_ok_and(|status| status.success()));
     assert!(status <= 1 && !out.is_empty(), "{out}{err}");

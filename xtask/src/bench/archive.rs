@@ -69,7 +69,10 @@ pub fn run(options: &Options, binary: &Path) -> Result<()> {
         None => PathBuf::from("target/bench-archive"),
     };
     let machine = Machine::read();
-    println!("machine: {}, {} cores, {}, load {:.1}", machine.cpu, machine.cores, machine.kernel, machine.load_at_start);
+    println!(
+        "machine: {}, {} cores, {}, load {:.1}",
+        machine.cpu, machine.cores, machine.kernel, machine.load_at_start
+    );
     println!("\n| what | measured | threshold |\n|---|---:|---|");
     if options.archive.is_none() {
         let _ = std::fs::remove_dir_all(&directory);
@@ -121,7 +124,8 @@ impl Synthesis {
         document["path"]["target"] = format!("dtn{}.example", self.random.below(100)).into();
         document["hosts"]["client"]["hostname"] = format!("dtn{}", self.random.below(100)).into();
         document["hosts"]["server"]["hostname"] = format!("dtn{}", self.random.below(100)).into();
-        document["hosts"]["client"]["kernel_release"] = ["6.12.0", "6.12.9", "6.18.1"][self.random.below(3) as usize].into();
+        document["hosts"]["client"]["kernel_release"] =
+            ["6.12.0", "6.12.9", "6.18.1"][self.random.below(3) as usize].into();
         document["summary"]["goodput_bps"] = (1e8 + 1e10 * self.random.unit()).into();
         document.to_string()
     }
@@ -136,7 +140,8 @@ fn rfc3339(seconds: u64) -> String {
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted = (5 * day_of_year + 2) / 153;
-    let (day, month) = (day_of_year - (153 * shifted + 2) / 5 + 1, if shifted < 10 { shifted + 3 } else { shifted - 9 });
+    let (day, month) =
+        (day_of_year - (153 * shifted + 2) / 5 + 1, if shifted < 10 { shifted + 3 } else { shifted - 9 });
     let year = year_of_era + era * 400 + i64::from(month <= 2);
     format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
 }

@@ -144,7 +144,8 @@ fn names() -> impl Iterator<Item = &'static str> {
 pub fn run(options: &Options) -> Result<()> {
     match &options.other {
         Some(Other::Archive(other)) => {
-            let options = Options { binary: other.binary.clone().or_else(|| options.binary.clone()), ..options.clone() };
+            let options =
+                Options { binary: other.binary.clone().or_else(|| options.binary.clone()), ..options.clone() };
             let binary = binary(&options).map_err(|why| anyhow::anyhow!(why))?;
             return archive::run(other, &binary);
         }

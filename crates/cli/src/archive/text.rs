@@ -228,11 +228,11 @@ pub fn pruned(pruned: &[Pruned], done: bool) -> String {
     }
     let count = plural(pruned.len() as u64, "document");
     let size = Bytes::new(bytes);
-    let _ = match done {
-        true => writeln!(text, "{count} removed, {size}"),
-        false => writeln!(text, "{count} would be removed, {size}; repeat with --yes"),
-    };
-    text
+    text + &if done {
+        format!("{count} removed, {size}\n")
+    } else {
+        format!("{count} would be removed, {size}; repeat with --yes\n")
+    }
 }
 
 /// What a verification found.
@@ -270,7 +270,7 @@ const DIFFERENCES: usize = 6;
 pub fn trend(document: &TrendDocument, metric: Metric, mixed: Option<&str>) -> String {
     let mut page = Page::default();
     let points = &document.points;
-    let day = |index: usize| points.get(index).map(|point| point.started.get(..10).unwrap_or("?")).unwrap_or("?");
+    let day = |index: usize| points.get(index).and_then(|point| point.started.get(..10)).unwrap_or("?");
     let last = points.len().saturating_sub(1);
     page.line(
         "trend",
