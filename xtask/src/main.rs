@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod comparisons;
 mod dist;
 mod fuzz;
 mod gains;
@@ -41,6 +42,8 @@ enum Task {
     Bench(bench::Options),
     /// Hold the lab to arithmetic, the long cases too, and print expected beside measured (some ten minutes)
     LabValidate,
+    /// Compare simulated runs with and without a difference, and print false alarms, coverage and power (some minutes)
+    CompareValidate(comparisons::Options),
     /// Try in the lab what the checks recommend, for the pages in docs/checks (some fifteen minutes)
     Gains(gains::Options),
     /// Make the pictures of docs/trace-gallery.md from lab captures (a built lab kernel, Chromium, npm --prefix web ci)
@@ -67,6 +70,7 @@ fn run(task: &Task) -> Result<ExitCode> {
         Task::Fuzz(options) => fuzz::run(options)?,
         Task::Bench(options) => bench::run(options)?,
         Task::LabValidate => validate::run()?,
+        Task::CompareValidate(options) => comparisons::run(options)?,
         Task::Gains(options) => gains::run(options)?,
         Task::Pictures(options) => pictures::run(options)?,
     }

@@ -87,47 +87,62 @@ impl Group {
 /// The values of one metric in two groups.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Values {
-    /// Pairs of one block: baseline, candidate.
+    /// Baseline and candidate of one block.
     Paired(Vec<(f64, f64)>),
-    /// Each group in the order of time.
-    Unpaired(Vec<f64>, Vec<f64>),
+    /// Baseline and candidate.
+    Unpaired {
+        a: Vec<f64>,
+        b: Vec<f64>,
+        /// Whether they are in the order of time, so that neighbours may resemble each other.
+        in_time: bool,
+    },
 }
 
 impl Values {
-    /// Matches the runs of two groups: by block where both have blocks of the same experiment, else not.
+    /// Matches the runs of two groups, which are in the order of time: by block where both have blocks of the same experiment.
     pub(crate) fn of(baseline: &[&Record], candidate: &[&Record], metric: Metric) -> Self {
         let varying = varying(baseline, candidate);
         let keyed = |records: &[&Record]| -> Option<BTreeMap<Vec<String>, f64>> {
-            records
-                .iter()
-                .filter_map(|record| Some((record, record.figures.get(metric)?)))
-                .map(|(record, value)| Some((key(record, &varying)?, value)))
-                .collect()
+            let with = records.iter().filter_map(|record| Some((record, record.figures.get(metric)?)));
+            with.map(|(record, value)| Some((key(record, &varying)?, value))).collect()
         };
         if let (Some(a), Some(b)) = (keyed(baseline), keyed(candidate)) {
             let pairs: Vec<(f64, f64)> = a.iter().filter_map(|(key, a)| Some((*a, *b.get(key)?))).collect();
-            if pairs.len() >= 2 {
+            if !pairs.is_empty() {
                 return Self::Paired(pairs);
             }
         }
         let values = |records: &[&Record]| {
             records.iter().filter_map(|record| record.figures.get(metric)).collect::<Vec<f64>>()
         };
-        Self::Unpaired(values(baseline), values(candidate))
+        // Labs draw each run anew from its seed; what has no time of its own has no neighbours.
+        let in_time = [baseline, candidate].into_iter().all(|records| {
+            let times: BTreeSet<&str> = records.iter().map(|record| record.started.as_str()).collect();
+            times.len() > 1 && records.iter().all(|record| record.digest.is_none())
+        });
+        Self::Unpaired { a: values(baseline), b: values(candidate), in_time }
     }
 
     /// Baseline and candidate.
     pub(crate) fn sides(&self) -> (Vec<f64>, Vec<f64>) {
         match self {
             Self::Paired(pairs) => pairs.iter().copied().unzip(),
-            Self::Unpaired(a, b) => (a.clone(), b.clone()),
+            Self::Unpaired { a, b, .. } => (a.clone(), b.clone()),
+        }
+    }
+
+    /// Whether neither has values.
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Self::Paired(pairs) => pairs.is_empty(),
+            Self::Unpaired { a, b, .. } => a.is_empty() && b.is_empty(),
         }
     }
 
     pub(crate) fn design(&self) -> ComparisonDesign {
         match self {
             Self::Paired(_) => ComparisonDesign::Paired,
-            Self::Unpaired(..) => ComparisonDesign::Unpaired,
+            Self::Unpaired { .. } => ComparisonDesign::Unpaired,
         }
     }
 }

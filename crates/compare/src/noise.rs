@@ -6,7 +6,7 @@ use landspeed_model::ComparedMetric;
 use landspeed_results::{Record, RecordStatus};
 
 use crate::group::{Options, Values};
-use crate::verdict::{answer, question};
+use crate::verdict::{Question, answer};
 
 /// The name of the second half in [`ComparedMetric::candidate`].
 pub const ITSELF: &str = "A/A control";
@@ -26,10 +26,10 @@ pub fn noise(records: &[Record], options: &Options) -> Vec<ComparedMetric> {
             let (control, first): (Vec<&Record>, Vec<&Record>) = records.iter().partition(|record| record.control);
             let values = match Values::of(&first, &control, metric) {
                 values @ Values::Paired(_) => values,
-                Values::Unpaired(values, _) => Values::Paired(neighbours(&values)),
+                Values::Unpaired { a, .. } => Values::Paired(neighbours(&a)),
             };
-            if !values.sides().0.is_empty() {
-                questions.push(question(ITSELF, flow, metric, values, options.seed));
+            if !values.is_empty() {
+                questions.push(Question::new(ITSELF, flow, metric, values, options.seed));
             }
         }
     }

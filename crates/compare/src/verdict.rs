@@ -1,8 +1,10 @@
 //! The verdict of each metric.
 
+use std::cmp::Ordering;
+
 use landspeed_model::{Better, ComparedInterval, ComparedMetric, ComparisonVerdict, Metric};
-use landspeed_results::Record;
-use landspeed_stats::{Bootstrap, BootstrapError, Contrast, median};
+use landspeed_results::{Record, RecordStatus};
+use landspeed_stats::{BootstrapError, Contrast, HolmStep, autocorrelation, holm, median};
 
 use crate::group::{Group, Options, Values};
 
@@ -12,9 +14,19 @@ pub(crate) struct Question {
     flow: Option<String>,
     metric: Metric,
     values: Values,
+    /// `None` where a group has no values.
     contrast: Option<Contrast>,
-    /// Whether the contrast is the logarithm of a ratio; else it is a difference.
-    ratio: bool,
+    scale: Scale,
+    autocorrelation: Option<f64>,
+}
+
+/// What a contrast measures.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scale {
+    /// The logarithm of the ratio.
+    Ratio,
+    /// The probability of a greater value: there are zeros.
+    Greater,
 }
 
 /// Each metric of each candidate against the baseline, with intervals at the levels of Holm's correction over all of them.
@@ -22,121 +34,124 @@ pub fn compare(baseline: &Group, candidates: &[Group], options: &Options) -> Vec
     let mut questions = Vec::new();
     for candidate in candidates {
         for flow in baseline.flows().intersection(&candidate.flows()) {
-            let of = |group: &Group| -> Vec<Record> {
-                group.usable().into_iter().filter(|record| record.flow.as_deref() == *flow).cloned().collect()
-            };
-            let (a, b) = (of(baseline), of(candidate));
-            let (a, b): (Vec<&Record>, Vec<&Record>) = (a.iter().collect(), b.iter().collect());
+            let of_flow = |record: &&Record| record.flow.as_deref() == *flow;
+            let a: Vec<&Record> = baseline.usable().into_iter().filter(of_flow).collect();
+            let b: Vec<&Record> = candidate.usable().into_iter().filter(of_flow).collect();
             for metric in options.metrics() {
                 let values = Values::of(&a, &b, metric);
-                let (left, right) = values.sides();
-                if left.is_empty() && right.is_empty() {
-                    continue;
+                if !values.is_empty() {
+                    questions.push(Question::new(&candidate.name, *flow, metric, values, options.seed));
                 }
-                questions.push(question(&candidate.name, *flow, metric, values, options.seed));
             }
         }
     }
     answer(questions, options.level)
 }
 
-/// One question about values that are matched already.
-pub(crate) fn question(name: &str, flow: Option<&str>, metric: Metric, values: Values, seed: u64) -> Question {
-    let (a, b) = values.sides();
-    let ratio = a.iter().chain(&b).all(|value| *value > 0.0);
-    let scale = |value: f64| if ratio { value.ln() } else { value };
-    let contrast = match &values {
-        Values::Paired(pairs) => {
-            let contrasts: Vec<f64> = pairs.iter().map(|(a, b)| scale(*b) - scale(*a)).collect();
-            Contrast::paired(&contrasts, seed)
-        }
-        Values::Unpaired(a, b) => {
-            let scaled = |values: &[f64]| values.iter().map(|value| scale(*value)).collect::<Vec<f64>>();
-            Contrast::unpaired(&scaled(a), &scaled(b), seed)
-        }
-    };
-    Question { candidate: name.to_owned(), flow: flow.map(str::to_owned), metric, values, contrast, ratio }
-}
-
-/// The answers, each at the level of its rank (Holm 1979): the i-th smallest of m p-values is held to α/(m − i + 1); from the
-/// first that fails on, the level stays.
-pub(crate) fn answer(questions: Vec<Question>, level: f64) -> Vec<ComparedMetric> {
-    let alpha = 1.0 - level;
-    let mut order: Vec<(usize, f64)> = questions
-        .iter()
-        .enumerate()
-        .filter_map(|(i, question)| Some((i, question.contrast.as_ref()?.p_value())))
-        .collect();
-    order.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let mut tails = vec![alpha; questions.len()];
-    let mut stopped = None;
-    for (rank, (i, _)) in order.iter().enumerate() {
-        let tail = stopped.unwrap_or(alpha / (order.len() - rank) as f64);
-        tails[*i] = tail;
-        let excludes = questions[*i].contrast.as_ref().and_then(|contrast| contrast.interval(1.0 - tail).ok());
-        if stopped.is_none() && !excludes.is_some_and(|(low, high)| low > 0.0 || high < 0.0) {
-            stopped = Some(tail);
-        }
-    }
-    questions.into_iter().zip(tails).map(|(question, tail)| answered(question, 1.0 - tail)).collect()
-}
-
-fn answered(question: Question, level: f64) -> ComparedMetric {
-    let Question { candidate, flow, metric, values, contrast, ratio } = question;
-    let (a, b) = values.sides();
-    let interval = contrast.as_ref().map(|contrast| contrast.interval(level));
-    let (low, high) = match &interval {
-        Some(Ok((low, high))) => (Some(*low), Some(*high)),
-        _ => (None, None),
-    };
-    let estimate = contrast.as_ref().map(Contrast::estimate);
-    let verdict = match (low, high) {
-        (Some(low), Some(high)) if low > 0.0 || high < 0.0 => {
-            let grew = low > 0.0;
-            if grew == (metric.better() == Better::Higher) {
-                ComparisonVerdict::Better
-            } else {
-                ComparisonVerdict::Worse
+impl Question {
+    /// A question about values that are matched already.
+    pub(crate) fn new(candidate: &str, flow: Option<&str>, metric: Metric, values: Values, seed: u64) -> Self {
+        let (a, b) = values.sides();
+        let scale = if a.iter().chain(&b).all(|value| *value > 0.0) { Scale::Ratio } else { Scale::Greater };
+        let logarithms = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
+        let mut correlated = None;
+        let contrast = match &values {
+            Values::Paired(pairs) if scale == Scale::Ratio => {
+                Contrast::of_pairs(&pairs.iter().map(|(a, b)| (b / a).ln()).collect::<Vec<f64>>())
             }
+            Values::Paired(pairs) => Contrast::share_of_pairs(pairs),
+            Values::Unpaired { a, b, in_time } => {
+                let correlation = if *in_time { autocorrelation([a, b]) } else { 0.0 };
+                correlated = in_time.then_some(correlation);
+                match scale {
+                    Scale::Ratio => Contrast::of_groups(&logarithms(a), &logarithms(b), correlation, seed),
+                    Scale::Greater => Contrast::share_of_groups(a, b, correlation, seed),
+                }
+            }
+        };
+        let (candidate, flow) = (candidate.to_owned(), flow.map(str::to_owned));
+        Self { candidate, flow, metric, values, contrast, scale, autocorrelation: correlated }
+    }
+
+    fn answer(self, p_value: Option<f64>, step: HolmStep) -> ComparedMetric {
+        let level = 1.0 - step.tail;
+        let metric = self.metric;
+        let (a, b) = self.values.sides();
+        let interval = self.contrast.as_ref().map(|contrast| contrast.interval(level));
+        let ends = interval.as_ref().and_then(|interval| interval.as_ref().ok());
+        let verdict = match self.contrast.as_ref().map(|contrast| contrast.side(level)) {
+            _ if ends.is_none() => ComparisonVerdict::TooFewRuns,
+            Some(Some(side)) if (side == Ordering::Greater) == (metric.better() == Better::Higher) => {
+                ComparisonVerdict::Better
+            }
+            Some(Some(_)) => ComparisonVerdict::Worse,
+            _ => ComparisonVerdict::NoDetectableDifference,
+        };
+        let estimate = self.contrast.as_ref().map(Contrast::estimate);
+        let (baseline_median, candidate_median) = (median(&a), median(&b));
+        let ratios = self.scale == Scale::Ratio;
+        // With zeros among the values, the medians can have a ratio, though it has no interval.
+        let of_medians = baseline_median.zip(candidate_median).filter(|(a, _)| *a > 0.0).map(|(a, b)| b / a);
+        let as_ratio = |value: Option<f64>| value.filter(|_| ratios).map(f64::exp);
+        ComparedMetric {
+            candidate: self.candidate,
+            name: metric.name().to_owned(),
+            unit: metric.unit().to_owned(),
+            better: metric.better(),
+            flow: self.flow,
+            baseline_runs: a.len() as u32,
+            candidate_runs: b.len() as u32,
+            baseline_median,
+            candidate_median,
+            ratio: as_ratio(estimate).or(of_medians),
+            low: as_ratio(ends.map(|ends| ends.0)),
+            high: as_ratio(ends.map(|ends| ends.1)),
+            level,
+            verdict,
+            design: self.values.design(),
+            p_value,
+            adjusted_p_value: p_value.map(|_| step.adjusted),
+            greater: estimate.filter(|_| !ratios).map(|estimate| ComparedInterval {
+                estimate,
+                low: ends.map(|ends| ends.0),
+                high: ends.map(|ends| ends.1),
+            }),
+            runs_needed: match interval {
+                Some(Err(BootstrapError::TooFew { need, .. })) => Some(need as u32),
+                _ => None,
+            },
+            autocorrelation: self.autocorrelation,
+            minimum_detectable: self
+                .contrast
+                .as_ref()
+                .filter(|_| ratios)
+                .and_then(|contrast| Some(contrast.detectable(level)?.exp_m1())),
+            baseline_values: a,
+            candidate_values: b,
         }
-        (Some(_), Some(_)) => ComparisonVerdict::NoDetectableDifference,
-        _ => ComparisonVerdict::TooFewRuns,
-    };
-    let as_ratio = |value: Option<f64>| value.filter(|_| ratio).map(f64::exp);
-    let half = low.zip(high).map(|(low, high)| (high - low) / 2.0);
-    ComparedMetric {
-        candidate,
-        name: metric.name().to_owned(),
-        unit: metric.unit().to_owned(),
-        better: metric.better(),
-        flow,
-        baseline_runs: a.len() as u32,
-        candidate_runs: b.len() as u32,
-        baseline_median: median(&a),
-        candidate_median: median(&b),
-        ratio: as_ratio(estimate),
-        low: as_ratio(low),
-        high: as_ratio(high),
-        level,
-        verdict,
-        design: values.design(),
-        p_value: contrast.as_ref().map(Contrast::p_value),
-        difference: estimate.filter(|_| !ratio).map(|estimate| ComparedInterval { estimate, low, high }),
-        runs_needed: match interval {
-            Some(Err(BootstrapError::TooFew { need, .. })) => Some(need as u32),
-            _ => None,
-        },
-        autocorrelation: None,
-        minimum_detectable: half.filter(|_| ratio).map(|half| (half * 1.43).exp() - 1.0),
-        baseline_values: a,
-        candidate_values: b,
     }
 }
 
-/// Half the width of the interval of the median, relative to the median: 0.02 is ±2 %. `None` where the runs are too few for the
-/// level, or the median is 0.
-pub fn precision(records: &[Record], metric: Metric, level: f64) -> Option<f64> {
-    let values: Vec<f64> = records.iter().filter_map(|record| record.figures.get(metric)).collect();
-    let interval = Bootstrap { level, ..Bootstrap::default() }.median(&values).ok()?;
-    (interval.estimate != 0.0).then(|| (interval.high - interval.low) / 2.0 / interval.estimate.abs())
+/// The answers, each at the level of its rank among all p-values (Holm).
+pub(crate) fn answer(questions: Vec<Question>, level: f64) -> Vec<ComparedMetric> {
+    let p_values: Vec<Option<f64>> =
+        questions.iter().map(|question| Some(question.contrast.as_ref()?.p_value())).collect();
+    let known: Vec<f64> = p_values.iter().flatten().copied().collect();
+    let mut steps = holm(&known, 1.0 - level).into_iter();
+    let unknown = HolmStep { tail: 1.0 - level, adjusted: 1.0 };
+    let answers = questions.into_iter().zip(p_values).map(|(question, p_value)| {
+        let step = p_value.and_then(|_| steps.next()).unwrap_or(unknown);
+        question.answer(p_value, step)
+    });
+    answers.collect()
+}
+
+/// How well the median is known: half the width of its interval at `level`, relative to it; 0.02 is ±2 %. Of complete runs
+/// without A/A controls. `None` where they are too few for the level, or the median is 0.
+pub fn precision<'a>(records: impl IntoIterator<Item = &'a Record>, metric: Metric, level: f64) -> Option<f64> {
+    let usable = records.into_iter().filter(|record| record.status == RecordStatus::Complete && !record.control);
+    let values: Vec<f64> = usable.filter_map(|record| record.figures.get(metric)).collect();
+    let contrast = Contrast::of_pairs(&values)?;
+    let (low, high) = contrast.interval(level).ok()?;
+    (contrast.estimate() != 0.0).then(|| (high - low) / 2.0 / contrast.estimate().abs())
 }

@@ -117,12 +117,16 @@ pub struct ComparedMetric {
     pub verdict: ComparisonVerdict,
     /// How runs were matched.
     pub design: ComparisonDesign,
-    /// 1 − the highest level at which the interval excludes "no change", before Holm's correction.
+    /// 1 − the highest level whose interval excludes "no change", before Holm's correction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p_value: Option<f64>,
-    /// Candidate − baseline, in the metric's unit: decides where the ratio does not exist.
+    /// The same after Holm's correction: held to 1 − the document's level.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub difference: Option<ComparedInterval>,
+    pub adjusted_p_value: Option<f64>,
+    /// Where values are 0, so that their ratio does not exist, this decides: the probability that a run of the candidate has more
+    /// than one of the baseline, ties counting half; 0.5 is no change. Paired: the share of the blocks that differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub greater: Option<ComparedInterval>,
     /// For `too-few-runs`: the fewest runs of each group, or pairs, that carry an interval of this level.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs_needed: Option<u32>,

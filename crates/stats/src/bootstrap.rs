@@ -1,12 +1,11 @@
 //! Confidence intervals by resampling.
 
 use crate::SplitMix64;
-use crate::quantile::{median, quantile_of_sorted};
+use crate::quantile::quantile_of_sorted;
 
-/// The percentile bootstrap (Efron 1979) of a median or a ratio of medians.
+/// The percentile bootstrap (Efron 1979) of a difference of rates; of medians see [`crate::Contrast`].
 ///
-/// Deterministic: the same values, settings and seed give the same interval. For few runs the percentile interval is
-/// slightly narrow; where even the whole range of the runs cannot reach the level, there is an error and no interval.
+/// Deterministic: the same values, settings and seed give the same interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bootstrap {
     /// The confidence level, between 0 and 1 exclusive.
@@ -63,30 +62,19 @@ impl Default for Bootstrap {
 }
 
 impl Bootstrap {
-    /// The median of `values` and its interval.
-    pub fn median(&self, values: &[f64]) -> Result<Interval, BootstrapError> {
-        let estimate = self.checked_median(values)?;
-        let mut random = SplitMix64::new(self.seed);
-        let mut scratch = values.to_vec();
-        Ok(self.interval(estimate, || resampled_median(values, &mut scratch, &mut random)))
-    }
-
     /// How much greater the rate of `b` is than that of `a`, and its interval. A rate is a sum over a sum, of pairs of what
     /// happened and how much it could happen in; the pairs are resampled whole, each side by itself. Where neighbours are
     /// alike, as in time, a pair is to be a block long enough that blocks are not (Künsch 1989).
     ///
     /// # Errors
-    /// As for the median; [`BootstrapError::NotPositive`] where there was nothing for it to happen in.
+    /// Too few or bad values; [`BootstrapError::NotPositive`] where there was nothing for it to happen in.
     pub fn difference_of_rates(&self, a: &[(f64, f64)], b: &[(f64, f64)]) -> Result<Interval, BootstrapError> {
         let rate = |pairs: &mut dyn Iterator<Item = (f64, f64)>| {
             let (above, below) = pairs.fold((0.0, 0.0), |(above, below), pair| (above + pair.0, below + pair.1));
             (below > 0.0).then(|| above / below)
         };
         for side in [a, b] {
-            self.checked_median(&side.iter().map(|pair| pair.0).collect::<Vec<_>>())?;
-            if side.iter().any(|pair| !pair.1.is_finite() || pair.1 < 0.0) {
-                return Err(BootstrapError::NotFinite);
-            }
+            self.check(side)?;
         }
         let whole = |side: &[(f64, f64)]| rate(&mut side.iter().copied()).ok_or(BootstrapError::NotPositive);
         let (rate_a, rate_b) = (whole(a)?, whole(b)?);
@@ -101,21 +89,16 @@ impl Bootstrap {
         }))
     }
 
-    /// The fewest values that can carry an interval at this level: the range of n values covers the true median with
-    /// probability `1 − 2^(1−n)` (David and Nagaraja, Order Statistics, section 7.1), and no resample leaves the range.
-    fn fewest(&self) -> usize {
-        (1.0 - (1.0 - self.level).log2()).ceil().max(2.0) as usize
-    }
-
-    fn checked_median(&self, values: &[f64]) -> Result<f64, BootstrapError> {
+    fn check(&self, side: &[(f64, f64)]) -> Result<(), BootstrapError> {
         if !(self.level > 0.0 && self.level < 1.0) {
             return Err(BootstrapError::NoLevel { level: self.level });
         }
-        let need = self.fewest();
-        if values.len() < need {
-            return Err(BootstrapError::TooFew { have: values.len(), need, level: self.level });
+        let need = crate::fewest(self.level);
+        if side.len() < need {
+            return Err(BootstrapError::TooFew { have: side.len(), need, level: self.level });
         }
-        median(values).ok_or(BootstrapError::NotFinite)
+        let finite = side.iter().all(|pair| pair.0.is_finite() && pair.1.is_finite() && pair.1 >= 0.0);
+        if finite { Ok(()) } else { Err(BootstrapError::NotFinite) }
     }
 
     fn interval(&self, estimate: f64, mut draw: impl FnMut() -> f64) -> Interval {
@@ -127,38 +110,9 @@ impl Bootstrap {
     }
 }
 
-/// The median of as many values as there are, drawn with replacement into `scratch`.
-pub(crate) fn resampled_median(values: &[f64], scratch: &mut [f64], random: &mut SplitMix64) -> f64 {
-    for slot in scratch.iter_mut() {
-        *slot = values[random.below(values.len() as u64) as usize];
-    }
-    let middle = scratch.len() / 2;
-    let (lower, &mut upper_middle, _) = scratch.select_nth_unstable_by(middle, f64::total_cmp);
-    if values.len() % 2 == 1 {
-        return upper_middle;
-    }
-    let lower_middle = lower.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    f64::midpoint(lower_middle, upper_middle)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const RUNS: [f64; 9] = [9.1, 9.4, 9.2, 9.5, 9.3, 8.9, 9.6, 9.0, 9.7];
-
-    #[test]
-    fn the_interval_holds_the_median_and_stays_within_the_runs() {
-        let interval = Bootstrap::default().median(&RUNS).unwrap();
-        assert!((interval.estimate - 9.3).abs() < 1e-12);
-        assert!(8.9 <= interval.low && interval.low < 9.3 && 9.3 < interval.high && interval.high <= 9.7);
-    }
-
-    #[test]
-    fn the_same_seed_gives_the_same_interval() {
-        let bootstrap = Bootstrap { resamples: 50, ..Bootstrap::default() };
-        assert_eq!(bootstrap.median(&RUNS), bootstrap.median(&RUNS));
-    }
 
     #[test]
     fn bootstrap_intervals_cover_the_true_difference_95_percent() {
@@ -185,41 +139,13 @@ mod tests {
             bootstrap.difference_of_rates(&[(0.0, 0.0); 9], &[(1.0, 1.0); 9]),
             Err(BootstrapError::NotPositive)
         );
-        assert!(bootstrap.difference_of_rates(&[(1.0, 1.0); 5], &[(1.0, 1.0); 9]).is_err());
-    }
-
-    #[test]
-    fn five_runs_carry_no_95_percent_interval_and_six_do() {
-        let error = Bootstrap::default().median(&RUNS[..5]).unwrap_err();
-        assert_eq!(error.to_string(), "5 runs are too few: an interval at the 95 % level needs at least 6");
-        assert!(Bootstrap::default().median(&RUNS[..6]).is_ok());
-        assert!(matches!(Bootstrap::default().median(&[]), Err(BootstrapError::TooFew { .. })));
-    }
-
-    #[test]
-    fn bad_input_is_an_error_and_never_a_nan() {
-        let bootstrap = Bootstrap::default();
-        let mut runs = RUNS;
-        runs[0] = f64::NAN;
-        assert_eq!(bootstrap.median(&runs), Err(BootstrapError::NotFinite));
+        let few = bootstrap.difference_of_rates(&[(1.0, 1.0); 5], &[(1.0, 1.0); 9]).unwrap_err();
+        assert_eq!(few.to_string(), "5 runs are too few: an interval at the 95 % level needs at least 6");
+        let bad = bootstrap.difference_of_rates(&[(f64::NAN, 1.0); 6], &[(1.0, 1.0); 9]);
+        assert_eq!(bad, Err(BootstrapError::NotFinite));
         for level in [0.0, 1.0, -1.0, f64::NAN] {
-            let error = Bootstrap { level, ..bootstrap }.median(&RUNS).unwrap_err();
-            assert!(matches!(error, BootstrapError::NoLevel { .. }));
+            let error = Bootstrap { level, ..bootstrap }.difference_of_rates(&[(1.0, 1.0); 9], &[(1.0, 1.0); 9]);
+            assert!(matches!(error, Err(BootstrapError::NoLevel { .. })));
         }
-    }
-
-    #[test]
-    fn about_95_of_100_intervals_hold_the_true_median() {
-        // Uniform values on 0..1 have the median 0.5; 400 experiments of 15 runs each.
-        let mut random = SplitMix64::new(7);
-        let bootstrap = Bootstrap { resamples: 400, ..Bootstrap::default() };
-        let hits = (0..400)
-            .filter(|_| {
-                let runs: Vec<f64> = (0..15).map(|_| random.unit()).collect();
-                let interval = bootstrap.median(&runs).unwrap();
-                interval.low <= 0.5 && 0.5 <= interval.high
-            })
-            .count();
-        assert!((360..=398).contains(&hits), "{hits} of 400");
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use landspeed_model::TapSlices;
 use landspeed_netlink::Netlink;
-use landspeed_stats::{Bootstrap, median};
+use landspeed_stats::{Contrast, median};
 use landspeed_sys::clock::{monotonic_ns, sleep_until};
 use landspeed_sys::random;
 
@@ -94,15 +94,15 @@ fn summary(on: &[Turn], off: &[Turn]) -> TapSlices {
     let pairs = on.iter().zip(off);
     let ratios: Vec<f64> = pairs.clone().filter(|(_, off)| off.pps > 0.0).map(|(on, off)| on.pps / off.pps).collect();
     let more: Vec<f64> = pairs.map(|(on, off)| on.busy - off.busy).collect();
-    let interval = |values: &[f64]| Bootstrap::default().median(values).ok();
+    let interval = |values: &[f64]| Contrast::of_pairs(values)?.interval(0.95).ok();
     TapSlices {
         pairs: on.len() as u32,
         slice_ns: SLICE_NS,
         on_pps: median(&figures(on)).unwrap_or(0.0),
         off_pps: median(&figures(off)).unwrap_or(0.0),
         rate_ratio: median(&ratios),
-        rate_ratio_ci: interval(&ratios).map(|interval| (interval.low, interval.high)),
+        rate_ratio_ci: interval(&ratios),
         busy_cores_more: median(&more),
-        busy_cores_more_ci: interval(&more).map(|interval| (interval.low, interval.high)),
+        busy_cores_more_ci: interval(&more),
     }
 }
