@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
+use landspeed_archive::Query;
 use landspeed_results::{Document, ReadError, Record, foreign};
 
 /// The largest file that is read, bytes. The document of an hour with 128 streams has some 200 MB.
@@ -79,7 +80,7 @@ pub fn load(operand: &str, keep: Keep) -> anyhow::Result<Source> {
         fixed: Vec::new(),
     };
     if let Some(query) = operand.strip_prefix(ARCHIVE) {
-        bail!("cannot query the archive: {query}: this version reads files only");
+        return from_archive(source, query, keep);
     }
     if !Path::new(operand).exists()
         && let Some((file, levels)) = part_of_sweep(operand)
@@ -96,6 +97,42 @@ pub fn load(operand: &str, keep: Keep) -> anyhow::Result<Source> {
             }
             Err(why) => source.unreadable.push(Unreadable { origin, why }),
         }
+    }
+    Ok(source)
+}
+
+/// The documents of the archive with a record that matches, the oldest first. Their records come from the index: a thousand documents
+/// need not be read.
+fn from_archive(mut source: Source, query: &str, keep: Keep) -> anyhow::Result<Source> {
+    let query: Query = query.parse()?;
+    let archive = crate::archive::open()?;
+    let mut rows = archive.rows(&query).map_err(crate::archive::advised)?;
+    rows.reverse();
+    if rows.is_empty() {
+        bail!("no record of the archive matches {query}\nSee what there is: `landspeed archive find`.");
+    }
+    let mut rows = rows.into_iter().peekable();
+    while let Some(row) = rows.next() {
+        let id = row.id;
+        let mut records = vec![row.record];
+        while let Some(next) = rows.next_if(|next| next.id == id) {
+            records.push(next.record);
+        }
+        let origin = id.short().to_owned();
+        let document = match keep {
+            Keep::Records => None,
+            Keep::Documents => {
+                let bytes = archive.document(&id).map_err(|why| why.to_string());
+                match bytes.and_then(|bytes| read_bytes(&bytes)) {
+                    Ok((document, _)) => document,
+                    Err(why) => {
+                        source.unreadable.push(Unreadable { origin, why });
+                        continue;
+                    }
+                }
+            }
+        };
+        source.items.push(Item { origin, document, records });
     }
     Ok(source)
 }
@@ -209,14 +246,17 @@ fn directory(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
 
 /// A document and its records.
 fn read(path: &Path) -> Result<(Option<Document>, Vec<Record>), String> {
-    let bytes = bytes(path)?;
-    match Document::read(&bytes) {
+    read_bytes(&bytes(path)?)
+}
+
+fn read_bytes(bytes: &[u8]) -> Result<(Option<Document>, Vec<Record>), String> {
+    match Document::read(bytes) {
         Ok(document) => {
             let records = document.records();
             Ok((Some(document), records))
         }
         // Not of landspeed: of another program, or damaged.
-        Err(ReadError::NoSchema | ReadError::NotJson(_)) => match foreign::read(&bytes) {
+        Err(ReadError::NoSchema | ReadError::NotJson(_)) => match foreign::read(bytes) {
             Ok(other) => Ok((None, other.records)),
             Err(why) => Err(why.to_string()),
         },

@@ -13,8 +13,8 @@ use landspeed_sys::clock;
 
 pub use args::Args;
 
-use crate::CommandOutcome;
 use crate::output::Sink;
+use crate::{CommandOutcome, keep};
 
 /// Compares, and prints what follows.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
@@ -50,6 +50,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         text.push(b'\n');
         sink.write(&text)?;
     }
+    keep::keep(&document);
     if let Some(condition) = document.conditions.iter().find(|condition| undecided(condition, &document)) {
         anyhow::bail!("cannot evaluate --fail-if '{}': {}", condition.condition, condition.detail);
     }
