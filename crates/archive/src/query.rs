@@ -82,7 +82,7 @@ pub enum QueryError {
     #[error("`{0}` is not a condition: write KEY=VALUE, such as host=dtn1, or a figure, such as goodput<5G")]
     NoCondition(String),
     /// A key that does not exist.
-    #[error("unknown key `{key}`{}; the keys are {}", suggestion.as_ref().map(|near| format!(": did you mean `{near}`?")).unwrap_or_default(), KEYS.join(", "))]
+    #[error("unknown key `{key}`{}\nUse one of: {}.", suggestion.as_ref().map(|near| format!(": did you mean `{near}`?")).unwrap_or_default(), KEYS.join(", "))]
     UnknownKey {
         /// What was given.
         key: String,
@@ -90,7 +90,7 @@ pub enum QueryError {
         suggestion: Option<String>,
     },
     /// A figure that does not exist.
-    #[error("unknown figure `{name}`{}; the figures are {}", suggestion.as_ref().map(|near| format!(": did you mean `{near}`?")).unwrap_or_default(), figures())]
+    #[error("unknown figure `{name}`{}\nUse one of: {}.", suggestion.as_ref().map(|near| format!(": did you mean `{near}`?")).unwrap_or_default(), figures())]
     UnknownFigure {
         /// What was given.
         name: String,

@@ -30,15 +30,13 @@ pub fn write(name: &str, columns: &[Column]) -> Result<Vec<u8>, ArchiveError> {
 }
 
 fn encode(name: &str, columns: &[Column]) -> Result<Vec<u8>, ParquetError> {
-    let fields: String = columns
-        .iter()
-        .map(|column| match column {
-            Column::Text(name, _) => format!(" OPTIONAL BYTE_ARRAY {name} (STRING);"),
-            Column::Integer(name, _) => format!(" OPTIONAL INT64 {name};"),
-            Column::Time(name, _) => format!(" OPTIONAL INT64 {name} (TIMESTAMP(NANOS,true));"),
-            Column::Real(name, _) => format!(" OPTIONAL DOUBLE {name};"),
-        })
-        .collect();
+    let fields = columns.iter().map(|column| match column {
+        Column::Text(name, _) => format!(" OPTIONAL BYTE_ARRAY {name} (STRING);"),
+        Column::Integer(name, _) => format!(" OPTIONAL INT64 {name};"),
+        Column::Time(name, _) => format!(" OPTIONAL INT64 {name} (TIMESTAMP(NANOS,true));"),
+        Column::Real(name, _) => format!(" OPTIONAL DOUBLE {name};"),
+    });
+    let fields = fields.collect::<Vec<_>>().concat();
     let schema = Arc::new(parse_message_type(&format!("message {name} {{{fields}}}"))?);
     let properties = WriterProperties::builder()
         .set_compression(Compression::GZIP(GzipLevel::try_new(1)?))

@@ -193,7 +193,7 @@ impl Archive {
         let mut select =
             self.index.prepare_cached("SELECT tag FROM tags WHERE document = ?1").map_err(self.explain())?;
         let known: std::collections::BTreeSet<String> =
-            select.query_map([document], |row| row.get(0)).and_then(|tags| tags.collect()).map_err(self.explain())?;
+            select.query_map([document], |row| row.get(0)).and_then(Iterator::collect).map_err(self.explain())?;
         if known != notes.tags {
             self.index.execute("DELETE FROM tags WHERE document = ?1", [document]).map_err(self.explain())?;
             for tag in &notes.tags {
@@ -207,7 +207,7 @@ impl Archive {
     fn verify_rows(&self, found: &mut Verification) -> Result<(), ArchiveError> {
         let mut select = self.index.prepare("SELECT id FROM documents").map_err(self.explain())?;
         let ids: Vec<String> =
-            select.query_map([], |row| row.get(0)).and_then(|ids| ids.collect()).map_err(self.explain())?;
+            select.query_map([], |row| row.get(0)).and_then(Iterator::collect).map_err(self.explain())?;
         for id in ids {
             let known = Id::parse(&id);
             if known.as_ref().is_some_and(|id| self.files.document(id).exists()) {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
+use landspeed_archive::Query;
 use landspeed_results::{Document, ReadError, Record, foreign};
 
 /// The largest file that is read, bytes. The document of an hour with 128 streams has some 200 MB.
@@ -79,8 +80,7 @@ pub fn load(operand: &str, keep: Keep) -> anyhow::Result<Source> {
         fixed: Vec::new(),
     };
     if let Some(query) = operand.strip_prefix(ARCHIVE) {
-        read_archive(&mut source, query, keep)?;
-        return Ok(source);
+        return from_archive(source, query, keep);
     }
     if !Path::new(operand).exists()
         && let Some((file, levels)) = part_of_sweep(operand)
@@ -97,6 +97,42 @@ pub fn load(operand: &str, keep: Keep) -> anyhow::Result<Source> {
             }
             Err(why) => source.unreadable.push(Unreadable { origin, why }),
         }
+    }
+    Ok(source)
+}
+
+/// The documents of the archive with a record that matches, the oldest first. Their records come from the index: a thousand documents
+/// need not be read.
+fn from_archive(mut source: Source, query: &str, keep: Keep) -> anyhow::Result<Source> {
+    let query: Query = query.parse()?;
+    let archive = crate::archive::open()?;
+    let mut rows = archive.rows(&query).map_err(crate::archive::advised)?;
+    rows.reverse();
+    if rows.is_empty() {
+        bail!("no record of the archive matches {query}\nSee what there is: `landspeed archive find`.");
+    }
+    let mut rows = rows.into_iter().peekable();
+    while let Some(row) = rows.next() {
+        let id = row.id;
+        let mut records = vec![row.record];
+        while let Some(next) = rows.next_if(|next| next.id == id) {
+            records.push(next.record);
+        }
+        let origin = id.short().to_owned();
+        let document = match keep {
+            Keep::Records => None,
+            Keep::Documents => {
+                let bytes = archive.document(&id).map_err(|why| why.to_string());
+                match bytes.and_then(|bytes| read_bytes(&bytes)) {
+                    Ok((document, _)) => document,
+                    Err(why) => {
+                        source.unreadable.push(Unreadable { origin, why });
+                        continue;
+                    }
+                }
+            }
+        };
+        source.items.push(Item { origin, document, records });
     }
     Ok(source)
 }
@@ -208,44 +244,12 @@ fn directory(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The results that a query finds, the oldest first. Records alone come from the index.
-fn read_archive(source: &mut Source, query: &str, keep: Keep) -> anyhow::Result<()> {
-    let query: landspeed_archive::Query = query.parse()?;
-    let archive = crate::archive::open()?;
-    if keep == Keep::Records {
-        for (id, record) in archive.records(&query).map_err(crate::archive::advised)? {
-            let origin = id.to_string();
-            match source.items.last_mut().filter(|item| item.origin == origin) {
-                Some(item) => item.records.push(record),
-                None => source.items.push(Item { origin, document: None, records: vec![record] }),
-            }
-        }
-    } else {
-        let mut found = archive.documents(&query, None).map_err(crate::archive::advised)?;
-        found.reverse();
-        for document in found {
-            let origin = document.id.to_string();
-            let bytes = archive.document(&document.id).map_err(|why| why.to_string());
-            match bytes.and_then(|bytes| parse(&bytes)) {
-                Ok((document, records)) => source.items.push(Item { origin, document, records }),
-                Err(why) => source.unreadable.push(Unreadable { origin, why }),
-            }
-        }
-    }
-    anyhow::ensure!(
-        !source.items.is_empty() || !source.unreadable.is_empty(),
-        "cannot find results: {}: the archive has none\nSee what there is: `landspeed archive list`.",
-        source.operand
-    );
-    Ok(())
-}
-
 /// A document and its records.
 fn read(path: &Path) -> Result<(Option<Document>, Vec<Record>), String> {
-    parse(&bytes(path)?)
+    read_bytes(&bytes(path)?)
 }
 
-fn parse(bytes: &[u8]) -> Result<(Option<Document>, Vec<Record>), String> {
+fn read_bytes(bytes: &[u8]) -> Result<(Option<Document>, Vec<Record>), String> {
     match Document::read(bytes) {
         Ok(document) => {
             let records = document.records();

@@ -133,7 +133,8 @@ impl Import<'_> {
                 return Ok(());
             }
         };
-        if is_lines(&plain) {
+        let first = plain.iter().position(|byte| *byte == b'\n').unwrap_or(plain.len());
+        if is_lines(&plain) && !plain[first..].trim_ascii().is_empty() {
             return self.lines(plain.as_slice(), &source);
         }
         self.document(plain, source, named)

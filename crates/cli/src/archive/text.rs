@@ -73,10 +73,11 @@ pub fn documents(documents: &[ListedDocument], total: u64, directory: &Path) -> 
         return format!("no documents match in {}\n", directory.display());
     }
     let row = |document: &ListedDocument| {
+        let file = |path: &String| Path::new(path).file_name().map(|name| name.to_string_lossy().into_owned());
         let what = document
             .title
             .clone()
-            .or_else(|| document.source.clone())
+            .or_else(|| document.source.as_ref().and_then(file))
             .unwrap_or_else(|| document.command.iter().skip(1).cloned().collect::<Vec<_>>().join(" "));
         let kind = if document.understood { document.kind.clone() } else { document.schema.clone() };
         let tags: Vec<String> = document.tags.iter().map(|tag| format!("+{tag}")).collect();
@@ -141,7 +142,7 @@ pub fn heading(document: &ListedDocument) -> String {
     let about = [
         document.id.short().to_owned(),
         document.schema.clone(),
-        minute(document.started_ns) + " UTC",
+        document.started_ns.map_or_else(|| "start unknown".to_owned(), |ns| minute(Some(ns)) + " UTC"),
         document.tool.clone(),
         tags.join(" "),
     ];
@@ -227,11 +228,11 @@ pub fn pruned(pruned: &[Pruned], done: bool) -> String {
     }
     let count = plural(pruned.len() as u64, "document");
     let size = Bytes::new(bytes);
-    let _ = match done {
-        true => writeln!(text, "{count} removed, {size}"),
-        false => writeln!(text, "{count} would be removed, {size}; repeat with --yes"),
-    };
-    text
+    text + &if done {
+        format!("{count} removed, {size}\n")
+    } else {
+        format!("{count} would be removed, {size}; repeat with --yes\n")
+    }
 }
 
 /// What a verification found.
@@ -269,7 +270,7 @@ const DIFFERENCES: usize = 6;
 pub fn trend(document: &TrendDocument, metric: Metric, mixed: Option<&str>) -> String {
     let mut page = Page::default();
     let points = &document.points;
-    let day = |index: usize| points.get(index).map(|point| point.started.get(..10).unwrap_or("?")).unwrap_or("?");
+    let day = |index: usize| points.get(index).and_then(|point| point.started.get(..10)).unwrap_or("?");
     let last = points.len().saturating_sub(1);
     page.line(
         "trend",

@@ -24,8 +24,8 @@ Changes are found by binary segmentation of ranks with a permutation test. --lev
 which one is reported, where results do not depend on the ones before.")]
 pub struct Args {
     /// The metric: goodput, retransmits, loss, rtt_p50, rtt_p99, latency_p99, cpu, …
-    #[arg(value_parser = metric)]
-    metric: Metric,
+    #[arg(value_parser = metric, value_name = "METRIC")]
+    shown: Metric,
     #[command(flatten)]
     filter: Filter,
     /// Level of the test for a change
@@ -62,12 +62,12 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let mut rows = archive.rows(&query).map_err(advised)?;
     // A document without a time has no place in a trend.
     rows.retain(|row| row.record.status == RecordStatus::Complete && row.started_ns.is_some());
-    rows.retain(|row| row.record.figures.get(args.metric).is_some());
+    rows.retain(|row| row.record.figures.get(args.shown).is_some());
     rows.reverse();
     ensure!(
         !rows.is_empty(),
         "no complete record that matches has {}\nSee what there is: `landspeed archive find`.",
-        args.metric.name()
+        args.shown.name()
     );
     let document = document(args, &query, &rows)?;
     if let Some(sink) = &args.json {
@@ -76,13 +76,13 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         sink.write(&json)?;
     }
     if args.json != Some(Sink::Stdout) {
-        print!("{}", text::trend(&document, args.metric, mixed(&rows).as_deref()));
+        print!("{}", text::trend(&document, args.shown, mixed(&rows).as_deref()));
     }
     Ok(CommandOutcome::Clean)
 }
 
 fn document(args: &Args, query: &Query, rows: &[Row]) -> anyhow::Result<TrendDocument> {
-    let value = |row: &Row| row.record.figures.get(args.metric).unwrap_or_default();
+    let value = |row: &Row| row.record.figures.get(args.shown).unwrap_or_default();
     let values: Vec<f64> = rows.iter().map(value).collect();
     let found = change_points(&values, args.level, SEED);
     let mut bounds: Vec<usize> = vec![0];
@@ -116,10 +116,10 @@ fn document(args: &Args, query: &Query, rows: &[Row]) -> anyhow::Result<TrendDoc
         schema: TREND_SCHEMA.to_owned(),
         landspeed: build(),
         query: query.to_string(),
-        metric: args.metric.name().to_owned(),
-        field: args.metric.field().to_owned(),
-        unit: args.metric.unit().to_owned(),
-        better: args.metric.better(),
+        metric: args.shown.name().to_owned(),
+        field: args.shown.field().to_owned(),
+        unit: args.shown.unit().to_owned(),
+        better: args.shown.better(),
         level: args.level,
         points: rows
             .iter()
