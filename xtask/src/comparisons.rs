@@ -97,7 +97,8 @@ fn table(options: &Options) -> String {
     );
     for design in Design::ALL {
         let _ = writeln!(text, "**{}**\n", design.title());
-        text += "| runs of each | false alarms | coverage | 3 % found | 10 % found | found at the limit | interval |\n";
+        text +=
+            "| runs of each | false alarms | coverage | 3 % found | 10 % found | found at the limit | interval |\n";
         text += "|---:|---:|---:|---:|---:|---:|---:|\n";
         let lines: Vec<(usize, Line)> = std::thread::scope(|scope| {
             let handles = RUNS.map(|runs| (runs, scope.spawn(move || line(design, runs, options))));
