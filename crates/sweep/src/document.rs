@@ -12,12 +12,10 @@ use landspeed_model::{
 };
 use landspeed_results::{Document, RecordStatus};
 
+use crate::rules::LEVEL;
 use crate::{Design, Ended, Plan, PlannedRun, Rules, RunKind, id};
 
 pub use levels::numbers;
-
-/// Level of all intervals.
-pub const LEVEL: f64 = 0.95;
 
 /// A run that was made.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,7 +6,7 @@ use crate::order::Order;
 use crate::{PlannedRun, Rules, RunKind, rules};
 
 /// Blocks before which no precision is judged: fewer runs carry no 95 % interval of a median
-/// ([`landspeed_stats::Bootstrap::median`]).
+/// ([`landspeed_stats::median_interval`]).
 pub const MIN_BLOCKS: u32 = 6;
 /// Most blocks where only a precision is asked for.
 pub const MAX_BLOCKS: u32 = 100;

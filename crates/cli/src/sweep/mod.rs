@@ -75,6 +75,11 @@ fn sweep(path: &Path, args: &Args) -> anyhow::Result<CommandOutcome> {
     }
     let directory = Directory::at(args.out.clone().unwrap_or_else(|| beside(path, ".sweep")));
     let quiet = args.quiet || args.json == Some(Sink::Stdout);
+    if !quiet {
+        for name in plan.overridden() {
+            eprintln!("note: `{name}` is varied: the value that it has beside the factors is not used");
+        }
+    }
     match plan.subject.clone() {
         Subject::Lab(subject) => {
             let text = Lab::scenario(&subject, &plan, path.parent().unwrap_or(Path::new(".")))?;

@@ -89,6 +89,6 @@ fn senders_and_receivers_are_driven_from_here() {
         let cross = &run["flows"][1];
         assert_eq!(cross["name"], format!("cross {b} to {c}"));
         let rate = cross["figures"]["goodput_bps"].as_f64().unwrap_or(0.0);
-        assert!((8e6..12e6).contains(&rate), "{run:#}");
+        assert!((1e6..12e6).contains(&rate), "{run:#}");
     }
 }

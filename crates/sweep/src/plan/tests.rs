@@ -48,6 +48,13 @@ fn typos_have_a_line_a_key_and_a_suggestion() {
 }
 
 #[test]
+fn a_factor_overrides_what_the_base_sets() {
+    let text = "name = \"n\"\n[run]\ntarget = \"t\"\nparallel = 2\ntime = \"1s\"\n[[factor]]\nkey = \"run.parallel\"\nlevels = [1, 4]\n";
+    assert_eq!(plan(text).overridden(), ["parallel"]);
+    assert!(plan(TEMPLATE).overridden().is_empty());
+}
+
+#[test]
 fn conflicts_between_factors_are_refused() {
     let factor = |name: &str, key: &str| format!("[[factor]]\nname = \"{name}\"\nkey = \"{key}\"\nlevels = [1, 2]\n");
     let text = refusal(&format!("{LAB}{}{}", factor("a", "x"), factor("b", "x")));
