@@ -79,8 +79,7 @@ fn measure(exhibit: &Exhibit, options: &Options, root: &Path) -> Result<Measured
         Some(from) => from.join(format!("{}.json", exhibit.name)),
         None => lab(exhibit, options, root, directory.path())?,
     };
-    let text =
-        std::fs::read_to_string(&document).with_context(|| format!("cannot read {}", document.display()))?;
+    let text = std::fs::read_to_string(&document).with_context(|| format!("cannot read {}", document.display()))?;
     let hash = hash(exhibit)?;
     let schema: serde_json::Value = serde_json::from_str(&text).context("not a JSON document")?;
     let result = match schema["schema"].as_str() {
@@ -167,7 +166,10 @@ fn page(results: &[MeasuredExhibit]) -> Result<String> {
         let _ = write!(text, "\n## {}\n\n", exhibit.name);
         let Some(result) = results.iter().find(|result| result.exhibit == exhibit.name) else {
             let name = exhibit.name;
-            let _ = writeln!(text, "Not measured since; [lab-gallery.md](lab-gallery.md#{name}) has the last result, with its date and build.");
+            let _ = writeln!(
+                text,
+                "Not measured since; [lab-gallery.md](lab-gallery.md#{name}) has the last result, with its date and build."
+            );
             continue;
         };
         if let Some(reference) = reference(exhibit)? {

@@ -48,7 +48,8 @@ fn compared(figure: &ReferenceFigure, source: &str, documents: &[LabDocument]) -
 }
 
 fn selected<'a>(documents: &'a [LabDocument], cell: &'a Levels) -> impl Iterator<Item = &'a LabDocument> {
-    let holds = |document: &LabDocument| cell.iter().all(|(key, value)| document.scenario.cell.get(key) == Some(value));
+    let holds =
+        |document: &LabDocument| cell.iter().all(|(key, value)| document.scenario.cell.get(key) == Some(value));
     documents.iter().filter(move |document| document.status == LabStatus::Complete && holds(document))
 }
 
@@ -122,7 +123,8 @@ fn samples(stream: &Stream) -> impl DoubleEndedIterator<Item = &Sample> {
 /// Returns how many segments the sender retransmitted between two readings.
 fn retransmits(stream: &Stream, from: u64, until: u64) -> u64 {
     let count = |t_ns: u64| {
-        let last = samples(stream).filter(|sample| sample.t_ns <= t_ns).filter_map(|sample| sample.tcp.as_ref()).last();
+        let last =
+            samples(stream).filter(|sample| sample.t_ns <= t_ns).filter_map(|sample| sample.tcp.as_ref()).last();
         last.map_or(0, |tcp| u64::from(tcp.total_retrans))
     };
     count(until).saturating_sub(if from == 0 { 0 } else { count(from) })

@@ -79,7 +79,8 @@ mod tests {
     fn a_figure_shows_its_spread_and_signed_deviation() {
         assert_eq!(row(&figure(2.83, Some(2.07))), ["sum", "2.83 Gb/s", "2.07 Gb/s (1.97..2.17)", "-27 %"]);
         assert_eq!(row(&figure(2.83, None)), ["sum", "2.83 Gb/s", "not run", "-"]);
-        let deviations = [(2.0, 2.1), (2.0, 2.0), (2.0, 1.9999), (0.0, 1.0)].map(|(r, m)| deviation(&figure(r, Some(m))));
+        let deviations =
+            [(2.0, 2.1), (2.0, 2.0), (2.0, 1.9999), (0.0, 1.0)].map(|(r, m)| deviation(&figure(r, Some(m))));
         assert_eq!(deviations, ["+5.0 %", "0 %", "0 %", "-"]);
     }
 

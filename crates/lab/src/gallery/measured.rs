@@ -113,7 +113,8 @@ impl MeasuredExhibit {
                 values: key,
             }
         };
-        let mut kernels: Vec<String> = good().map(|c| format!("{} {}", c.kernel.release, c.kernel.build_id)).collect();
+        let mut kernels: Vec<String> =
+            good().map(|c| format!("{} {}", c.kernel.release, c.kernel.build_id)).collect();
         kernels.sort_unstable();
         kernels.dedup();
         Self {

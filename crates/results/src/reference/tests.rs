@@ -96,10 +96,12 @@ fn figure(value: f64, unit: ReferenceUnit, figure: LabFigure) -> ReferenceFigure
 
 /// The value of `figure` over `documents`: median, min, max and deviation.
 #[track_caller]
-fn measured(figure: ReferenceFigure, documents: &[LabDocument]) -> (Option<f64>, Option<f64>, Option<f64>, Option<f64>) {
+fn measured(
+    figure: ReferenceFigure,
+    documents: &[LabDocument],
+) -> (Option<f64>, Option<f64>, Option<f64>, Option<f64>) {
     let figures = vec![figure];
-    let reference =
-        Reference { source: "deck".to_owned(), reported: String::new(), why_different: None, figures };
+    let reference = Reference { source: "deck".to_owned(), reported: String::new(), why_different: None, figures };
     let compared = compare_reference(&reference, documents).remove(0);
     assert_eq!(compared.source, "deck");
     let round = |value: Option<f64>| value.map(|value| (value * 1e6).round() / 1e6);
@@ -146,14 +148,18 @@ fn incomplete_runs_and_absent_cells_are_not_measured() {
     documents[0].status = LabStatus::Invalid;
     let small = ReferenceFigure { cell: cell("1MB"), ..figure(16.0, ReferenceUnit::Megabits, LabFigure::Goodput) };
     assert_eq!(measured(small.clone(), &documents).0, Some(16.0));
-    assert_eq!(measured(ReferenceFigure { cell: cell("2MB"), ..small.clone() }, &documents), (None, None, None, None));
+    assert_eq!(
+        measured(ReferenceFigure { cell: cell("2MB"), ..small.clone() }, &documents),
+        (None, None, None, None)
+    );
     let unknown = ReferenceFigure { flow: Some("udp".to_owned()), ..small };
     assert_eq!(measured(unknown, &documents).0, None);
 }
 
 #[test]
 fn a_window_limits_rate_and_retransmits() {
-    let documents = [document("1MB", 1, vec![stream(0, [0, 1, 2, 3], [5, 3, 0, 2]), stream(1, [0, 1, 2, 3], [0; 4])])];
+    let documents =
+        [document("1MB", 1, vec![stream(0, [0, 1, 2, 3], [5, 3, 0, 2]), stream(1, [0, 1, 2, 3], [0; 4])])];
     let window = |figure: ReferenceFigure, from_s, until_s| ReferenceFigure { from_s, until_s, ..figure };
     let rate = figure(48.0, ReferenceUnit::Megabits, LabFigure::Goodput);
     assert_eq!(measured(window(rate.clone(), Some(3.0), None), &documents).0, Some(48.0));
@@ -175,7 +181,8 @@ fn cwnd_is_the_sum_of_all_streams_at_a_time() {
 
 #[test]
 fn a_series_adds_up_to_the_run() {
-    let documents = [document("1MB", 1, vec![stream(0, [0, 1, 2, 3], [5, 3, 0, 2]), stream(1, [4; 4], [1, 0, 0, 0])])];
+    let documents =
+        [document("1MB", 1, vec![stream(0, [0, 1, 2, 3], [5, 3, 0, 2]), stream(1, [4; 4], [1, 0, 0, 0])])];
     let series = documents[0].flows[0].run.as_ref().and_then(flow_series).expect("a steady phase");
     assert_eq!(series.interval_ns, SECOND);
     assert_eq!(series.goodput_bps, [32_000_000, 40_000_000, 48_000_000, 56_000_000]);

@@ -116,8 +116,14 @@ fn bad() -> Vec<(&'static str, String)> {
         ("a figure in an unknown unit", figure("unit = \"Gbps\"")),
         ("a figure with an unknown key", figure("unit = \"Gb/s\"\nreasn = \"CPU\"")),
         ("a figure of a key that is not varied", figure("unit = \"Gb/s\"\ncell = { bufer = \"1MB\" }")),
-        ("a figure of a scenario that varies nothing", figure("unit = \"Gb/s\"\ncell = { buffer = \"1MB\" }").split("[[vary]]").next().expect("some").to_owned()),
-        ("a figure that is difference and ratio", figure("unit = \"ratio\"\nminus = { buffer = \"1MB\" }\nover = { buffer = \"1MB\" }")),
+        (
+            "a figure of a scenario that varies nothing",
+            figure("unit = \"Gb/s\"\ncell = { buffer = \"1MB\" }").split("[[vary]]").next().expect("some").to_owned(),
+        ),
+        (
+            "a figure that is difference and ratio",
+            figure("unit = \"ratio\"\nminus = { buffer = \"1MB\" }\nover = { buffer = \"1MB\" }"),
+        ),
         ("a figure at no time", figure("unit = \"Gb/s\"\nfrom_s = 3\nuntil_s = 2")),
         ("a chart over time of what has none", format!("charts = [{{ figure = \"rtt\", over = \"time\" }}]\n{BASE}")),
         ("a chart of the balance", format!("charts = [{{ figure = \"balance\" }}]\n{BASE}")),
