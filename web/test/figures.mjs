@@ -58,7 +58,9 @@ async function figureClaims(page, figure, { claim, settled }) {
   const box = await plot.boundingBox();
   await plot.scrollIntoViewIfNeeded();
   const { x, y } = (await plot.boundingBox()) ?? box;
-  await page.mouse.move(x + box.width * 0.45, y + Math.min(box.height * 0.4, 120));
+  const cell = grid ? await panel.locator("path.cellfill").first().boundingBox() : null;
+  // Of a grid a cell: the first of its path, which is at the box's top or left.
+  await (cell ? page.mouse.move(cell.x + 3, cell.y + 3) : page.mouse.move(x + box.width * 0.45, y + Math.min(box.height * 0.4, 120)));
   await settled(page);
   claim(`the pointer shows a value of ${figure.id}`, await panel.locator(".tip").isVisible());
   await page.mouse.move(2, 2);

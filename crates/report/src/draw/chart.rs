@@ -29,7 +29,11 @@ pub(super) fn draw(scene: &mut Scene, chart: &FigureChart, y: f64) -> f64 {
     let xs: Vec<f64> =
         lines().flat_map(|line| line.x.iter().copied()).chain(chart.marks.iter().filter_map(|m| m.x)).collect();
     let ys: Vec<f64> = lines().flat_map(values).chain(chart.marks.iter().map(|mark| mark.y)).collect();
-    let longest = Laid::upwards(&chart.y, &ys, (1.0, 0.0)).ticks.iter().map(|(_, label)| width_of(label, TEXT)).fold(0.0, f64::max);
+    let longest = Laid::upwards(&chart.y, &ys, (1.0, 0.0))
+        .ticks
+        .iter()
+        .map(|(_, label)| width_of(label, TEXT))
+        .fold(0.0, f64::max);
     let gutter = LEFT.max(longest + TEXT * 2.0);
     let listed = columns == 1 && crowded(&chart.x, WIDTH - 2.0 * EDGE - LEFT);
     let below = if listed { BELOW + 16.0 * chart.x.labels.len().min(8) as f64 } else { BELOW };
