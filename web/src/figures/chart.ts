@@ -13,6 +13,8 @@ const RIGHT = 12;
 const BELOW = 42;
 /** Names of places that do not fit are listed below, this many of them. */
 const LISTED = 12;
+/** Dots stand beside the bar of an interval, pixels. */
+const BESIDE = 9;
 /** From this many points on a line is drawn without points. */
 const MANY = 60;
 
@@ -153,7 +155,7 @@ function drawLine(l: FigureLine, x: Laid, y: Laid, palette: Palette): (SVGElemen
   // Many small circles as one path: a point of no length with round ends.
   const dots = (l.dots ?? []).flatMap(([a, b]) => {
     const [at, level] = [x.at(a ?? Number.NaN), y.at(b ?? Number.NaN)];
-    return at === null || level === null ? [] : [`M${p(at)} ${p(level)}h0`];
+    return at === null || level === null ? [] : [`M${p(l.joined ? at : at + BESIDE)} ${p(level)}h0`];
   });
   let d = "";
   let open = false;

@@ -6,6 +6,8 @@ use super::axis::Laid;
 use super::scene::{Anchor, Ink, Scene, Shape, TEXT, cut, width_of};
 use super::{EDGE, WIDTH, dash_of, legend};
 
+/// Dots stand beside the bar of an interval.
+const BESIDE: f64 = 9.0;
 /// Height of the plot of a single chart, and of one of several.
 const HEIGHT: f64 = 300.0;
 const SMALL: f64 = 190.0;
@@ -169,6 +171,7 @@ fn one(scene: &mut Scene, panel: &FigurePanel, across: &Laid, upwards: &Laid) {
         if line.dots.len() <= MOST_DOTS {
             for dot in &line.dots {
                 if let (Some(x), Some(y)) = (across.at(dot[0]), upwards.at(dot[1])) {
+                    let x = if line.joined { x } else { x + BESIDE };
                     scene.circle([x, y], 2.0, ink, 0.45);
                 }
             }
