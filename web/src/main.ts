@@ -3,8 +3,9 @@
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
 import { auditPage } from "./audit/page";
-import type { AuditDocument, LabDocument, LabSetDocument, RunDocument, TraceComparison, TraceDocument, WatchDocument } from "./document";
+import type { AuditDocument, FiguresDocument, LabDocument, LabSetDocument, RunDocument, TraceComparison, TraceDocument, WatchDocument } from "./document";
 import { append, type Child } from "./dom";
+import { figuresPage } from "./figures/page";
 import { labPage } from "./lab/page";
 import { runPage } from "./run";
 import { saveJson } from "./save";
@@ -14,7 +15,7 @@ import { comparisonPage, tracePage } from "./trace/page";
 import { unpackDeep, unpackDocument, unpackLab } from "./unpack";
 import { watchPage } from "./watch/page";
 
-type Document = AuditDocument | RunDocument | LabDocument | LabSetDocument | TraceDocument | TraceComparison | WatchDocument;
+type Document = AuditDocument | FiguresDocument | RunDocument | LabDocument | LabSetDocument | TraceDocument | TraceComparison | WatchDocument;
 
 function main(): void {
   const root = document.getElementById("report");
@@ -33,6 +34,10 @@ function page(read: Document): Child[] {
   if (isSet(read)) return setPage(read, () => saveJson(read, read.name));
   if (isAudit(read)) return auditPage(read, () => saveJson(read, read.hostname));
   if (isWatch(read)) return watchPage(read, () => saveJson(read, read.hostname || "watch"));
+  if (isFigures(read)) {
+    const figures = unpackDeep(read) as FiguresDocument;
+    return figuresPage(figures, () => saveJson(figures, figures.title));
+  }
   if (isTrace(read)) {
     const trace = unpackDeep(read) as TraceDocument;
     return tracePage(trace, () => saveJson(trace, trace.capture.file.split("/").at(-1) ?? "trace"));
@@ -46,6 +51,7 @@ function page(read: Document): Child[] {
 }
 
 const isAudit = (read: Document): read is AuditDocument => read.schema.startsWith("landspeed.audit/");
+const isFigures = (read: Document): read is FiguresDocument => read.schema.startsWith("landspeed.figures/");
 const isLab = (read: Document): read is LabDocument => read.schema.startsWith("landspeed.lab/");
 const isSet = (read: Document): read is LabSetDocument => read.schema.startsWith("landspeed.labset/");
 const isWatch = (read: Document): read is WatchDocument => read.schema.startsWith("landspeed.watch/");

@@ -13,11 +13,15 @@ export function fileName(name: string, extension: string): string {
 
 export function saveAs(text: string, name: string, type: string): void {
   const url = URL.createObjectURL(new Blob([text], { type }));
+  saveUrl(url, name);
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}
+
+export function saveUrl(url: string, name: string): void {
   const link = document.createElement("a");
   link.href = url;
   link.download = name;
   document.body.append(link);
   link.click();
   link.remove();
-  setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }

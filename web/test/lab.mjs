@@ -102,14 +102,15 @@ export async function setPageClaims(page, set, { claim }) {
   claim("every combination has a point", (await page.locator("#chart-total circle.at").count()) === used.size, `not ${used.size}`);
   const repeated = [...used.values()].filter((runs) => runs > 1).reduce((sum, runs) => sum + runs, 0);
   claim("every run of a repeated cell has a dot", (await page.locator("#chart-total circle.run").count()) === repeated, `not ${repeated}`);
+  const overTime = (set.charts ?? []).filter((c) => c.over === "time").length;
+  const timed = set.cells.some((c) => c.flows.some((f) => f.series?.goodput_bps.some((v) => v > 0)));
   const first = await page.locator("figure.panel").first().getAttribute("id");
-  const wanted = { goodput: /^chart-(flow-\d|total)$/, loss: /^chart-(loss-\d|drops)$/, rtt: /^chart-rtt-\d$/, retransmits: /^chart-retransmits$/ }[set.charts?.[0]?.figure ?? "goodput"];
+  const overTimeFirst = set.charts?.[0]?.over === "time" && timed;
+  const wanted = overTimeFirst ? /^chart-time-0$/ : { goodput: /^chart-(flow-\d|total)$/, loss: /^chart-(loss-\d|drops)$/, rtt: /^chart-rtt-\d$/, retransmits: /^chart-retransmits$/ }[set.charts?.[0]?.figure ?? "goodput"];
   claim("the first chart is the one that was declared", wanted.test(first), first);
   const sums = { total: 1, retransmits: usable.flatMap((c) => c.flows).reduce((n, f) => n + (f.retransmits ?? 0), 0), drops: usable.flatMap((c) => c.queues).reduce((n, q) => n + q.drops, 0) };
   for (const id of Object.keys(sums).filter((id) => sums[id] > 0)) claim(`there is a chart of ${id}`, (await page.locator(`#chart-${id} svg`).count()) === 1);
   await figureClaims(page, set, claim);
-  const overTime = (set.charts ?? []).filter((c) => c.over === "time").length;
-  const timed = set.cells.some((c) => c.flows.some((f) => f.series?.goodput_bps.some((v) => v > 0)));
   if (overTime > 0 && timed) claim("a chart over time has a curve for every combination", (await page.locator("#chart-time-0 path.course").count()) === groups.size, `not ${groups.size}`);
   if (set.reference && !hostile(set.reference.reported)) claim("what was reported stands beside what came out", text.includes(set.reference.reported));
   const seen = await page.evaluate(() => [...document.querySelectorAll("svg.cells circle")].every((c) => Number.isFinite(Number(c.getAttribute("cx"))) && Number.isFinite(Number(c.getAttribute("cy")))));

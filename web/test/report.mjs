@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { auditPageClaims } from "./audit.mjs";
+import { figuresPageClaims } from "./figures.mjs";
 import { labPageClaims, setPageClaims } from "./lab.mjs";
 import { comparisonPageClaims, tracePageClaims } from "./trace.mjs";
 import { watchPageClaims } from "./watch.mjs";
@@ -99,6 +100,7 @@ async function inspect(report) {
   else if (kind === "landspeed.trace") await tracePageClaims(page, run, { claim, settled });
   else if (kind === "landspeed.tracecomparison") await comparisonPageClaims(page, run, { claim, settled });
   else if (kind === "landspeed.watch") await watchPageClaims(page, run, { claim });
+  else if (kind === "landspeed.figures") await figuresPageClaims(page, run, { claim, settled });
   else if (kind === "landspeed.labset") await setPageClaims(page, run, { claim, settled });
   else {
     await sections(page, run);

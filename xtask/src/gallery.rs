@@ -158,14 +158,18 @@ fn page(results: &[MeasuredExhibit]) -> Result<String> {
     let (good, measured) = gallery::reproduced(&all);
     let mut text = format!(
         "# Lab gallery: every figure beside the reported one\n\n\
-         {good} of {measured} reported figures are within 10 % of the lab's. The others have their reason here.\n\n\
+         {good} of {measured} figures are within 10 % of the reported ones. The others have their reason here.\n\n\
          `cargo xtask gallery` runs the exhibits and writes this page; [lab-gallery.md](lab-gallery.md) explains them. Measured values are\n\
          medians over the seeds, with (min..max). All are network-limited: the lab's hosts have infinite CPU and no NIC.\n"
     );
     for exhibit in EXHIBITS {
         let _ = write!(text, "\n## {}\n\n", exhibit.name);
         let Some(result) = results.iter().find(|result| result.exhibit == exhibit.name) else {
-            text.push_str("Not measured with the current scenario.\n");
+            let name = exhibit.name;
+            let _ = writeln!(
+                text,
+                "Not measured since; [lab-gallery.md](lab-gallery.md#{name}) has the last result, with its date and build."
+            );
             continue;
         };
         if let Some(reference) = reference(exhibit)? {

@@ -2,13 +2,11 @@
 
 use std::fmt::Write as _;
 
-use landspeed_model::{
-    Direction, Status, TUNEUP_SCHEMA, TuneupDocument, TuneupEnd, TuneupMap, TuneupMapColumns, TuneupRung,
-};
+use landspeed_model::{Drawing, Figure, Status, TUNEUP_SCHEMA, TuneupDocument, TuneupEnd};
 use landspeed_units::BitRate;
 
 use crate::demo::story;
-use crate::{ReportError, escape, known};
+use crate::{ReportError, escape, figures, known};
 
 /// Draws what a search tried and kept. The document is inside.
 ///
@@ -22,9 +20,9 @@ pub fn render_tuneup(document: &TuneupDocument) -> Result<String, ReportError> {
     if let Some(result) = &document.result {
         let _ = writeln!(body, "<pre><code>{}</code></pre>", escape(&result.command));
     }
-    match &document.map {
-        Some(map) => body.push_str(&heat_map(document, map)),
-        None => body.push_str(&waterfall(document)),
+    for figure in figures::tuneup(document) {
+        body.push_str(&waterfall(&figure));
+        body.push_str(&heat_map(&figure));
     }
     body.push_str(&rejected(document));
     body.push_str(&trust(document));
@@ -76,110 +74,73 @@ fn sentence(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// A bar from the rate before a change to the rate with it, for each that was kept.
-fn waterfall(document: &TuneupDocument) -> String {
-    let Some(baseline) = &document.baseline else { return String::new() };
-    let kept: Vec<&TuneupRung> = document.rungs.iter().filter(|rung| rung.kept).collect();
-    let highest = kept.iter().filter_map(|rung| rung.goodput_bps).fold(baseline.goodput_bps, f64::max).max(1.0);
+/// A bar for each row, all on one scale.
+fn waterfall(figure: &Figure) -> String {
+    let Drawing::Rows(rows) = &figure.drawing else { return String::new() };
+    let highest = rows.rows.iter().filter_map(|row| row.to).fold(1.0, f64::max);
     let percent = |bps: f64| (bps / highest * 100.0).clamp(0.0, 100.0);
-    let mut html = "<figure>\n<figcaption>Goodput, each change on top of those before</figcaption>\n".to_owned();
-    let mut row = |title: &str, figures: &str, why: &str, (from, to): (f64, f64)| {
+    let mut html = format!("<figure>\n<figcaption>{}</figcaption>\n", escape(&figure.title));
+    for row in &rows.rows {
+        let (from, to) = (row.from.unwrap_or(0.0), row.to.unwrap_or(0.0));
         let (left, width) = (percent(from), (percent(to) - percent(from)).max(0.4));
         let _ = writeln!(
             html,
             "<div class=\"measure\"><p><span>{}</span><span>{}</span><span class=\"muted\">{}</span></p>\
              <svg aria-hidden=\"true\"><rect class=\"c0\" x=\"{left:.3}%\" width=\"{width:.3}%\" height=\"16\"/></svg></div>",
-            escape(title),
-            escape(figures),
-            escape(why)
+            escape(&row.label),
+            escape(&row.text),
+            escape(&row.detail)
         );
-    };
-    let noise = format!(
-        "{}, A/A ×{:.3} ({:.3} to {:.3})",
-        rate(baseline.goodput_bps),
-        baseline.ratio,
-        baseline.low,
-        baseline.high
-    );
-    row("First settings", &noise, &baseline.summary, (0.0, baseline.goodput_bps));
-    for rung in kept {
-        let (Some(before), Some(after)) = (rung.best_bps, rung.goodput_bps) else { continue };
-        let figures = format!("{} → {}, {}", rate(before), rate(after), ratio(rung));
-        row(&rung.change, &figures, &evidence(rung), (before.min(after), after));
     }
     html.push_str("</figure>\n");
     html
 }
 
-/// Goodput by cores, darker is faster.
-fn heat_map(document: &TuneupDocument, map: &TuneupMap) -> String {
-    let (receiver, sender) =
-        if document.direction == Direction::Upload { ("server", "client") } else { ("client", "server") };
-    let across = match map.columns {
-        TuneupMapColumns::Interrupts => format!("interrupts at the {receiver}"),
-        TuneupMapColumns::Sender => format!("sending thread at the {sender}"),
-    };
-    let highest = map.cells.iter().filter_map(|cell| cell.goodput_bps).fold(1.0, f64::max);
-    let Some(first) = map.cells.first() else { return String::new() };
-    let columns = map.cells.iter().take_while(|cell| cell.receiver_core == first.receiver_core).count();
+/// A table of cells, darker is faster.
+fn heat_map(figure: &Figure) -> String {
+    let Drawing::Grid(grid) = &figure.drawing else { return String::new() };
+    let highest = grid.cells.iter().flatten().copied().fold(1.0, f64::max);
+    let columns = grid.columns.labels.len().max(1);
     let mut html = format!(
-        "<figure>\n<figcaption>Goodput, median of {} tests each. Rows: core of the receiving thread at the {receiver}. \
-         Columns: core of the {across}.</figcaption>\n<table class=\"map\"><thead><tr><th></th>",
-        map.rounds
+        "<figure>\n<figcaption>{}. Rows: {}. Columns: {}.</figcaption>\n<table class=\"map\"><thead><tr><th></th>",
+        escape(&figure.title),
+        escape(&grid.rows.title),
+        escape(&grid.columns.title)
     );
-    for cell in &map.cells[..columns] {
-        let _ = write!(html, "<th scope=\"col\">{}</th>", cell.column_core);
+    for label in &grid.columns.labels {
+        let _ = write!(html, "<th scope=\"col\">{}</th>", escape(label));
     }
     html.push_str("</tr></thead><tbody>\n");
-    for row in map.cells.chunks(columns) {
-        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", row[0].receiver_core);
-        for cell in row {
-            if let (Some(median), Some(low), Some(high)) = (cell.goodput_bps, cell.lowest_bps, cell.highest_bps) {
+    for (row, (label, cells)) in grid.rows.labels.iter().zip(grid.cells.chunks(columns)).enumerate() {
+        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", escape(label));
+        for (column, value) in cells.iter().enumerate() {
+            let at = row * columns + column;
+            let end = |ends: &[Option<f64>]| ends.get(at).copied().flatten().map_or_else(|| "–".to_owned(), rate);
+            if let Some(median) = value {
                 let _ = write!(
                     html,
                     "<td style=\"--heat:{:.3}\" title=\"{} to {}\">{}</td>",
                     median / highest,
-                    rate(low),
-                    rate(high),
-                    rate(median)
+                    end(&grid.low),
+                    end(&grid.high),
+                    rate(*median)
                 );
             } else {
-                let why = escape(cell.refused.as_deref().unwrap_or("not measured"));
-                let _ = write!(html, "<td title=\"{why}\">–</td>");
+                let why = grid.missing.iter().find(|gap| gap.cell == at).map_or("not measured", |gap| &gap.why);
+                let _ = write!(html, "<td title=\"{}\">–</td>", escape(why));
             }
         }
         html.push_str("</tr>\n");
     }
-    html.push_str("</tbody></table>\n</figure>\n");
+    let _ = write!(html, "</tbody></table>\n<p class=\"muted\">{}</p>\n</figure>\n", escape(&figure.caption));
     html
-}
-
-fn ratio(rung: &TuneupRung) -> String {
-    match (rung.ratio, rung.low, rung.high) {
-        (Some(ratio), Some(low), Some(high)) => format!("×{ratio:.3} ({low:.3} to {high:.3})"),
-        _ => "not measured".to_owned(),
-    }
-}
-
-/// The readings that pointed to a change, or why it was tried.
-fn evidence(rung: &TuneupRung) -> String {
-    let readings: Vec<String> = rung
-        .evidence
-        .iter()
-        .filter(|reading| reading.met)
-        .take(3)
-        .map(|reading| {
-            format!("{} {:.3} {} (threshold {})", reading.metric, reading.value, reading.unit, reading.threshold)
-        })
-        .collect();
-    if readings.is_empty() { rung.reason.clone() } else { readings.join("; ") }
 }
 
 fn rejected(document: &TuneupDocument) -> String {
     let mut rows = String::new();
     for rung in document.rungs.iter().filter(|rung| !rung.kept) {
         let why = rung.rejected.as_deref().unwrap_or_default();
-        let (change, ratio) = (escape(&rung.change), escape(&ratio(rung)));
+        let (change, ratio) = (escape(&rung.change), escape(&figures::tuneup_ratio(rung)));
         let _ = writeln!(
             rows,
             "<tr><td>{change}</td><td>{ratio}</td><td>{}</td><td>{}</td></tr>",
@@ -242,7 +203,7 @@ fn trust(document: &TuneupDocument) -> String {
 mod tests {
     use landspeed_model::{
         BuildInfo, Cause, Confidence, Direction, Parameters, Status, TuneupBaseline, TuneupPlan, TuneupResult,
-        TuneupRules,
+        TuneupRules, TuneupRung,
     };
 
     use super::*;

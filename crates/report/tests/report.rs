@@ -13,11 +13,12 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use landspeed_model::RunDocument;
+use landspeed_model::{Drawing, FiguresDocument, RunDocument};
 use landspeed_report::{
-    ReportError, render, render_audit, render_lab, render_lab_set, render_trace, render_trace_comparison,
-    render_watch,
+    ReportError, Source, figures, gnuplot, markdown, render, render_audit, render_figures, render_lab,
+    render_lab_set, render_trace, render_trace_comparison, render_watch, scene, svg,
 };
+use landspeed_results::Document;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -86,6 +87,51 @@ fn hostile_strings_of_other_documents_stay_inert() {
     for (name, make) in documents::WATCHES {
         assert_inert(name, &render_watch(&make()).unwrap());
     }
+    for (name, make) in documents::FIGURES.iter().filter(|(name, _)| *name != "sweep-large") {
+        assert_inert(name, &render_figures(&drawn(name, make())).unwrap());
+    }
+}
+
+fn drawn(name: &str, document: Document) -> FiguresDocument {
+    figures(&[Source { name: name.to_owned(), document }], &[])
+}
+
+#[test]
+fn hostile_strings_stay_text_in_svg_and_tables() {
+    for (name, make) in documents::FIGURES.iter().filter(|(name, _)| name.ends_with("hostile")) {
+        let page = drawn(name, make());
+        assert!(serde_json::to_string(&page).unwrap().contains("<img"), "{name} is hostile");
+        let texts = page.figures.iter().map(|figure| svg(&scene(figure))).chain([markdown(&page)]);
+        for text in texts {
+            assert!(!text.contains("<script") && !text.contains("<img") && !text.contains("<!--"), "{name}: {text}");
+        }
+        let ids: Vec<&str> = page.figures.iter().map(|figure| figure.id.as_str()).collect();
+        let safe = |id: &&str| id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+        assert!(ids.iter().all(safe), "{ids:?}");
+    }
+}
+
+#[test]
+fn figures_for_papers_are_as_before() {
+    let of = |name: &str| {
+        let (_, make) = documents::FIGURES.iter().find(|(known, _)| *known == name).expect("a sample");
+        drawn(name, make()).figures.swap_remove(0)
+    };
+    for name in ["sweep-names", "sweep-matrix", "comparison"] {
+        landspeed_testkit::golden::same(&format!("figures/{name}.svg"), &svg(&scene(&of(name))));
+    }
+    let (data, script) = gnuplot(&of("sweep-names"));
+    landspeed_testkit::golden::same("figures/sweep-names.gp", &format!("{script}\n{data}"));
+}
+
+#[test]
+fn every_cell_of_a_large_sweep_is_in_its_page() {
+    let (name, make) = documents::FIGURES.iter().find(|(name, _)| *name == "sweep-large").expect("a sample");
+    let page = drawn(name, make());
+    let Drawing::Grid(grid) = &page.figures[0].drawing else { panic!("not a heat map") };
+    assert_eq!((grid.cells.len(), grid.cells.iter().flatten().count()), (10_000, 10_000));
+    let html = render_figures(&page).unwrap();
+    assert_eq!(embedded(&html)["figures"][0]["drawing"]["grid"]["cells"].as_array().map(Vec::len), Some(10_000));
 }
 
 #[test]

@@ -9,8 +9,8 @@ use landspeed_model::{
 
 use crate::{balance, steady_bps};
 
-/// Points of a series: of a longer flow each point covers several intervals.
-const MAX_POINTS: u64 = 5000;
+/// Most points of a series, about: in a longer flow each point covers several intervals.
+const MAX_POINTS: u64 = 6000;
 
 /// Values of varied keys.
 type Levels = BTreeMap<String, serde_json::Value>;
@@ -162,22 +162,23 @@ pub fn flow_series(run: &RunDocument) -> Option<FlowSeries> {
     let streams = || run.streams.iter().filter(|stream| stream.direction == first);
     let finest = run.effective.as_ref().unwrap_or(&run.requested).interval_ns.max(1);
     let interval_ns = finest * end_ns.div_ceil(finest).div_ceil(MAX_POINTS).max(1);
-    let points = usize::try_from(end_ns.div_ceil(interval_ns)).ok()?;
+    // What is left of less than half a point at the end is not drawn: its rate would seem to fall.
+    let points = usize::try_from((end_ns + interval_ns / 2) / interval_ns).ok()?;
     let at = |t_ns: u64| usize::try_from(t_ns / interval_ns).unwrap_or(usize::MAX);
     let mut bytes = vec![0; points];
-    for interval in streams().flat_map(|stream| &stream.intervals) {
-        // A boundary that is read late by less than half an interval belongs to its own point.
-        let middle = interval.start_ns.midpoint(interval.end_ns);
-        if let Some(sum) = bytes.get_mut(at(middle)) {
-            *sum += interval.bytes;
+    for stream in streams().filter(|stream| !is_sampled(stream)) {
+        for interval in &stream.intervals {
+            // A boundary that is read late by less than half an interval belongs to its own point.
+            let middle = interval.start_ns.midpoint(interval.end_ns);
+            if let Some(sum) = bytes.get_mut(at(middle)) {
+                *sum += interval.bytes;
+            }
         }
     }
-    let bps = |bytes: u64| (u128::from(bytes) * 8_000_000_000 / u128::from(interval_ns)) as u64;
-    let goodput_bps = bytes.into_iter().map(bps).collect();
     let (mut retransmits, mut cwnd) = (vec![0; points], vec![0; points]);
     let mut is_tcp = false;
     for stream in streams() {
-        let mut seen = 0;
+        let (mut seen, mut arrived) = (0, 0);
         let mut largest = vec![0; points];
         for (sample, tcp) in samples(stream).filter_map(|sample| Some((sample, sample.tcp.as_ref()?))) {
             is_tcp = true;
@@ -186,6 +187,9 @@ pub fn flow_series(run: &RunDocument) -> Option<FlowSeries> {
             let total = u64::from(tcp.total_retrans);
             retransmits[point] += total.saturating_sub(seen);
             seen = total.max(seen);
+            let delivered = u64::from(tcp.delivered.unwrap_or_default());
+            bytes[point] += delivered.saturating_sub(arrived) * u64::from(tcp.snd_mss_bytes);
+            arrived = delivered.max(arrived);
             largest[point] = largest[point].max(u64::from(tcp.snd_cwnd) * u64::from(tcp.snd_mss_bytes));
         }
         cwnd.iter_mut().zip(largest).for_each(|(sum, largest)| *sum += largest);
@@ -193,7 +197,15 @@ pub fn flow_series(run: &RunDocument) -> Option<FlowSeries> {
     if !is_tcp {
         (retransmits, cwnd) = (Vec::new(), Vec::new());
     }
+    let bps = |bytes: u64| (u128::from(bytes) * 8_000_000_000 / u128::from(interval_ns)) as u64;
+    let goodput_bps = bytes.into_iter().map(bps).collect();
     Some(FlowSeries { interval_ns, goodput_bps, retransmits, cwnd_bytes: cwnd })
+}
+
+/// Whether the sender's TCP counted what was delivered. It counts a segment when it is acknowledged or SACKed; the receiving
+/// application gets what waits for a retransmission all at once, which is no rate of the path.
+fn is_sampled(stream: &Stream) -> bool {
+    samples(stream).any(|sample| sample.tcp.as_ref().is_some_and(|tcp| tcp.delivered.is_some()))
 }
 
 #[cfg(test)]

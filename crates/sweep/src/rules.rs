@@ -6,6 +6,9 @@ use std::str::FromStr;
 use landspeed_stats::{Interval, median_interval};
 use landspeed_units::Ratio;
 
+/// Level of all intervals.
+pub const LEVEL: f64 = 0.95;
+
 /// When no more runs are made. At least one of them is set.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Rules {
@@ -67,9 +70,12 @@ pub fn spread(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// The median and its 95 % interval.
+/// The median and its 95 % interval; `None` for fewer than 6 values, or where one is not finite.
 pub fn interval(values: &[f64]) -> Option<Interval> {
-    median_interval(values, 0.95)
+    if values.iter().any(|value| !value.is_finite()) {
+        return None;
+    }
+    median_interval(values, LEVEL)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ import { causeName } from "../evidence";
 import { integer, isNumber, nanos, NONE, percent, perSecond, rate, seconds, significant } from "../format";
 import { caveats, commandLine, date, limit, pageButtons, plural, remarked, sentence } from "../headline";
 import { attempt, footer, runParts } from "../run";
+import { referenceSection } from "../set/reference";
 import { arrow, totalGoodput, totalRetransmits } from "./flows";
 import { topologySection } from "./picture";
 import { checksPart, linksSection, prediction, provenanceSection, queuesSection, referencePart, scenarioSection, spelled } from "./tables";
@@ -18,6 +19,7 @@ export function labPage(lab: LabDocument, save: () => void): Child[] {
     trust(lab),
     lab.flows.length > 0 ? attempt("conclusion", () => h("p.conclusion", null, conclusion(lab.flows))) : null,
     attempt("headline", () => headline(lab)),
+    attempt("figures", () => referenceSection(lab, lab.scenario.reference?.source)),
     attempt("charts", () => labTimeline(lab)),
     caveats(lab),
     attempt("topology", () => topologySection(lab)),

@@ -29,7 +29,7 @@ export function setPage(set: LabSetDocument, save: () => void): Child[] {
     attempt("chart", () => leadCharts(set, groups)),
     trust(set),
     attempt("headline", () => headline(set, groups)),
-    attempt("figures", () => referenceSection(set)),
+    attempt("figures", () => referenceSection(set, set.reference?.source)),
     attempt("charts", () => chartsSection(set, groups)),
     attempt("cells", () => cellsSection(set, groups)),
     attempt("runs", () => runsSection(set, groups)),

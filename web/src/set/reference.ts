@@ -1,6 +1,6 @@
 // The reported figures beside the measured ones: a table, and marks for the charts.
 
-import type { ComparedFigure, LabSetDocument } from "../document";
+import type { ComparedFigure } from "../document";
 import { h, num, section, table, type Child } from "../dom";
 import { integer, isNumber, minus, NONE, significant } from "../format";
 
@@ -30,9 +30,9 @@ export function valueText(value: number | null | undefined, unit: ComparedFigure
   return unit === "ratio" || unit === "segments" ? number(value) : `${number(value)} ${unit}`;
 }
 
-/** The table; null without figures. */
-export function referenceSection(set: Pick<LabSetDocument, "reference_figures">): HTMLElement | null {
-  const figures = set.reference_figures ?? [];
+/** The table; null without figures. A source that is the `whole` reference's is not repeated. */
+export function referenceSection(document: { reference_figures?: ComparedFigure[] | null | undefined }, whole = ""): HTMLElement | null {
+  const figures = document.reference_figures ?? [];
   if (figures.length === 0) return null;
   const measured = figures.filter((f) => isNumber(f.measured));
   const good = measured.filter((f) => reproduced(f)).length;
@@ -52,11 +52,11 @@ export function referenceSection(set: Pick<LabSetDocument, "reference_figures">)
           num(valueText(f.reported, f.unit)),
           h("td.num", null, good === null ? "not run" : valueText(f.measured, f.unit), extent(f)),
           h("td.num", null, good === false ? h("b", null, deviationText(f.deviation)) : deviationText(f.deviation)),
-          h("td", null, f.source),
+          h("td", null, f.source === whole ? "" : f.source),
           h("td", null, f.reason ?? (good === false ? "no known reason" : "")),
         );
       }),
-      { class: "wide", caption: "Reported figures beside those of these runs" },
+      { class: "cells wide", caption: "Reported figures beside those of these runs" },
     ),
   );
 }

@@ -105,7 +105,7 @@ fn run_all(options: &run::Options) -> anyhow::Result<CommandOutcome> {
 fn list() -> anyhow::Result<String> {
     let results = gallery::measured();
     let width = EXHIBITS.iter().map(|exhibit| exhibit.name.len()).max().unwrap_or(0);
-    let mut text = format!("  {:width$}  CELLS    TIME  FIGURES  EXPERIMENT\n", "EXHIBIT");
+    let mut text = format!("  {:width$}  CELLS        TIME  FIGURES  EXPERIMENT\n", "EXHIBIT");
     let (mut all_good, mut all_measured) = (0, 0);
     for exhibit in EXHIBITS {
         let (cells, wall_s) = gallery::takes(exhibit)?;
@@ -114,12 +114,12 @@ fn list() -> anyhow::Result<String> {
         let (good, measured) = result.map_or((0, 0), |result| gallery::reproduced(&result.figures));
         (all_good, all_measured) = (all_good + good, all_measured + measured);
         let figures = if measured > 0 { format!("{good}/{measured}") } else { "-".to_owned() };
-        let _ = writeln!(text, "  {:width$}  {cells:>5}  {takes:>6}  {figures:>7}  {}", exhibit.name, exhibit.title);
+        let _ = writeln!(text, "  {:width$}  {cells:>5}  {takes:>10}  {figures:>7}  {}", exhibit.name, exhibit.title);
     }
     let _ = writeln!(
         text,
-        "\n  TIME is an estimate, for two cells at once. FIGURES: reported values that our\n  runs reproduce within \
-         10 %, of those with a number: {all_good} of {all_measured} in all.\n  Run one: landspeed lab gallery run EXHIBIT"
+        "\n  TIME is an estimate, for two cells at once. FIGURES are those within 10 % of\n  the reported value, of all that are \
+         reported as a number: {all_good} of {all_measured}.\n  Run one: landspeed lab gallery run EXHIBIT"
     );
     Ok(text)
 }
@@ -135,7 +135,7 @@ mod tests {
             let lines = text.lines().filter(|line| line.trim_start().starts_with(&format!("{} ", exhibit.name)));
             assert_eq!(lines.count(), 1, "{}\n{text}", exhibit.name);
         }
-        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 
     #[test]

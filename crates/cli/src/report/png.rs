@@ -37,7 +37,9 @@ fn draw(pixels: &mut Pixmap, font: &FontRef<'_>, shape: &Shape) {
         }
         Shape::Rect { at: [x, y, w, h], ink } => {
             if let Some(rect) = Rect::from_xywh(*x as f32, *y as f32, *w as f32, *h as f32) {
-                pixels.fill_rect(rect, &paint(*ink, 1.0), transform, None);
+                // Without smoothing: cells that touch must not show a seam.
+                let paint = Paint { anti_alias: false, ..paint(*ink, 1.0) };
+                pixels.fill_rect(rect, &paint, transform, None);
             }
         }
         Shape::Circle { at: [x, y], radius, ink, opacity } => {

@@ -83,6 +83,14 @@ fn write_summary(document: &RunDocument, page: &mut Page) {
         page.line("hosts", &format!("client {}, server {}", unmarked(&parties.from), unmarked(&path.target)));
     }
     page.line("result", &headline(document));
+    if let (Some(metres), Some(bps)) = (document.requested.distance_m, document.summary.goodput_bps) {
+        let product = landspeed_calc::land_speed_bit_m_per_s(bps, metres) / 1e12;
+        let digits = if product >= 100.0 { 0 } else { 3 };
+        page.line(
+            "record",
+            &format!("{product:.digits$} Tb·m/s over {:.0} km (the last Land Speed Record: 272400)", metres / 1e3),
+        );
+    }
     if !document.latency.is_empty() {
         page.line("latency", &latency::brief(&document.latency));
     } else if document.udp.is_some() {

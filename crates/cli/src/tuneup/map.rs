@@ -38,12 +38,8 @@ pub fn draw(document: &TuneupDocument, map: &TuneupMap, page: &mut Page) {
 
 /// What rows and columns are.
 fn axes(direction: Direction, columns: TuneupMapColumns) -> String {
-    let (receiver, sender) = if direction == Direction::Upload { ("server", "client") } else { ("client", "server") };
-    let columns = match columns {
-        TuneupMapColumns::Interrupts => format!("core of the interrupts at the {receiver}"),
-        TuneupMapColumns::Sender => format!("core of the sending thread at the {sender}"),
-    };
-    format!("rows: core of the receiving thread at the {receiver}; columns: {columns}")
+    let (rows, columns) = landspeed_report::map_axes(direction, columns);
+    format!("rows: {rows}; columns: {columns}")
 }
 
 /// Interrupts that were handled elsewhere than asked.

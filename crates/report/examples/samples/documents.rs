@@ -87,7 +87,9 @@ pub const FIGURES: &[Entry<Document>] = &[
     ("sweep-streams", || Document::Sweep(Box::new(experiments::streams()))),
     ("sweep-names", || Document::Sweep(Box::new(experiments::names()))),
     ("sweep-large", || Document::Sweep(Box::new(experiments::large()))),
-    ("sweep-hostile", || Document::Sweep(Box::new(hostile(&experiments::streams(), &["/factors/*/name"])))),
+    ("sweep-hostile", || {
+        Document::Sweep(Box::new(hostile(&experiments::streams(), &["/factors/*/name", "/metrics"])))
+    }),
     ("comparison", || Document::Comparison(Box::new(experiments::comparison()))),
     ("comparison-hostile", || Document::Comparison(Box::new(hostile(&experiments::comparison(), &[])))),
 ];

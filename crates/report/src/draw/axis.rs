@@ -57,7 +57,7 @@ impl Laid {
             }
             _ => {
                 let step = nice(((most - least.min(0.0)) / size / (TICKS + 1.0)).max(f64::MIN_POSITIVE)) * size;
-                (least.min(0.0), most, few(steps(least.min(0.0), most, step)))
+                (least.min(0.0), most, even(steps(least.min(0.0), most, step), size))
             }
         };
         let own_units = axis.scale == FigureScale::Log || unit.is_empty();
@@ -91,7 +91,7 @@ impl Laid {
         let span = if most > least { most - least } else { 1.0 };
         let step = nice(span / size / TICKS) * size;
         let (low, high) = ((least / step).floor() * step, (most / step - 1e-9).ceil().max(1.0) * step);
-        let ticks = steps(low, high, step).into_iter().map(|v| (v, quantity::significant(v / size))).collect();
+        let ticks = even(steps(low, high, step), size);
         Self { from, to, scale: FigureScale::Linear, low, high, ticks, title: titled(&axis.title, unit) }
     }
 
@@ -106,8 +106,7 @@ impl Laid {
         let (low, high) = (least - room, most + room);
         let step = nice((high - low) / TICKS);
         let ticks = steps((low / step).ceil() * step, high, step);
-        let decimals = (-step.log10().floor()).clamp(0.0, 6.0) as usize;
-        let ticks = ticks.into_iter().map(|v| (v, format!("{v:.decimals$}").replace('-', "−"))).collect();
+        let ticks = even(ticks, 1.0);
         Self { from, to, scale: FigureScale::Linear, low, high, ticks, title: axis.title.clone() }
     }
 
@@ -145,6 +144,21 @@ fn steps(low: f64, high: f64, step: f64) -> Vec<f64> {
     let count = ((high - low) / step + 1e-6).floor().clamp(0.0, 60.0) as usize;
     let clean = |v: f64| if v.abs() < step * 1e-9 { 0.0 } else { v };
     (0..=count).map(|at| clean(low + step * at as f64)).collect()
+}
+
+/// Labels with the same decimals, as many as tell the values apart.
+fn even(values: Vec<f64>, size: f64) -> Vec<(f64, String)> {
+    let decimals = (0..=6).find(|digits| {
+        let power = 10f64.powi(*digits);
+        values
+            .iter()
+            .all(|value| ((value / size * power).round() / power - value / size).abs() < 1e-7 / power.max(1.0) + 1e-9)
+    });
+    let decimals = decimals.unwrap_or(6) as usize;
+    let label = |value: f64| {
+        if value == 0.0 { "0".to_owned() } else { format!("{:.decimals$}", value / size).replace('-', "−") }
+    };
+    values.into_iter().map(|value| (value, label(value))).collect()
 }
 
 /// Powers of ten, with 2 and 5 between few of them.

@@ -6,10 +6,12 @@ use super::axis::Laid;
 use super::scene::{Anchor, Ink, Scene, Shape, TEXT, cut, width_of};
 use super::{EDGE, WIDTH, dash_of, legend};
 
+/// Dots stand beside the bar of an interval.
+const BESIDE: f64 = 9.0;
 /// Height of the plot of a single chart, and of one of several.
 const HEIGHT: f64 = 300.0;
 const SMALL: f64 = 190.0;
-/// Room for tick labels.
+/// Room for tick labels, at least.
 const LEFT: f64 = 66.0;
 const BELOW: f64 = 44.0;
 /// Beyond this many dots of a line they are left to the band.
@@ -29,8 +31,14 @@ pub(super) fn draw(scene: &mut Scene, chart: &FigureChart, y: f64) -> f64 {
     let xs: Vec<f64> =
         lines().flat_map(|line| line.x.iter().copied()).chain(chart.marks.iter().filter_map(|m| m.x)).collect();
     let ys: Vec<f64> = lines().flat_map(values).chain(chart.marks.iter().map(|mark| mark.y)).collect();
-    let slanted = columns == 1 && crowded(&chart.x, WIDTH - 2.0 * EDGE - LEFT);
-    let below = if slanted { BELOW + 16.0 * chart.x.labels.len().min(8) as f64 } else { BELOW };
+    let longest = Laid::upwards(&chart.y, &ys, (1.0, 0.0))
+        .ticks
+        .iter()
+        .map(|(_, label)| width_of(label, TEXT))
+        .fold(0.0, f64::max);
+    let gutter = LEFT.max(longest + TEXT * 2.0);
+    let listed = columns == 1 && crowded(&chart.x, WIDTH - 2.0 * EDGE - LEFT);
+    let below = if listed { BELOW + 16.0 * chart.x.labels.len().min(8) as f64 } else { BELOW };
     for row in chart.panels.chunks(columns) {
         let height = if columns == 1 { HEIGHT } else { SMALL };
         let width = (WIDTH - 2.0 * EDGE) / columns as f64;
@@ -40,9 +48,9 @@ pub(super) fn draw(scene: &mut Scene, chart: &FigureChart, y: f64) -> f64 {
             let title = cut(&panel.title, width - 8.0, TEXT);
             scene.letters([left + 4.0, y + TEXT], Anchor::Start, Ink::Text, TEXT, true, &title);
             let (top, bottom) = (y + head, y + head + height);
-            let across = Laid::across(&chart.x, &xs, (left + LEFT, left + width - 10.0));
+            let across = Laid::across(&chart.x, &xs, (left + gutter, left + width - 10.0));
             let upwards = Laid::upwards(&chart.y, &ys, (bottom, top));
-            frame(scene, &chart.x, &across, &upwards, slanted, below);
+            frame(scene, &chart.x, (&across, &upwards), left, listed, below);
             marks(scene, &chart.marks, &across, &upwards);
             one(scene, panel, &across, &upwards);
         }
@@ -64,7 +72,14 @@ fn crowded(axis: &FigureAxis, width: f64) -> bool {
     axis.scale == FigureScale::Category && axis.labels.iter().any(|label| width_of(label, TEXT) > room)
 }
 
-fn frame(scene: &mut Scene, axis: &FigureAxis, across: &Laid, upwards: &Laid, listed: bool, below: f64) {
+fn frame(
+    scene: &mut Scene,
+    axis: &FigureAxis,
+    (across, upwards): (&Laid, &Laid),
+    edge: f64,
+    listed: bool,
+    below: f64,
+) {
     let (left, right, bottom, top) = (across.from, across.to, upwards.from, upwards.to);
     for (value, label) in &upwards.ticks {
         let Some(y) = upwards.at(*value) else { continue };
@@ -72,7 +87,7 @@ fn frame(scene: &mut Scene, axis: &FigureAxis, across: &Laid, upwards: &Laid, li
         scene.text([left - 6.0, y + TEXT * 0.35], Anchor::End, Ink::Muted, label);
     }
     scene.upwards(
-        [left - LEFT + TEXT, f64::midpoint(top, bottom)],
+        [edge + TEXT, f64::midpoint(top, bottom)],
         Ink::Muted,
         &cut(&upwards.title, bottom - top + 40.0, TEXT),
     );
@@ -107,39 +122,36 @@ fn frame(scene: &mut Scene, axis: &FigureAxis, across: &Laid, upwards: &Laid, li
     }
 }
 
+/// Marks, each with its label where that covers no other.
 fn marks(scene: &mut Scene, marks: &[FigureMark], across: &Laid, upwards: &Laid) {
-    let mut free = f64::MAX;
+    let mut taken: Vec<[f64; 3]> = Vec::new();
+    let mut fits = |from: f64, to: f64, y: f64| {
+        let free = taken.iter().all(|[a, b, level]| from >= *b || to <= *a || (level - y).abs() >= TEXT);
+        if free {
+            taken.push([from, to, y]);
+        }
+        free
+    };
     let mut sorted: Vec<&FigureMark> = marks.iter().collect();
-    sorted.sort_by(|a, b| a.y.total_cmp(&b.y));
+    sorted.sort_by(|a, b| b.y.total_cmp(&a.y));
     for mark in sorted {
         let Some(y) = upwards.at(mark.y) else { continue };
-        let x = mark.x.and_then(|x| across.at(x));
-        match x {
-            Some(x) => {
-                let r = 4.5;
-                let corners = vec![[x - r, y], [x, y - r], [x + r, y], [x, y + r]];
-                scene.shapes.push(Shape::Area { points: corners, ink: Ink::Text, opacity: 1.0 });
+        let Some(x) = mark.x.and_then(|x| across.at(x)) else {
+            scene.line(&[[across.from, y], [across.to, y]], Ink::Text, 1.2, 5.0);
+            let label = cut(&mark.label, across.to - across.from - 8.0, TEXT);
+            if fits(across.from, across.from + width_of(&label, TEXT) + 6.0, y - 5.0) {
+                scene.text([across.from + 6.0, y - 5.0], Anchor::Start, Ink::Text, &label);
             }
-            None => scene.line(&[[across.from, y], [across.to, y]], Ink::Text, 1.2, 5.0),
-        }
-        // A label where there is room above the one before.
-        let baseline = y - 5.0;
-        if baseline > free - TEXT * 1.1 && free < f64::MAX {
             continue;
-        }
-        free = baseline;
-        let width = width_of(&mark.label, TEXT);
-        match x {
-            Some(x) if x + 8.0 + width <= across.to => {
-                scene.text([x + 8.0, y + TEXT * 0.35], Anchor::Start, Ink::Text, &mark.label);
-            }
-            Some(x) => scene.text([x - 8.0, y + TEXT * 0.35], Anchor::End, Ink::Text, &mark.label),
-            None => scene.text(
-                [across.to - 4.0, baseline],
-                Anchor::End,
-                Ink::Text,
-                &cut(&mark.label, across.to - across.from - 8.0, TEXT),
-            ),
+        };
+        let r = 4.5;
+        let corners = vec![[x - r, y], [x, y - r], [x + r, y], [x, y + r]];
+        scene.shapes.push(Shape::Area { points: corners, ink: Ink::Text, opacity: 1.0 });
+        let length = width_of(&mark.label, TEXT) + 8.0;
+        if x + length <= across.to && fits(x - r, x + length, y) {
+            scene.text([x + 8.0, y + TEXT * 0.35], Anchor::Start, Ink::Text, &mark.label);
+        } else if x - length >= across.from && fits(x - length, x + r, y) {
+            scene.text([x - 8.0, y + TEXT * 0.35], Anchor::End, Ink::Text, &mark.label);
         }
     }
 }
@@ -159,6 +171,7 @@ fn one(scene: &mut Scene, panel: &FigurePanel, across: &Laid, upwards: &Laid) {
         if line.dots.len() <= MOST_DOTS {
             for dot in &line.dots {
                 if let (Some(x), Some(y)) = (across.at(dot[0]), upwards.at(dot[1])) {
+                    let x = if line.joined { x } else { x + BESIDE };
                     scene.circle([x, y], 2.0, ink, 0.45);
                 }
             }

@@ -39,7 +39,7 @@ pub(super) fn draw(scene: &mut Scene, rows: &FigureRows, y: f64) -> f64 {
         scene.line(&[[x, top], [x, bottom]], Ink::Text, 1.2, 4.0);
     }
     for (row, middle) in marks {
-        mark(scene, row, &axis, middle);
+        mark(scene, row, &axis, middle, rows.neutral);
     }
     scene.text([f64::midpoint(axis.from, axis.to), bottom + TEXT * 2.6], Anchor::Middle, Ink::Muted, &axis.title);
     bottom + TEXT * 3.0
@@ -60,7 +60,7 @@ fn words(scene: &mut Scene, row: &FigureRow, y: f64) -> f64 {
     y
 }
 
-fn mark(scene: &mut Scene, row: &FigureRow, axis: &Laid, middle: f64) {
+fn mark(scene: &mut Scene, row: &FigureRow, axis: &Laid, middle: f64, neutral: Option<f64>) {
     // Blue and vermillion: better and worse, also for the colour-blind.
     let ink = match row.better {
         Some(true) => Ink::Series(0),
@@ -69,7 +69,8 @@ fn mark(scene: &mut Scene, row: &FigureRow, axis: &Laid, middle: f64) {
     };
     let at = |value: Option<f64>| value.and_then(|value| axis.at(value));
     let Some(to) = at(row.to) else {
-        scene.text([axis.from + 4.0, middle + TEXT * 0.35], Anchor::Start, Ink::Muted, "not measured");
+        let x = at(neutral).unwrap_or(axis.from) + 8.0;
+        scene.text([x, middle + TEXT * 0.35], Anchor::Start, Ink::Muted, "not measured");
         return;
     };
     if let Some(from) = at(row.from) {

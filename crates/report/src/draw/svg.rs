@@ -47,7 +47,7 @@ fn element(out: &mut String, shape: &Shape) {
         }
         Shape::Rect { at: [x, y, w, h], ink } => writeln!(
             out,
-            "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\"/>",
+            "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\" shape-rendering=\"crispEdges\"/>",
             short(*x),
             short(*y),
             short(*w),

@@ -14,6 +14,9 @@ use landspeed_model::{BuildInfo, FIGURES_SCHEMA, Figure, FigureNote, FiguresDocu
 use landspeed_results::Document;
 use landspeed_units::BitRate;
 
+pub use tuneup::map_axes;
+pub(crate) use tuneup::{drawn as tuneup, ratio as tuneup_ratio};
+
 /// Runs drawn over each other.
 pub const MOST_OVERLAYS: usize = 20;
 
@@ -194,3 +197,6 @@ pub(crate) fn plain(value: &serde_json::Value) -> String {
         other => other.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests;

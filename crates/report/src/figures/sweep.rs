@@ -169,7 +169,10 @@ fn layouts(samples: &Samples) -> Vec<Layout> {
         return if varied.len() < 2 {
             vec![Layout::Curves { x: varied.first().copied().unwrap_or(0), lines: None, panels: Vec::new() }]
         } else {
-            let (rows, columns) = varied.split_at(varied.len().div_ceil(2));
+            // As square as it gets.
+            let size = |part: &[usize]| part.iter().map(|at| levels(*at)).product::<usize>();
+            let cut = (1..varied.len()).min_by_key(|cut| size(&varied[..*cut]).max(size(&varied[*cut..])));
+            let (rows, columns) = varied.split_at(cut.unwrap_or(1));
             vec![Layout::Matrix { rows: rows.to_vec(), columns: columns.to_vec() }]
         };
     };

@@ -10,7 +10,6 @@ use crate::tuneup;
 
 /// The page of a search.
 pub(crate) fn figures(document: &TuneupDocument) -> FiguresDocument {
-    let map = document.map.as_ref().and_then(|found| map(document, found));
     FiguresDocument {
         about: "tuneup".to_owned(),
         title: document.target.clone(),
@@ -20,8 +19,16 @@ pub(crate) fn figures(document: &TuneupDocument) -> FiguresDocument {
             ["tests".to_owned(), document.tests.to_string()],
             ["ended because".to_owned(), document.ended_because.clone()],
         ],
-        figures: map.or_else(|| waterfall(document)).into_iter().collect(),
+        figures: drawn(document),
         ..FiguresDocument::default()
+    }
+}
+
+/// The map if there is one, or the waterfall.
+pub(crate) fn drawn(document: &TuneupDocument) -> Vec<Figure> {
+    match &document.map {
+        Some(found) => map(document, found).into_iter().collect(),
+        None => waterfall(document).into_iter().collect(),
     }
 }
 
@@ -30,7 +37,7 @@ fn rate(bps: f64) -> String {
 }
 
 /// A bar from the rate before a change to the rate with it, for each that was kept.
-pub(crate) fn waterfall(document: &TuneupDocument) -> Option<Figure> {
+fn waterfall(document: &TuneupDocument) -> Option<Figure> {
     let baseline = document.baseline.as_ref()?;
     let mut rows = vec![FigureRow {
         label: "First settings".to_owned(),
@@ -95,7 +102,7 @@ fn evidence(rung: &TuneupRung) -> String {
 }
 
 /// What is on the cores of a map's rows and columns.
-pub(crate) fn map_axes(direction: Direction, columns: TuneupMapColumns) -> (String, String) {
+pub fn map_axes(direction: Direction, columns: TuneupMapColumns) -> (String, String) {
     let (receiver, sender) = if direction == Direction::Upload { ("server", "client") } else { ("client", "server") };
     let across = match columns {
         TuneupMapColumns::Interrupts => format!("core of the interrupts at the {receiver}"),
@@ -105,7 +112,7 @@ pub(crate) fn map_axes(direction: Direction, columns: TuneupMapColumns) -> (Stri
 }
 
 /// Goodput by cores.
-pub(crate) fn map(document: &TuneupDocument, map: &TuneupMap) -> Option<Figure> {
+fn map(document: &TuneupDocument, map: &TuneupMap) -> Option<Figure> {
     let first = map.cells.first()?;
     let columns = map.cells.iter().take_while(|cell| cell.receiver_core == first.receiver_core).count();
     let (down, across) = map_axes(document.direction, map.columns);

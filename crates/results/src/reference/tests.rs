@@ -11,6 +11,11 @@ const SECOND: u64 = 1_000_000_000;
 
 /// A stream of four seconds, the first of them omitted: MB and retransmits of each second.
 fn stream(id: u32, megabytes: [u64; 4], retransmits: [u32; 4]) -> Stream {
+    sampled(id, megabytes, retransmits, false)
+}
+
+/// The same; its sender's TCP may count a thousand segments of 1 kB delivered each second.
+fn sampled(id: u32, megabytes: [u64; 4], retransmits: [u32; 4], delivered: bool) -> Stream {
     let mut total = 0;
     let interval = |(i, megabytes): (u64, u64)| Interval {
         start_ns: i * SECOND,
@@ -21,7 +26,13 @@ fn stream(id: u32, megabytes: [u64; 4], retransmits: [u32; 4]) -> Stream {
     };
     let sample = |(i, count): (u64, u32)| {
         total += count;
-        let tcp = TcpInfo { total_retrans: total, snd_cwnd: 100, snd_mss_bytes: 1000, ..TcpInfo::default() };
+        let tcp = TcpInfo {
+            total_retrans: total,
+            snd_cwnd: 100,
+            snd_mss_bytes: 1000,
+            delivered: delivered.then(|| 1000 * (i as u32 + 1)),
+            ..TcpInfo::default()
+        };
         Sample { t_ns: (i + 1) * SECOND, tcp: Some(Box::new(tcp)), ..Sample::default() }
     };
     Stream {
@@ -177,4 +188,11 @@ fn a_series_adds_up_to_the_run() {
     assert_eq!(series.goodput_bps, [32_000_000, 40_000_000, 48_000_000, 56_000_000]);
     assert_eq!(series.retransmits, [6, 3, 0, 2]);
     assert_eq!(series.cwnd_bytes, [200_000; 4]);
+}
+
+#[test]
+fn data_that_waits_for_a_retransmission_counts_when_it_arrives() {
+    let documents = [document("1MB", 1, vec![sampled(0, [0, 0, 0, 4], [0, 1, 0, 0], true)])];
+    let series = documents[0].flows[0].run.as_ref().and_then(flow_series).expect("a steady phase");
+    assert_eq!(series.goodput_bps, [8_000_000; 4]);
 }

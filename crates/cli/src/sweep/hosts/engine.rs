@@ -70,8 +70,7 @@ impl Survey {
                 Unmeasured::Refused(message) => anyhow!("cannot test {pair}: {message}"),
                 Unmeasured::Failed(entry) => anyhow!("cannot test {pair}: {}", crate::text::error(&entry)),
             })?;
-            hosts
-                .insert(pair.clone(), Document::Run(Box::new(document)).records().remove(0).hosts);
+            hosts.insert(pair.clone(), Document::Run(Box::new(document)).records().remove(0).hosts);
         }
         Ok(Self(hosts))
     }

@@ -28,7 +28,12 @@ fn commented_settings_of_the_template_are_accepted() {
             let bare = line.strip_prefix("# ").unwrap_or(line);
             let offered =
                 ["kernel = ", "memory = ", "gro = ", "delayed-ack = ", "sysctl = ", "qdisc = ", "port.east = "];
-            if vary || offered.iter().any(|key| bare.starts_with(key)) { bare.to_owned() } else { line.to_owned() }
+            let is_setting = bare.starts_with('[') || bare.contains(" = ");
+            if (vary && is_setting) || offered.iter().any(|key| bare.starts_with(key)) {
+                bare.to_owned()
+            } else {
+                line.to_owned()
+            }
         })
         .collect();
     let loaded = load(&uncommented.join("\n")).unwrap_or_else(|problems| panic!("{problems}"));
