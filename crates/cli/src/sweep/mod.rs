@@ -246,7 +246,7 @@ fn of_hosts(
 }
 
 /// What is still to be made.
-struct Need {
+pub struct Need {
     /// Runs that are expected, those that are there included.
     runs: usize,
     /// Of them, those that are missing.

@@ -174,11 +174,6 @@ impl Session {
         self.interrupted
     }
 
-    /// Whether a run of this id is in the directory.
-    pub fn is_present(&self, id: &str) -> bool {
-        self.present.contains(id)
-    }
-
     /// The next run to make, without waiting. Runs that are there already are taken for made.
     pub fn try_next(&self) -> Work {
         let mut state = self.lock();
