@@ -23,7 +23,8 @@ pub fn load(operands: &[String]) -> anyhow::Result<Groups> {
     if let [single] = operands {
         return levels(single);
     }
-    let sources = operands.iter().map(|operand| source::load(operand, Keep::Records)).collect::<Result<Vec<_>, _>>()?;
+    let sources =
+        operands.iter().map(|operand| source::load(operand, Keep::Records)).collect::<Result<Vec<_>, _>>()?;
     let mut factors: Vec<String> = sources.iter().flat_map(|source| source.fixed.clone()).collect();
     factors.sort();
     factors.dedup();
@@ -73,7 +74,11 @@ fn levels(operand: &str) -> anyhow::Result<Groups> {
         Group::new(level.clone(), format!("{}:{}={level}", source.operand, factor.name), records)
     });
     let groups: Vec<Group> = groups.filter(|group| !group.records.is_empty()).collect();
-    anyhow::ensure!(groups.len() > 1, "cannot compare {operand}: fewer than two levels of {} were measured", factor.name);
+    anyhow::ensure!(
+        groups.len() > 1,
+        "cannot compare {operand}: fewer than two levels of {} were measured",
+        factor.name
+    );
     Ok(Groups { groups, factors: vec![factor.name], unreadable })
 }
 
