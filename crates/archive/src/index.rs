@@ -31,7 +31,7 @@ CREATE TABLE documents (
   source TEXT,
   understood INTEGER NOT NULL
 );
-CREATE INDEX documents_started ON documents (started);
+CREATE INDEX documents_order ON documents (coalesce(started, stored));
 CREATE TABLE sets (seq INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE);
 CREATE TABLE set_values (
   set_seq INTEGER NOT NULL REFERENCES sets (seq) ON DELETE CASCADE,

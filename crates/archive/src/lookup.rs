@@ -79,7 +79,7 @@ impl Clauses {
             }
             Condition::Setting(name, value) => self.setting(name, value),
             Condition::Tag(tag) => {
-                let clause = format!("d.seq IN (SELECT document FROM tags WHERE {})", matching("tag", tag));
+                let clause = format!("r.document IN (SELECT document FROM tags WHERE {})", matching("tag", tag));
                 self.push(clause, [text(tag)]);
             }
             Condition::Title(title) => self.push(matching("r.title", title), [text(title)]),
@@ -112,7 +112,8 @@ impl Clauses {
         let tabbed = value.split_whitespace().collect::<Vec<_>>().join("\t");
         let is = if is_pattern(value) { "value GLOB ?".to_owned() } else { "value IN (?, ?)".to_owned() };
         let sets = format!("SELECT set_seq FROM set_values WHERE key IN ({places}) AND {is}");
-        let clause = format!("(r.settings IN ({sets}) OR r.facts IN ({sets}))");
+        // The `+` keeps SQLite from collecting all rows of the sets and sorting them: the newest are found in the order of time.
+        let clause = format!("(+r.settings IN ({sets}) OR +r.facts IN ({sets}))");
         for _ in 0..2 {
             self.values.extend(names.iter().cloned().map(Value::Text));
             self.values.push(Value::Text(value.to_owned()));
@@ -168,7 +169,9 @@ pub fn find(
 /// How many records match.
 pub fn count(connection: &Connection, query: &Query) -> rusqlite::Result<u64> {
     let clauses = Clauses::of(query);
-    let sql = format!("SELECT count(*){FROM}{}", clauses.sql());
+    // Counting needs documents only where a condition is about them.
+    let from = if clauses.sql().contains("d.") { FROM } else { " FROM records r" };
+    let sql = format!("SELECT count(*){from}{}", clauses.sql());
     let count: i64 = connection.prepare(&sql)?.query_row(params_from_iter(&clauses.values), |row| row.get(0))?;
     Ok(count as u64)
 }
