@@ -169,12 +169,15 @@ fn simulated(design: Design, runs: usize, options: &Options, random: &mut SplitM
 
 /// What `landspeed compare` makes of them.
 fn contrast(design: Design, (a, b): &(Vec<f64>, Vec<f64>), seed: u64) -> Contrast {
+    let rates = |logarithms: &[f64]| logarithms.iter().map(|value| value.exp()).collect::<Vec<f64>>();
     let contrast = match design {
         Design::Blocks | Design::BlocksWithDrift => {
             Contrast::of_pairs(&a.iter().zip(b).map(|(a, b)| b - a).collect::<Vec<f64>>())
         }
-        Design::Independent => Contrast::of_groups(a, b, 0.0, seed),
-        Design::Turns | Design::TurnsWithDrift => Contrast::of_groups(a, b, autocorrelation([a, b]), seed),
+        Design::Independent => Contrast::of_groups(&rates(a), &rates(b), 0.0, seed),
+        Design::Turns | Design::TurnsWithDrift => {
+            Contrast::of_groups(&rates(a), &rates(b), autocorrelation([a, b]), seed)
+        }
     };
     contrast.expect("the groups have values")
 }

@@ -53,7 +53,6 @@ impl Question {
     pub(crate) fn new(candidate: &str, flow: Option<&str>, metric: Metric, values: Values, seed: u64) -> Self {
         let (a, b) = values.sides();
         let scale = if a.iter().chain(&b).all(|value| *value > 0.0) { Scale::Ratio } else { Scale::Greater };
-        let logarithms = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
         let mut correlated = None;
         let contrast = match &values {
             Values::Paired(pairs) if scale == Scale::Ratio => {
@@ -64,7 +63,7 @@ impl Question {
                 let correlation = if *in_time { autocorrelation([a, b]) } else { 0.0 };
                 correlated = in_time.then_some(correlation);
                 match scale {
-                    Scale::Ratio => Contrast::of_groups(&logarithms(a), &logarithms(b), correlation, seed),
+                    Scale::Ratio => Contrast::of_groups(a, b, correlation, seed),
                     Scale::Greater => Contrast::share_of_groups(a, b, correlation, seed),
                 }
             }

@@ -178,7 +178,7 @@ fn figure(value: f64, unit: &str) -> String {
     match unit {
         "bit/s" => BitRate::from_bps(value.max(0.0).round() as u64).to_string(),
         "ns" => Nanos::new(value.max(0.0).round() as u64).to_string(),
-        "s/Gb" => format!("{value:.3} s/Gb"),
+        "s/Gb" => format!("{} s/Gb", digits(value)),
         "per GB" => format!("{}/GB", digits(value)),
         "per s" => format!("{}/s", digits(value)),
         "ratio" if value < 0.1 => format!("{} %", digits(value * 100.0)),
@@ -229,7 +229,10 @@ fn detectable(document: &ComparisonDocument) -> Option<String> {
         .iter()
         .filter(|metric| metric.verdict == ComparisonVerdict::NoDetectableDifference)
         .filter_map(|metric| Some((metric, metric.minimum_detectable?)))
-        .map(|(metric, least)| format!("{} {}", label(metric), percent(least)))
+        .map(|(metric, least)| match least {
+            least if least < 1.0 => format!("{} {}", label(metric), percent(least)),
+            _ => format!("{} more than 100 %", label(metric)),
+        })
         .collect();
     (!parts.is_empty()).then(|| format!("changes from {} (in 4 of 5 comparisons like this)", parts.join(", ")))
 }

@@ -59,15 +59,18 @@ impl Contrast {
         Some(Self { estimate, null: 0.0, runs: sorted.len(), shape: Shape::Ordered(sorted) })
     }
 
-    /// Median of `b` − median of `a`; `None` where one is empty.
+    /// The logarithm of the ratio of medians, b over a, of positive values; `None` where a group is empty or a value is not positive.
     ///
     /// Percentile bootstrap (Efron 1979), each group resampled by itself. `correlation` is that of neighbours in time, as
     /// [`crate::autocorrelation`] gives it: it widens the interval as much as it increases the variance of a median.
     pub fn of_groups(a: &[f64], b: &[f64], correlation: f64, seed: u64) -> Option<Self> {
-        let estimate = median(b)? - median(a)?;
+        if a.iter().chain(b).any(|value| *value <= 0.0) {
+            return None;
+        }
+        let estimate = (median(b)? / median(a)?).ln();
         let (mut left, mut right) = (vec![0.0; a.len()], vec![0.0; b.len()]);
         let draws = resamples(a.len() + b.len(), seed, |random| {
-            resampled_median(b, &mut right, random) - resampled_median(a, &mut left, random)
+            (resampled_median(b, &mut right, random) / resampled_median(a, &mut left, random)).ln()
         });
         let wider = variance_of_median(correlation).sqrt();
         Some(Self { estimate, null: 0.0, runs: a.len().min(b.len()), shape: Shape::Resampled { draws, wider } })
