@@ -1,10 +1,10 @@
 //! Figures of a reference: which flow, in which unit, when; and charts, which name flows as well.
 
 use landspeed_model::{LabChartAxis, LabFigure, Reference, ReferenceUnit};
+use landspeed_problems::{Problem, near_or_list};
 
 use super::Judgement;
 use crate::scenario::Scenario;
-use crate::scenario::problem::{Problem, near_or_list};
 
 /// Most figures of a scenario.
 const MAX_FIGURES: usize = 200;
