@@ -143,6 +143,10 @@ impl Schedule {
     pub fn give_back(&mut self, run: PlannedRun) {
         self.outstanding = self.outstanding.saturating_sub(1);
         self.queue.push_front(run);
+        // Not all blocks are there.
+        if self.ended == Some(Ended::Blocks) {
+            self.ended = None;
+        }
     }
 
     /// Gives out no more runs.
@@ -215,6 +219,23 @@ mod tests {
 
     fn schedule(cells: usize, rules: Rules) -> Schedule {
         Schedule::new(Order::new(vec![0; cells], 1, 1, false), rules)
+    }
+
+    #[test]
+    fn runs_given_back_at_the_end_are_missing() {
+        let mut schedule = schedule(1, Rules { blocks: Some(1), ..Rules::default() });
+        let mut runs = Vec::new();
+        while let Next::Run(run) = schedule.next(0) {
+            runs.push(run);
+        }
+        assert_eq!(schedule.next(0), Next::Wait, "all are under way");
+        for run in &runs {
+            schedule.give_back(*run);
+        }
+        assert_eq!(schedule.next(0), Next::Run(runs[runs.len() - 1]));
+        schedule.give_back(runs[runs.len() - 1]);
+        schedule.stop();
+        assert_eq!(schedule.next(0), Next::Done(Ended::Stopped));
     }
 
     /// Runs everything one by one, each run taking `took_ns`.

@@ -201,7 +201,9 @@ impl Directory {
                 file(side.extension).write(side.content)?;
             }
             let by = serde_json::to_vec(&made_by).context("cannot encode a worker's name")?;
-            file("worker").write(&by)?;
+            // Not synced: without it, only the worker's name is unknown.
+            let path = self.of_run(id, "worker");
+            fs::write(&path, by).with_context(|| format!("cannot write {}", path.display()))?;
             let (own, other) = if document.len() >= LARGE { ("json.gz", "json") } else { ("json", "json.gz") };
             if own == "json" {
                 file(own).write(document)?;

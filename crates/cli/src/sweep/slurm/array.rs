@@ -49,9 +49,28 @@ struct Task {
     missing: Vec<usize>,
     /// Looks in a row in which Slurm did not have it.
     absent: u32,
-    running: bool,
+    last: LastState,
     /// It is given up: its runs are elsewhere.
     over: bool,
+}
+
+/// State of a task when it was last seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LastState {
+    Pending,
+    Running,
+    /// On the way out of the queue, or back to its beginning (`CG`).
+    Completing,
+}
+
+impl LastState {
+    fn of(state: &str) -> Self {
+        match state {
+            "PD" => Self::Pending,
+            "CG" => Self::Completing,
+            _ => Self::Running,
+        }
+    }
 }
 
 /// What a look at the queue shows.
@@ -68,7 +87,7 @@ pub struct Seen {
 impl Array {
     /// With these batches as its tasks.
     pub fn new(job: String, batches: Vec<Vec<usize>>) -> Self {
-        let task = |missing| Task { missing, absent: 0, running: false, over: false };
+        let task = |missing| Task { missing, absent: 0, last: LastState::Pending, over: false };
         Self { job, tasks: batches.into_iter().map(task).collect() }
     }
 
@@ -102,10 +121,15 @@ impl Array {
                 }
                 Some(queued) => {
                     task.absent = 0;
-                    if queued.state == "PD" && task.running {
-                        seen.restarted += 1;
-                    }
-                    task.running = queued.state != "PD";
+                    let now = LastState::of(&queued.state);
+                    // Between two looks it may have been pending.
+                    let restarted = match task.last {
+                        LastState::Pending => false,
+                        LastState::Running => now == LastState::Pending,
+                        LastState::Completing => now != LastState::Completing,
+                    };
+                    seen.restarted += u32::from(restarted);
+                    task.last = now;
                 }
                 None => task.absent += 1,
             }
@@ -187,6 +211,9 @@ mod tests {
         assert_eq!(array.look(&[task(0, "R")]).restarted, 0);
         assert_eq!(array.look(&[task(0, "PD")]).restarted, 1);
         assert_eq!(array.look(&[task(0, "PD")]).restarted, 0);
+        for (state, restarted) in [("R", 0), ("CG", 0), ("CG", 0), ("R", 1), ("R", 0)] {
+            assert_eq!(array.look(&[task(0, state)]).restarted, restarted, "{state}");
+        }
     }
 
     #[test]
