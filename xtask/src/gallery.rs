@@ -172,10 +172,11 @@ fn page(results: &[MeasuredExhibit]) -> Result<String> {
             );
             continue;
         };
-        if let Some(reference) = reference(exhibit)? {
+        let reference = reference(exhibit)?;
+        if let Some(reference) = &reference {
             let _ = write!(text, "{}: {}\n\n", reference.source, reference.reported);
         }
-        figures(&mut text, &result.figures);
+        figures(&mut text, &result.figures, reference.as_ref().map_or("", |reference| &reference.source));
         rows(&mut text, result);
         let day = result.started.get(..10).unwrap_or_default();
         let _ = writeln!(text, "{day}, Linux {}.{}", result.kernels.join(" and Linux "), unusable(result.unusable));
@@ -187,7 +188,8 @@ fn unusable(count: usize) -> String {
     if count == 0 { String::new() } else { format!(" {count} cells failed a check and are not in the table.") }
 }
 
-fn figures(text: &mut String, figures: &[ComparedFigure]) {
+/// The table of the reported figures; the source of the whole is not repeated.
+fn figures(text: &mut String, figures: &[ComparedFigure], whole: &str) {
     if figures.is_empty() {
         text.push_str("No number is reported for this set-up.\n\n");
         return;
@@ -195,7 +197,8 @@ fn figures(text: &mut String, figures: &[ComparedFigure]) {
     text.push_str("| figure | reported | measured | deviation | where reported |\n|---|---|---|---|---|\n");
     for figure in figures {
         let [name, reported, measured, deviation] = gallery::row(figure);
-        let _ = writeln!(text, "| {name} | {reported} | {measured} | {deviation} | {} |", figure.source);
+        let source = if figure.source == whole { "" } else { &figure.source };
+        let _ = writeln!(text, "| {name} | {reported} | {measured} | {deviation} | {source} |");
     }
     text.push('\n');
     let off = || figures.iter().filter(|figure| figure.reproduced() == Some(false));

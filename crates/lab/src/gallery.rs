@@ -157,6 +157,7 @@ mod tests {
 
     #[test]
     fn results_are_of_the_exhibits_as_they_are() {
+        assert!(!measured().is_empty(), "gallery.json cannot be read");
         for result in measured() {
             let exhibit = find(&result.exhibit).unwrap_or_else(|message| panic!("{message}"));
             let cells = scenario::read(exhibit.text).unwrap_or_else(|p| panic!("{}", p.named(exhibit.name)));

@@ -100,10 +100,11 @@ fn value(document: &LabDocument, figure: &ReferenceFigure) -> Option<f64> {
     }
 }
 
-/// Returns the stream's payload rate in its steady phase or in a window, bits/s.
+/// Returns the stream's payload rate in its steady phase, or in a window that ends with it at the latest, bits/s.
 fn rate_bps(stream: &Stream, window: Option<(u64, u64)>) -> Option<f64> {
     let Some((from, until)) = window else { return steady_bps(stream) };
-    let (bytes, ns) = stream.intervals.iter().fold((0.0, 0), |(bytes, ns), interval| {
+    let moving = stream.intervals.iter().filter(|interval| interval.phase != PhaseName::Drain);
+    let (bytes, ns) = moving.fold((0.0, 0), |(bytes, ns), interval| {
         let covered = interval.end_ns.min(until).saturating_sub(interval.start_ns.max(from));
         let width = (interval.end_ns - interval.start_ns).max(1);
         (bytes + interval.bytes as f64 * covered as f64 / width as f64, ns + covered)

@@ -4,6 +4,7 @@ import { h, svg } from "../dom";
 import { fit, integer, nanos, niceStep, percent, rate, significant, ticks } from "../format";
 import { drawToFit } from "../theme";
 import { spreadOf, type Grouped, type Metric, type Spread } from "./groups";
+import type { Mark } from "./reference";
 
 const LEFT = 62;
 const RIGHT = 16;
@@ -25,7 +26,7 @@ interface Lined {
 }
 
 /** One chart; null when no cell has the figure, or all have 0. Several metrics are drawn as lines. */
-export function setChart(grouped: Grouped, metrics: readonly Metric[], names: readonly string[], height: number): HTMLElement | null {
+export function setChart(grouped: Grouped, metrics: readonly Metric[], names: readonly string[], height: number, marks: readonly Mark[] = []): HTMLElement | null {
   const [metric] = metrics;
   if (!metric) return null;
   const lines = metrics.length > 1 ? metrics.map((m, i) => lined(grouped, m, 0, names[i] ?? "", i)) : grouped.lines.map((n, i) => lined(grouped, metric, i, n, i));
@@ -35,10 +36,10 @@ export function setChart(grouped: Grouped, metrics: readonly Metric[], names: re
   const figure = h(
     "figure.panel.setchart",
     { id: `chart-${metric.id}` },
-    h("figcaption", null, h("strong", { title: metric.note }, metrics.length > 1 ? "Goodput of each flow" : metric.title), h("span.unit", null, unitOf(drawn, metric)), drawn.length > 1 ? legend(drawn) : null),
+    h("figcaption", null, h("strong", { title: metric.note }, metrics.length > 1 ? "Goodput of each flow" : metric.title), h("span.unit", null, unitOf(drawn, metric)), marks.length > 0 ? h("span.unit", null, "hollow: reported, or theory") : null, drawn.length > 1 ? legend(drawn) : null),
     holder,
   );
-  drawToFit(holder, 620, (width) => picture(grouped, metric, drawn, width, height));
+  drawToFit(holder, 620, (width) => picture(grouped, metric, drawn, width, height, marks));
   return figure;
 }
 
@@ -75,12 +76,12 @@ function legend(lines: readonly Lined[]): HTMLElement {
   );
 }
 
-function picture(grouped: Grouped, metric: Metric, lines: readonly Lined[], width: number, height: number): SVGElement {
+function picture(grouped: Grouped, metric: Metric, lines: readonly Lined[], width: number, height: number, marks: readonly Mark[]): SVGElement {
   const { x: axis } = grouped;
   const right = width - RIGHT;
   const bottom = height - BOTTOM;
   const place = placer(grouped, lines.length, width);
-  const top = most(lines);
+  const top = Math.max(most(lines), ...marks.map((m) => m.value));
   const unit = metric.kind === "share" ? 0.01 : fit(top, metric.kind).size;
   const step = top > 0 ? niceStep(top / unit / (height > 260 ? 5 : 3)) * unit : unit;
   const whole = metric.kind === "count" ? Math.max(1, Math.ceil(step)) : step;
@@ -98,6 +99,7 @@ function picture(grouped: Grouped, metric: Metric, lines: readonly Lined[], widt
     ...columnLabels(grouped, place, bottom, LEFT, right),
     svg("text.muted", { x: (LEFT + right) / 2, y: height - 6, "text-anchor": "middle" }, axis.name ? `${axis.name}${axis.log ? " (logarithmic)" : ""}` : ""),
     ...lines.map((l, i) => drawLine(l, metric, joined, (p) => place(p.x, i), level)),
+    ...lines.map((l, i) => drawMarks(marks.filter((m) => m.line === l.index), l.index, joined, (m) => place(m.x, i), level)),
   );
 }
 
@@ -153,6 +155,18 @@ function drawLine(line: Lined, metric: Metric, joined: boolean, at: (p: Point) =
           ),
     ),
     ...points.map((p) => svg("circle.at", { cx: at(p), cy: level(p.spread.mean), r: 4 }, svg("title", null, `${lead}${p.label}: ${pointText(p.spread, metric)}`))),
+  );
+}
+
+/** Reported values: hollow dots, joined by a dashed line where there are several. */
+function drawMarks(marks: readonly Mark[], index: number, joined: boolean, at: (m: Mark) => number, level: (v: number) => number): SVGElement | null {
+  if (marks.length === 0) return null;
+  const sorted = [...marks].sort((a, b) => a.x - b.x);
+  return svg(
+    `g.c${index % 8}` as "g",
+    null,
+    joined && sorted.length > 1 ? svg("path.theory", { d: `M${sorted.map((m) => `${at(m).toFixed(1)} ${level(m.value).toFixed(1)}`).join("L")}` }) : null,
+    ...sorted.map((m) => svg("circle.reported", { cx: at(m), cy: level(m.value), r: 5 }, svg("title", null, m.text))),
   );
 }
 

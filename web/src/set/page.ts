@@ -11,7 +11,7 @@ import {
   DROPS, flowGoodput, flowLoss, flowNames, flowRtt, grouped, leads, named, RETRANSMITS, spreadOf, streamGoodput, TOTAL, usable,
   type Group, type Grouped, type Metric,
 } from "./groups";
-import { referenceSection } from "./reference";
+import { marksOf, referenceSection } from "./reference";
 import { timeSection } from "./time";
 
 /** From this many cells on the table of every run waits to be opened. */
@@ -164,7 +164,7 @@ function extent(groups: Grouped, metric: Metric): string | null {
 
 function leadCharts(set: LabSetDocument, groups: Grouped): HTMLElement | null {
   const metrics = leads(set);
-  const drawn = metrics.flatMap((m) => setChart(groups, [m], [], metrics.length > 1 ? 280 : 320) ?? []);
+  const drawn = metrics.flatMap((m) => setChart(groups, [m], [], metrics.length > 1 ? 280 : 320, marksOf(set, groups, m)) ?? []);
   return drawn.length > 0 ? h("div.lead", { class: drawn.length > 1 ? "small" : null }, ...drawn) : null;
 }
 

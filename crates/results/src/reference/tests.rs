@@ -196,3 +196,13 @@ fn data_that_waits_for_a_retransmission_counts_when_it_arrives() {
     let series = documents[0].flows[0].run.as_ref().and_then(flow_series).expect("a steady phase");
     assert_eq!(series.goodput_bps, [8_000_000; 4]);
 }
+
+#[test]
+fn a_window_without_an_end_leaves_the_drain_out() {
+    let mut slow = stream(0, [0, 1, 2, 3], [0; 4]);
+    let drain =
+        Interval { start_ns: 4 * SECOND, end_ns: 9 * SECOND, phase: PhaseName::Drain, bytes: 1, packets: None };
+    slow.intervals.push(drain);
+    let last = ReferenceFigure { from_s: Some(3.0), ..figure(24.0, ReferenceUnit::Megabits, LabFigure::Goodput) };
+    assert_eq!(measured(last, &[document("1MB", 1, vec![slow])]).0, Some(24.0));
+}
