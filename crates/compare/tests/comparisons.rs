@@ -61,7 +61,8 @@ fn equal_results_have_the_ratio_one() {
 #[test]
 fn an_interval_that_contains_1_has_no_verdict() {
     for (a, b) in [(0, 0), (0, 100)] {
-        let metrics = compare(&group("a", a, &RATES), &[group("b", b, &RATES.map(|rate| rate * 1.001))], &Options::default());
+        let metrics =
+            compare(&group("a", a, &RATES), &[group("b", b, &RATES.map(|rate| rate * 1.001))], &Options::default());
         let (low, high) = metrics[0].low.zip(metrics[0].high).expect("an interval");
         assert!(low < 1.0 && 1.0 < high);
         assert_eq!(metrics[0].verdict, ComparisonVerdict::NoDetectableDifference);
@@ -99,12 +100,20 @@ fn retransmits_from_zero_are_worse_without_a_ratio() {
 
 #[test]
 fn a_condition_holds_where_the_whole_interval_lies_beyond() {
-    let conditions = ["goodput worse 3%", "goodput worse 5%", "goodput worse", "goodput better", "any different 1%", "cpu worse"];
+    let conditions =
+        ["goodput worse 3%", "goodput worse 5%", "goodput worse", "goodput better", "any different 1%", "cpu worse"];
     let document = compared(vec![blocks("a", &RATES), blocks("b", &RATES.map(|rate| rate * 0.96))], &conditions);
     let holds: Vec<bool> = document.conditions.iter().map(|condition| condition.holds).collect();
     assert_eq!(holds, [true, false, true, false, true, false]);
     assert_eq!(document.conditions[5].detail, "no result has this metric");
-    for wrong in ["goodput", "goodput worse 3", "bandwidth worse 3%", "goodput slower 3%", "goodput worse -3%", "goodput worse NaN%"] {
+    for wrong in [
+        "goodput",
+        "goodput worse 3",
+        "bandwidth worse 3%",
+        "goodput slower 3%",
+        "goodput worse -3%",
+        "goodput worse NaN%",
+    ] {
         assert!(wrong.parse::<Condition>().is_err(), "{wrong}");
     }
 }
