@@ -37,7 +37,7 @@ fn sampled(id: u32, megabytes: [u64; 4], retransmits: [u32; 4], delivered: bool)
     };
     Stream {
         id,
-        direction: Direction::Forward,
+        direction: Direction::Upload,
         client_addr: String::new(),
         server_addr: String::new(),
         intervals: (0..).zip(megabytes).map(interval).collect(),
@@ -56,7 +56,7 @@ fn document(buffer: &str, seed: u64, streams: Vec<Stream>) -> LabDocument {
     let run: RunDocument = {
         let mut run = document.flows[0].run.take().expect("a run");
         run.phases = vec![Phase {
-            direction: Direction::Forward,
+            direction: Direction::Upload,
             name: PhaseName::Steady,
             start_ns: SECOND,
             end_ns: 4 * SECOND,
