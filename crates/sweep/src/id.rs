@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn seed_and_kind_of_a_run_are_in_its_id() {
-        let run = |seed, kind| super::run("cell", &PlannedRun { block: 0, place: 0, cell: 0, kind, seed });
+        let run = |seed, kind| run("cell", &PlannedRun { block: 0, place: 0, cell: 0, kind, seed });
         assert_ne!(run(1, RunKind::Cell), run(2, RunKind::Cell));
         assert_ne!(run(1, RunKind::Cell), run(1, RunKind::Repeat));
         assert_eq!(run(1, RunKind::Cell), run(1, RunKind::Control));

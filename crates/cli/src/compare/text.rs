@@ -17,16 +17,7 @@ const MOST_DIFFERENCES: usize = 8;
 
 /// The whole text.
 pub fn report(document: &ComparisonDocument) -> String {
-    write(document, Page::default())
-}
-
-/// [`report`] for a terminal of this width.
-#[cfg(test)]
-pub fn report_at(document: &ComparisonDocument, width: usize) -> String {
-    write(document, Page::with_width(width))
-}
-
-fn write(document: &ComparisonDocument, mut page: Page) -> String {
+    let mut page = Page::default();
     let Some((baseline, candidates)) = document.groups.split_first() else { return page.text };
     for candidate in candidates {
         page.line("verdict", &headline(document, baseline, candidate));

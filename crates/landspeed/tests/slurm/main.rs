@@ -31,12 +31,14 @@ pub struct Sweep {
 }
 
 impl Sweep {
+    /// A plan in a directory that is made.
     pub fn new(directory: &Path, plan: &str) -> Self {
         std::fs::create_dir_all(directory).expect("created");
         std::fs::write(directory.join("plan.toml"), plan).expect("written");
         Self { directory: directory.to_owned() }
     }
 
+    /// The command with these further arguments.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_landspeed"));
         command.args(["sweep", "plan.toml", "--yes"]).args(args).current_dir(&self.directory);

@@ -20,6 +20,7 @@ fn factor(name: &str, levels: &[Value], numbers: &[f64]) -> SweepFactor {
 
 fn run(block: u32, bps: f64) -> SweepRun {
     SweepRun {
+        id: String::new(),
         block,
         place: 0,
         control: false,
@@ -69,6 +70,9 @@ fn sweep(factors: Vec<SweepFactor>, cells: Vec<SweepCell>) -> SweepDocument {
         }],
         cells,
         control: None,
+        flow: None,
+        effects: Vec::new(),
+        digests: None,
         wall_s: 1.0,
         overhead_s: 0.0,
     }
