@@ -38,6 +38,9 @@ enum Takes {
 /// What arguments take, by name; each has the same meaning wherever it is.
 const BY_NAME: &[(&str, Takes)] = &[
     ("target", Takes::Host),
+    ("from", Takes::Host),
+    ("groups", Takes::File),
+    ("operands", Takes::File),
     ("client", Takes::Host),
     ("peer", Takes::Host),
     ("interface", Takes::Interface),
@@ -80,6 +83,8 @@ const BY_VALUE: &[(&str, Takes)] = &[
     ("ID|+TAG|-TAG", Takes::Anything),
     ("INTERVAL", Takes::Anything),
     ("JOBS", Takes::Anything),
+    ("IMAGE", Takes::Anything),
+    ("KEY", Takes::Anything),
     ("KEY=VALUE", Takes::Anything),
     ("KIND", Takes::Anything),
     ("LIST", Takes::Anything),
@@ -92,6 +97,9 @@ const BY_VALUE: &[(&str, Takes)] = &[
     ("N[,M]", Takes::Anything),
     ("OMIT", Takes::Anything),
     ("P", Takes::Anything),
+    ("PERCENT", Takes::Anything),
+    ("PRECISION", Takes::Anything),
+    ("OPTION", Takes::Anything),
     ("PER_SECOND", Takes::Anything),
     ("PID", Takes::Anything),
     ("POLICY", Takes::Anything),

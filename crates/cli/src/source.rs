@@ -256,8 +256,12 @@ fn read_bytes(bytes: &[u8]) -> Result<(Option<Document>, Vec<Record>), String> {
             Ok((Some(document), records))
         }
         // Not of landspeed: of another program, or damaged.
-        Err(ReadError::NoSchema | ReadError::NotJson(_)) => match foreign::read(bytes) {
+        Err(own @ (ReadError::NoSchema | ReadError::NotJson(_))) => match foreign::read(bytes) {
             Ok(other) => Ok((None, other.records)),
+            // An object that ends early is a damaged document rather than another program's text.
+            Err(_) if matches!(own, ReadError::NotJson(_)) && bytes.trim_ascii_start().starts_with(b"{") => {
+                Err(own.to_string())
+            }
             Err(why) => Err(why.to_string()),
         },
         Err(why) => Err(why.to_string()),

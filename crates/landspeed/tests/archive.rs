@@ -166,7 +166,7 @@ fn wrong_questions_say_what_to_ask() {
     fails(&["archive", "list"], "there is no archive in");
     fails(&["archive", "verify", "--rebuild"], "there is no archive in");
     run(directory.path(), &["archive", "import", "fixtures/iperf3/3.12/tcp.json"]);
-    fails(&["archive", "find", "hots=x"], "did you mean `host`");
+    fails(&["archive", "find", "hots=x"], "did you mean 'host'");
     fails(&["archive", "find", "--metric", "goodput<5GB"], "counts bytes");
     fails(&["archive", "show", "ffffffffff"], "no document of the archive");
     fails(&["archive", "trend", "loss"], "has loss");

@@ -149,7 +149,7 @@ fn a_document_without_figures_is_left_out_among_others() {
 fn mistakes_are_named_with_what_to_do() {
     let directory = runs(1);
     for (arguments, says) in [
-        (&["run00.json"][..], "Add `-o report.html`"),
+        (&["run00.json"][..], "Add -o report.html"),
         (&["absent.json", "-o", "x.html"], "absent.json: no such file"),
         (&[".", "-o", "x.html", "--csv", "x.html"], "Give each a file of its own"),
         (&["run00.json", "-o", "nowhere/x.html"], "there is no directory nowhere"),

@@ -154,7 +154,9 @@ mod tests {
         for seed in 0..100 {
             let values: Vec<f64> = (0..90).map(|i| noise(levels[i / 30], &mut random)).collect();
             let found: Vec<usize> = change_points(&values, 0.01, seed).iter().map(|change| change.index).collect();
-            assert!(found.contains(&30) && found.contains(&60), "seed {seed}: {found:?}");
+            // Noise moves a change by one value at most.
+            let near = |at: usize| found.iter().any(|index| index.abs_diff(at) <= 1);
+            assert!(near(30) && near(60), "seed {seed}: {found:?}");
             exact += u32::from(found.len() == 2);
         }
         // The three stretches are tested too: 3 % of the series have one more.

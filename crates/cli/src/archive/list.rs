@@ -27,7 +27,7 @@ Examples:
   landspeed archive find --host 'dtn*' --verdict receiver-window
   landspeed archive find --setting net.ipv4.tcp_congestion_control=bbr --since 2026-01-01
   landspeed archive find host=dtn1,last=30d,'goodput<5G'
-  landspeed archive find --tag before --ids | xargs landspeed archive tag --remove before
+  landspeed archive find --tag before --ids          for other commands
   landspeed archive find --kind lab --json - | jq '.records[].figures.goodput_bps'")]
 pub struct FindArgs {
     #[command(flatten)]

@@ -14,7 +14,7 @@ use crate::CommandOutcome;
 Examples:
   landspeed archive tag 4be1c0 +before-upgrade
   landspeed archive tag 4be1c0 9d02aa +before -draft
-  landspeed archive find --last 1d --ids | xargs landspeed archive tag --add nightly")]
+  landspeed archive tag 4be1c0 9d02aa --add nightly")]
 pub struct Args {
     /// Ids of documents, or their beginnings; +TAG adds a tag, -TAG removes one
     #[arg(required = true, value_name = "ID|+TAG|-TAG", allow_hyphen_values = true)]

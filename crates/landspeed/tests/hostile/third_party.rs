@@ -136,7 +136,7 @@ fn limits_of_the_asked_server_hold_for_its_own_tests() {
     }
     from(&limited, &target, &["-t", "20"]).assert_failed("not-permitted");
     // It takes the only place.
-    let under_way = target.begin(&["--from", &limited.addr.to_string(), "-t", "60"]);
+    let under_way = target.begin(&["--from", &limited.addr.to_string(), "-t", "9"]);
     until(PATIENCE_S, "the test at the target", || target.process.stdout().matches(" start ").count() == 4);
     limited.run(&["-t", "0.2"]).assert_failed("server-busy");
     from(&limited, &target, &["-t", "0.2"]).assert_failed("server-busy");
@@ -185,7 +185,12 @@ fn servers_that_vanish_leave_an_answer() {
     let target = Server::start(&[]);
     let mut runner = runner;
     let idle = target.baseline();
-    let asker = under_way(&runner, &target);
+    let scratch = tempfile::tempdir().expect("a directory");
+    let events = scratch.path().join("events.jsonl");
+    let from = runner.addr.to_string();
+    let asker = target.begin(&["--from", &from, "-t", "60", "--jsonl", events.to_str().expect("text")]);
+    let said = || std::fs::read_to_string(&events).unwrap_or_default();
+    until(PATIENCE_S, "the first progress", || said().contains("\"progress\""));
     runner.process.kill();
     finish(asker.end(PATIENCE_S)).assert_failed("peer-lost");
     target.settles_to(idle);
@@ -222,7 +227,13 @@ fn requests_of_nonsense_are_refused() {
     ] {
         let (_tx, mut rx) = ask(&runner, &message);
         let answer = raw::hear(&mut rx);
-        assert!(matches!(answer, Ok(ToClient::Refused(_))), "{message:?}: {answer:?}");
+        // A name that nobody has is a test that failed: its report says so.
+        let refused = match &answer {
+            Ok(ToClient::Refused(_)) => true,
+            Ok(ToClient::Report { text, .. }) => text.contains("cannot resolve"),
+            _ => false,
+        };
+        assert!(refused, "{message:?}: {answer:?}");
     }
     runner.settles_to(idle);
     assert!(!runner.process.stdout().chars().any(|c| c != '\n' && c.is_control()));

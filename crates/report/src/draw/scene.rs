@@ -63,7 +63,7 @@ impl Ink {
             }
             Self::OnHeat(share) => {
                 let [r, g, b] = Self::Heat(share).rgb().map(f64::from);
-                if 0.299 * r + 0.587 * g + 0.114 * b > 140.0 { [0, 0, 0] } else { [255, 255, 255] }
+                if 0.299 * r + 0.587 * g + 0.114 * b > 120.0 { [0, 0, 0] } else { [255, 255, 255] }
             }
         }
     }

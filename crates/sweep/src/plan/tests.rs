@@ -15,7 +15,7 @@ fn the_template_is_a_plan() {
     let plan = plan(TEMPLATE);
     assert_eq!((plan.factors.len(), plan.rules.blocks), (1, Some(10)));
     assert!(
-        matches!(&plan.subject, Subject::Lab(lab) if lab.scenario.value == "gallery:buffer-size" && lab.set.len() == 1)
+        matches!(&plan.subject, Subject::Lab(lab) if lab.scenario.value == "gallery:buffer-size" && lab.set.len() == 2)
     );
 }
 
