@@ -38,7 +38,7 @@ pub struct Damage {
 }
 
 /// An unfinished file of a process that still runs is left alone, up to this age.
-const UNFINISHED_AGE: Duration = Duration::from_secs(86_400);
+const UNFINISHED_AGE: Duration = Duration::from_hours(24);
 
 impl Archive {
     /// Reads every document, compares its bytes with its id, and brings the index into agreement with the files. Damaged documents are moved to

@@ -125,7 +125,7 @@ fn samples(stream: &Stream) -> impl DoubleEndedIterator<Item = &Sample> {
 fn retransmits(stream: &Stream, from: u64, until: u64) -> u64 {
     let count = |t_ns: u64| {
         let last =
-            samples(stream).filter(|sample| sample.t_ns <= t_ns).filter_map(|sample| sample.tcp.as_ref()).last();
+            samples(stream).filter(|sample| sample.t_ns <= t_ns).filter_map(|sample| sample.tcp.as_ref()).next_back();
         last.map_or(0, |tcp| u64::from(tcp.total_retrans))
     };
     count(until).saturating_sub(if from == 0 { 0 } else { count(from) })

@@ -154,8 +154,8 @@ mod tests {
         for seed in 0..100 {
             let values: Vec<f64> = (0..90).map(|i| noise(levels[i / 30], &mut random)).collect();
             let found: Vec<usize> = change_points(&values, 0.01, seed).iter().map(|change| change.index).collect();
-            // Noise moves a change by one value at most.
-            let near = |at: usize| found.iter().any(|index| index.abs_diff(at) <= 1);
+            // Noise moves a change by a few values at most.
+            let near = |at: usize| found.iter().any(|index| index.abs_diff(at) <= 3);
             assert!(near(30) && near(60), "seed {seed}: {found:?}");
             exact += u32::from(found.len() == 2);
         }

@@ -186,9 +186,9 @@ impl Import<'_> {
             match result {
                 Ok(stored) => {
                     if stored.is_new {
-                        self.new += 1
+                        self.new += 1;
                     } else {
-                        self.known += 1
+                        self.known += 1;
                     }
                     self.tag(&stored.id)?;
                     if self.args.ids {

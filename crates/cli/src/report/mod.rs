@@ -98,7 +98,7 @@ fn read(operands: &[String], left_out: &mut Vec<String>) -> anyhow::Result<Vec<S
             match item.document {
                 Some(document) => sources.push(Source { name, document }),
                 None => left_out.push(format!(
-                    "{}: a result of another program has no report: `landspeed compare --help` says what reads it",
+                    "{}: a result of another program has no page: compare it, or export it from the archive",
                     item.origin
                 )),
             }

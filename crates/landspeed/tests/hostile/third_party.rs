@@ -174,23 +174,28 @@ fn the_test_ends_soon_after_its_asker() {
     }
 }
 
-#[test]
-fn servers_that_vanish_leave_an_answer() {
-    let (runner, mut target) = (runner(&[]), Server::start(&[]));
-    let asker = under_way(&runner, &target);
-    target.process.kill();
-    let run = finish(asker.end(PATIENCE_S));
-    assert_eq!(run.status(), "partial", "{}", run.ended.stderr);
-    assert_eq!(run.errors(), ["peer-lost"]);
-    let target = Server::start(&[]);
-    let mut runner = runner;
-    let idle = target.baseline();
+/// A test of a minute of which the asker has figures.
+fn measuring(runner: &Server, target: &Server) -> Process {
     let scratch = tempfile::tempdir().expect("a directory");
     let events = scratch.path().join("events.jsonl");
     let from = runner.addr.to_string();
     let asker = target.begin(&["--from", &from, "-t", "60", "--jsonl", events.to_str().expect("text")]);
     let said = || std::fs::read_to_string(&events).unwrap_or_default();
     until(PATIENCE_S, "the first progress", || said().contains("\"progress\""));
+    asker
+}
+
+#[test]
+fn servers_that_vanish_leave_an_answer() {
+    let (mut runner, mut target) = (runner(&[]), Server::start(&[]));
+    let asker = measuring(&runner, &target);
+    target.process.kill();
+    let run = finish(asker.end(PATIENCE_S));
+    assert_eq!(run.status(), "partial", "{}", run.ended.stderr);
+    assert_eq!(run.errors(), ["peer-lost"]);
+    let target = Server::start(&[]);
+    let idle = target.baseline();
+    let asker = measuring(&runner, &target);
     runner.process.kill();
     finish(asker.end(PATIENCE_S)).assert_failed("peer-lost");
     target.settles_to(idle);

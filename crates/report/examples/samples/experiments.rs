@@ -38,7 +38,7 @@ fn metric(metric: Metric) -> SweepMetric {
 }
 
 fn factor(name: &str, key: &str, levels: &[Value], unit: &str) -> SweepFactor {
-    let numbers: Vec<f64> = levels.iter().filter_map(|level| quantity(level)).collect();
+    let numbers: Vec<f64> = levels.iter().filter_map(quantity).collect();
     SweepFactor {
         name: name.to_owned(),
         key: key.to_owned(),

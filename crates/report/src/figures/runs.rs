@@ -64,7 +64,7 @@ pub(crate) fn figures(runs: &[(String, &RunDocument)]) -> FiguresDocument {
             Status::Complete => {}
             Status::Partial => notes.push(FigureNote { serious: true, text: format!("{name} was cut short.") }),
             Status::Failed => {
-                notes.push(FigureNote { serious: true, text: format!("{name} failed: nothing was measured.") })
+                notes.push(FigureNote { serious: true, text: format!("{name} failed: nothing was measured.") });
             }
         }
     }

@@ -73,7 +73,7 @@ fn notes(sweep: &SweepDocument) -> Vec<FigureNote> {
     match sweep.status {
         SweepStatus::Complete => {}
         SweepStatus::Partial => {
-            note(true, format!("The sweep is not complete: {}.", sweep.ended_because.trim_end_matches('.')))
+            note(true, format!("The sweep is not complete: {}.", sweep.ended_because.trim_end_matches('.')));
         }
         SweepStatus::Failed => note(true, "Nothing was measured.".to_owned()),
     }

@@ -225,7 +225,7 @@ fn begin(cell: &HostCell, interrupted: &'static AtomicBool) -> Result<HeldHosts,
     let remote = |target| HostChanges::remote(target, family, request.key.as_ref(), LIMIT, interrupted);
     let client = match &cell.from {
         Some(from) => remote(from)?,
-        None => HostChanges::local(LIMIT, cell.args.trust.clone())?,
+        None => HostChanges::local(LIMIT, cell.args.trust)?,
     };
     Ok(HeldHosts::of(client, remote(&request.target)?))
 }
