@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use anyhow::Result;
 use clap::Args;
 use landspeed_stats::{Contrast, SplitMix64, autocorrelation};
 
@@ -77,9 +76,8 @@ struct Line {
 }
 
 /// Prints the table.
-pub fn run(options: &Options) -> Result<()> {
+pub fn run(options: &Options) {
     println!("{}", table(options));
-    Ok(())
 }
 
 fn table(options: &Options) -> String {

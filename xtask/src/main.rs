@@ -73,7 +73,7 @@ fn run(task: &Task) -> Result<ExitCode> {
         Task::Fuzz(options) => fuzz::run(options)?,
         Task::Bench(options) => bench::run(options)?,
         Task::LabValidate => validate::run()?,
-        Task::CompareValidate(options) => comparisons::run(options)?,
+        Task::CompareValidate(options) => comparisons::run(options),
         Task::Gains(options) => gains::run(options)?,
         Task::Gallery(options) => gallery::run(options)?,
         Task::Pictures(options) => pictures::run(options)?,

@@ -230,7 +230,7 @@ pub fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<(Row, Option<i64>, Opti
     let found = Row {
         id: id(row, 0)?,
         kind: row.get(1)?,
-        tags: lines(tags),
+        tags: lines(tags.as_deref()),
         started_ns: row.get(3)?,
         client: row.get(8)?,
         server: row.get(9)?,
@@ -258,7 +258,7 @@ pub fn read_document(row: &rusqlite::Row<'_>) -> rusqlite::Result<ListedDocument
         command: serde_json::from_str(&command).unwrap_or_default(),
         source: row.get(9)?,
         understood: row.get(10)?,
-        tags: lines(row.get(11)?),
+        tags: lines(row.get::<_, Option<String>>(11)?.as_deref()),
     })
 }
 
@@ -268,7 +268,7 @@ fn id(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<Id> {
     Id::parse(&text).ok_or_else(wrong)
 }
 
-fn lines(text: Option<String>) -> Vec<String> {
+fn lines(text: Option<&str>) -> Vec<String> {
     let mut lines: Vec<String> = text.iter().flat_map(|text| text.lines()).map(str::to_owned).collect();
     lines.sort();
     lines

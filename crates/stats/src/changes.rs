@@ -73,7 +73,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     let mut ranks = vec![0.0; values.len()];
     let mut from = 0;
     while from < order.len() {
-        let same = order[from..].iter().take_while(|i| values[**i] == values[order[from]]).count();
+        let same = order[from..].iter().take_while(|i| values[**i].total_cmp(&values[order[from]]).is_eq()).count();
         let rank = from as f64 + (same as f64 - 1.0) / 2.0 - middle;
         for i in &order[from..from + same] {
             ranks[*i] = rank;

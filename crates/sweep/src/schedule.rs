@@ -279,7 +279,8 @@ mod tests {
     fn values_that_scatter_end_at_the_most_blocks() {
         let until = "ci<1%".parse().ok();
         let mut schedule = schedule(1, Rules { until, blocks: Some(9), ..Rules::default() });
-        let scattered = |run: &PlannedRun| RunResult::Measured(Some(if run.block.is_multiple_of(2) { 1.0 } else { 2.0 }));
+        let scattered =
+            |run: &PlannedRun| RunResult::Measured(Some(if run.block.is_multiple_of(2) { 1.0 } else { 2.0 }));
         assert_eq!(drive(&mut schedule, 1, scattered), (18, Ended::Blocks));
     }
 

@@ -202,7 +202,7 @@ fn ask(options: &Options, binary: &Path, directory: &Path, words: &[&str]) -> Re
         let output = archive(binary, directory).args(words).output()?;
         times_ms.push(began.elapsed().as_secs_f64() * 1e3);
         ensure!(output.status.success(), "archive {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr));
-        lines = output.stdout.iter().filter(|byte| **byte == b'\n').count();
+        lines = String::from_utf8_lossy(&output.stdout).lines().count();
     }
     let at = |p| quantile(&times_ms, p).unwrap_or_default();
     let threshold = match words[0] {

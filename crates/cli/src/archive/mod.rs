@@ -45,6 +45,7 @@ pub struct Args {
 }
 
 #[derive(Debug, clap::Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one value in a program's life")]
 enum Command {
     /// List documents, the newest first
     List(list::ListArgs),

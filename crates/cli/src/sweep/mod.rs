@@ -128,7 +128,7 @@ fn sweep(path: &Path, args: &Args) -> anyhow::Result<CommandOutcome> {
             let setup = of_hosts(plan, &hosts, directory, rules, args, interrupted)?;
             let need = Need::of(&setup);
             if args.dry_run {
-                print!("{}", text::changes(&hosts.changes(&setup.plan)));
+                print!("{}", text::changes(&Hosts::changes(&setup.plan)));
             }
             if !need.may_start(&setup, args, quiet)? {
                 return Ok(CommandOutcome::Clean);

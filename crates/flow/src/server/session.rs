@@ -92,7 +92,7 @@ impl Session {
             ToServer::Changes { n, request: ChangeRequest::Begin { limit_s, .. } } => {
                 return self.change_host(n, Duration::from_secs(limit_s), &mut tx, &mut rx);
             }
-            ToServer::ThirdParty { request } => return self.run_third_party(*request, &mut tx, &mut rx),
+            ToServer::ThirdParty { request } => return self.run_third_party(&request, &mut tx, &mut rx),
             other => return Err(unexpected("before the greeting", &other)),
         };
         let (granted, notes) = match self.visit.grant(&asked, Dialect::LANDSPEED) {
@@ -130,7 +130,7 @@ impl Session {
     /// Runs a test against another server for a client.
     fn run_third_party(
         &mut self,
-        asked: ThirdPartyRequest,
+        asked: &ThirdPartyRequest,
         tx: &mut Sender,
         rx: &mut Receiver,
     ) -> Result<(), FlowError> {

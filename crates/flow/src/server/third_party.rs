@@ -134,6 +134,7 @@ pub(super) fn serve(
 }
 
 /// The test itself, against an address that is checked once its name is resolved.
+#[expect(clippy::needless_pass_by_value, reason = "the channel ends with the test")]
 fn measure(
     test: &ThirdPartyTest<'_>,
     shared: &Shared,

@@ -281,7 +281,7 @@ pub fn names() -> SweepDocument {
         flow(&[(Metric::Goodput, [9.4e9, 9.1e9, 7.0e9][levels[0]] * draws.near(0.02))])
     });
     sweep.status = SweepStatus::Partial;
-    sweep.ended_because = "Ctrl-C".to_owned();
+    sweep.ended_because = "Ctrl-C".into();
     for run in sweep.cells.iter_mut().flat_map(|cell| &mut cell.runs) {
         let mut other = run.flows[0].clone();
         run.flows[0].name = Some("a to b".to_owned());

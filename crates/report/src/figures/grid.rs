@@ -81,7 +81,7 @@ fn one(
     for cell in cells {
         let at = index(samples, table.rows, cell) * grid.columns.labels.len() + index(samples, table.columns, cell);
         planned[at] = true;
-        let values = samples.values(cell, flow, &metric.field);
+        let values = Samples::values(cell, flow, &metric.field);
         grid.runs[at] = values.len() as u32;
         let Some(spread) = Spread::of(values) else {
             let why = cell.problems.first().map_or("no usable run", String::as_str);

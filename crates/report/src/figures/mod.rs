@@ -60,7 +60,7 @@ pub fn figures(sources: &[Source], limits: &[Limit]) -> FiguresDocument {
         [one] => of_one(one, limits),
         several => of_several(several, limits),
     };
-    page.schema = FIGURES_SCHEMA.to_owned();
+    FIGURES_SCHEMA.clone_into(&mut page.schema);
     page.landspeed = BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: None };
     page.sources = sources.iter().map(|source| source.name.clone()).collect();
     name_apart(&mut page.figures);
@@ -101,7 +101,7 @@ fn of_several(sources: &[Source], limits: &[Limit]) -> FiguresDocument {
             page = FiguresDocument { title: "Several experiments".to_owned(), ..FiguresDocument::default() };
         }
         let answer = format!("{}: {}", part.title, part.answer);
-        page.answer = [page.answer.as_str(), answer.as_str()].join(" ").trim().to_owned();
+        page.answer = format!("{} {answer}", page.answer).trim().into();
         let several = |text: &str| format!("{name}: {text}");
         page.notes.extend(part.notes.into_iter().map(|note| FigureNote { text: several(&note.text), ..note }));
         page.figures.extend(part.figures.into_iter().map(|figure| Figure {

@@ -210,7 +210,7 @@ impl Samples {
     }
 
     /// Values of a cell.
-    pub(crate) fn values<'a>(&self, cell: &'a Cell, flow: &str, field: &str) -> &'a [f64] {
+    pub(crate) fn values<'a>(cell: &'a Cell, flow: &str, field: &str) -> &'a [f64] {
         cell.values.get(&(flow.to_owned(), field.to_owned())).map_or(&[], Vec::as_slice)
     }
 

@@ -109,7 +109,7 @@ pub(crate) fn answer(samples: &Samples) -> String {
     let mut all: Vec<(&Cell, &str, Spread)> = Vec::new();
     for flow in &samples.flows {
         for cell in &samples.cells {
-            if let Some(spread) = Spread::of(samples.values(cell, flow, &metric.field)) {
+            if let Some(spread) = Spread::of(Samples::values(cell, flow, &metric.field)) {
                 all.push((cell, flow, spread));
             }
         }
@@ -138,7 +138,7 @@ pub(crate) fn answer(samples: &Samples) -> String {
     let missing = samples
         .cells
         .iter()
-        .filter(|cell| samples.flows.iter().all(|flow| samples.values(cell, flow, &metric.field).is_empty()))
+        .filter(|cell| samples.flows.iter().all(|flow| Samples::values(cell, flow, &metric.field).is_empty()))
         .count();
     let missing = if missing > 0 { format!(" {} without a value.", plural(missing, "cell")) } else { String::new() };
     format!("{title}: best median {}, worst {}.{apart}{missing}", said(best), said(worst))
@@ -197,7 +197,7 @@ pub(crate) fn drawn(samples: &Samples, limits: &[Limit]) -> Vec<Figure> {
     let layouts = layouts(samples);
     for metric in metrics {
         for flow in samples.flows.iter().take(MOST_FLOWS) {
-            if samples.cells.iter().all(|cell| samples.values(cell, flow, &metric.field).is_empty()) {
+            if samples.cells.iter().all(|cell| Samples::values(cell, flow, &metric.field).is_empty()) {
                 continue;
             }
             for layout in &layouts {
@@ -275,7 +275,7 @@ fn curves(
                     cells.sort_by(|a, b| factor.at(a.levels[x]).total_cmp(&factor.at(b.levels[x])));
                     let mut line = FigureLine { series, joined: factor.is_numeric(), ..FigureLine::default() };
                     for cell in cells {
-                        let values = samples.values(cell, flow, &metric.field);
+                        let values = Samples::values(cell, flow, &metric.field);
                         runs.push(values.len());
                         missing += usize::from(values.is_empty());
                         spread::add(&mut line, factor.at(cell.levels[x]), values);

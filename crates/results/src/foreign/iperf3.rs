@@ -4,7 +4,7 @@ use landspeed_model::Metric;
 use landspeed_stats::quantile;
 use serde_json::{Map, Value};
 
-use super::{ForeignDocument, ForeignError, record, rfc3339, variation};
+use super::{ForeignDocument, record, rfc3339, variation};
 use crate::figures::balance;
 use crate::record::{Record, RecordStatus};
 
@@ -35,7 +35,7 @@ pub fn from_events(text: &str) -> Option<Value> {
 }
 
 /// Reads a document.
-pub fn read(document: &Value) -> Result<ForeignDocument, ForeignError> {
+pub fn read(document: &Value) -> ForeignDocument {
     let text = |path: &str| document.pointer(path).and_then(Value::as_str).map(str::to_owned);
     let number = |path: &str| document.pointer(path).and_then(Value::as_f64);
     let count = |path: &str| document.pointer(path).and_then(Value::as_u64);
@@ -83,7 +83,7 @@ pub fn read(document: &Value) -> Result<ForeignDocument, ForeignError> {
     figures.set(Metric::RttP99, quantile(&intervals.rtts_us, 0.99).map(|us| us * 1e3));
     record.streams_bps = streams_bps(document, udp);
     record.figures.set(Metric::StreamBalance, balance(&record.streams_bps));
-    Ok(ForeignDocument { kind: "iperf3", records: vec![record] })
+    ForeignDocument { kind: "iperf3", records: vec![record] }
 }
 
 /// Settings by the names of landspeed's parameters.
@@ -202,6 +202,6 @@ mod tests {
             lines += &format!("{}\n", serde_json::json!({"event": "interval", "data": interval}));
         }
         lines += &format!("{}\n", serde_json::json!({"event": "end", "data": whole["end"]}));
-        assert_eq!(super::super::read(lines.as_bytes()), read(&whole));
+        assert_eq!(super::super::read(lines.as_bytes()), Ok(read(&whole)));
     }
 }

@@ -50,7 +50,7 @@ pub const FOREIGN_KINDS: [&str; 4] = ["iperf3", "nuttcp", "flent", "perfsonar"];
 pub fn read(bytes: &[u8]) -> Result<ForeignDocument, ForeignError> {
     if let Ok(value) = serde_json::from_slice::<Value>(bytes) {
         if iperf3::is(&value) {
-            return iperf3::read(&value);
+            return Ok(iperf3::read(&value));
         }
         if flent::is(&value) {
             return flent::read(&value);
@@ -59,7 +59,7 @@ pub fn read(bytes: &[u8]) -> Result<ForeignDocument, ForeignError> {
     }
     let text = std::str::from_utf8(bytes).map_err(|_| ForeignError::Unknown)?;
     if let Some(value) = iperf3::from_events(text) {
-        return iperf3::read(&value);
+        return Ok(iperf3::read(&value));
     }
     nuttcp::read(text)
 }

@@ -81,7 +81,7 @@ impl Contrast {
     /// The sign test's interval (Clopper and Pearson 1934): for values with zeros, of which there is no ratio.
     pub fn share_of_pairs(pairs: &[(f64, f64)]) -> Option<Self> {
         let greater = pairs.iter().filter(|(a, b)| b > a).count();
-        let decided = pairs.iter().filter(|(a, b)| a != b).count();
+        let decided = pairs.iter().filter(|(a, b)| a.partial_cmp(b).is_some_and(std::cmp::Ordering::is_ne)).count();
         let estimate = if decided == 0 { 0.5 } else { greater as f64 / decided as f64 };
         let shape = Shape::Counted { greater, decided };
         (!pairs.is_empty()).then_some(Self { estimate, null: 0.5, runs: pairs.len(), shape })
@@ -235,8 +235,9 @@ fn of_order_statistics(sorted: &[f64], median: f64, level: f64) -> (f64, f64) {
         if last { (0.0, (median, median)) } else { (coverage(k + 1).max(0.0), (sorted[k], sorted[n - k - 1])) };
     let share = ((outer - level) / (outer - inner)).clamp(0.0, 1.0);
     let weight = (n - k) as f64 * share / (k as f64 + (n as f64 - 2.0 * k as f64) * share);
-    let between =
-        |outer: f64, inner: f64| if outer == inner { outer } else { outer * (1.0 - weight) + inner * weight };
+    let between = |outer: f64, inner: f64| {
+        if outer.total_cmp(&inner).is_eq() { outer } else { outer * (1.0 - weight) + inner * weight }
+    };
     (between(sorted[k - 1], within.0), between(sorted[n - k], within.1))
 }
 

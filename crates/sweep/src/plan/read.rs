@@ -413,13 +413,10 @@ impl Reader<'_> {
         let key = format!("cross.{i}");
         let from = self.take_text(&key, &mut options, "from");
         let to = self.take_text(&key, &mut options, "to");
-        if let (Some(from), Some(to)) = (from, to) { Some(CrossTraffic { from, to, options }) } else {
-            self.refuse(
-                span,
-                &key,
-                "cross traffic goes from one host to another",
-                "give `from` and `to`".to_owned(),
-            );
+        if let (Some(from), Some(to)) = (from, to) {
+            Some(CrossTraffic { from, to, options })
+        } else {
+            self.refuse(span, &key, "cross traffic goes from one host to another", "give `from` and `to`".to_owned());
             None
         }
     }

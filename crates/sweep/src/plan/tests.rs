@@ -87,7 +87,8 @@ fn several_keys_change_together() {
 #[test]
 fn a_fraction_needs_two_levels_of_each_factor() {
     let factors = |count: usize, levels: &str| -> String {
-        (0..count).map(|i| format!("[[factor]]\nkey = \"x{i}\"\nlevels = {levels}\n")).collect()
+        let tables = (0..count).map(|i| format!("[[factor]]\nkey = \"x{i}\"\nlevels = {levels}\n"));
+        tables.collect::<Vec<_>>().concat()
     };
     let with = |fraction: &str, factors: String| format!("fraction = \"{fraction}\"\n{LAB}{factors}");
     assert_eq!(plan(&with("1/2", factors(3, "[1, 2]"))).fraction, 1);
@@ -98,7 +99,8 @@ fn a_fraction_needs_two_levels_of_each_factor() {
 
 #[test]
 fn more_cells_than_the_maximum_are_refused() {
-    let factors: String = (0..14).map(|i| format!("[[factor]]\nkey = \"x{i}\"\nlevels = [1, 2]\n")).collect();
+    let factors =
+        (0..14).map(|i| format!("[[factor]]\nkey = \"x{i}\"\nlevels = [1, 2]\n")).collect::<Vec<_>>().concat();
     assert!(refusal(&format!("{LAB}{factors}")).contains("16384 cells, the maximum is 10000"));
     assert_eq!(plan(&format!("fraction = \"1/16\"\n{LAB}{factors}")).fraction, 4);
 }

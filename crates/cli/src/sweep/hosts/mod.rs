@@ -303,7 +303,7 @@ impl Hosts {
     }
 
     /// Settings of hosts that the plan varies, in words.
-    pub fn changes(&self, plan: &Plan) -> Vec<String> {
+    pub fn changes(plan: &Plan) -> Vec<String> {
         let of = |factor: &Factor| -> Vec<String> {
             let named = factor.keys.iter().enumerate().filter(|(_, key)| host_key(&key.value).is_some());
             named

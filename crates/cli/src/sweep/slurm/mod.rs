@@ -145,7 +145,7 @@ pub fn lab(
     if outcome.is_err() || session.is_interrupted() {
         engine.cancel();
     }
-    engine.progress.clear(quiet);
+    Progress::clear(quiet);
     outcome
 }
 
@@ -401,7 +401,7 @@ impl Progress {
             if terminal { write!(out, "\r{line}\x1b[K").and_then(|()| out.flush()) } else { writeln!(out, "{line}") };
     }
 
-    fn clear(&self, quiet: bool) {
+    fn clear(quiet: bool) {
         if !quiet && std::io::stderr().is_terminal() {
             eprint!("\r\x1b[K");
         }
