@@ -42,7 +42,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     }
     anyhow::ensure!(
         !document.metrics.is_empty(),
-        "cannot compare: the groups have no figure in common\nCompare results of the same kind: `landspeed compare --help`."
+        "cannot compare: the groups have no figure in common\nCompare results of the same kind, such as two directories of runs."
     );
     let prints = !args.quiet && args.json != Some(Sink::Stdout);
     if prints {

@@ -72,7 +72,7 @@ pub fn check_name(name: &str) -> Result<(), Refused> {
         return Ok(());
     }
     Err(Refused {
-        message: format!("`landspeed run` has no option `--{name}`"),
+        message: format!("`run` has no option `--{name}`"),
         hint: near_or_list(name, names.iter().map(String::as_str)),
         option: Some(name.to_owned()),
     })
