@@ -89,7 +89,7 @@ class Results:
     def documents(self) -> list[dict[str, Any]]:
         """Return every document as JSON, oldest first."""
         ids = self._call("find", *self._selection(), "--ids").decode().split()
-        return [json.loads(self._call("show", one, "--json")) for one in ids]
+        return [json.loads(self._call("show", one, "--json=-")) for one in ids]
 
     def _table(self, name: str, read: Any) -> pa.Table:
         if name not in self._tables:
@@ -142,7 +142,7 @@ class Results:
             file = capture
             if capture.suffix != ".parquet":
                 file = self._place / f"packets{number}.parquet"
-                call(["trace", str(capture), f"--packets={file}", "--quiet"])
+                call(["trace", str(capture), f"--packets={file}"])
             table = pq.read_table(file)
             tables.append(table.append_column("capture", pa.array([capture.name] * len(table), pa.string())))
         if not tables:
