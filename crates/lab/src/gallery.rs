@@ -1,6 +1,8 @@
 //! The decks' experiments as scenarios: one exhibit per claim, with the reported result.
 
-use crate::scenario::{Problems, near_or_list};
+use landspeed_problems::near_or_list;
+
+use crate::scenario::Problems;
 
 /// One scenario that comes with the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -38,7 +38,7 @@ pub struct SweepDocument {
     pub engine: SweepEngine,
     /// Whether every planned run is there.
     pub status: SweepStatus,
-    /// Why no more runs were made, in words: the plan is done, the precision was reached, the budget is spent, Ctrl-C.
+    /// Why no more runs were made, in words: the plan is done, the precision is reached, the budget is spent, Ctrl-C.
     pub ended_because: String,
     /// What went wrong.
     pub errors: Vec<ErrorEntry>,
@@ -51,6 +51,12 @@ pub struct SweepDocument {
     /// The A/A control: the first cell against itself. What differs here is noise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<SweepControl>,
+    /// What each level does by itself, for the metric in question: one entry for each level but the first of a factor.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<SweepEffect>,
+    /// Lab: runs that were made twice with the same seed, and whether their digests are equal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digests: Option<SweepDigests>,
     /// Real time of the experiment, seconds.
     pub wall_s: f64,
     /// Of that, in which no run was under way, seconds for each job.
@@ -74,7 +80,8 @@ pub enum SweepStatus {
 pub struct SweepFactor {
     /// The name in tables and charts.
     pub name: String,
-    /// What it sets: `run.congestion`, `lab.switch.west.queue.limit`, `host.client.sysctl:net.ipv4.tcp_rmem`, `kernel`.
+    /// What it sets, as the plan has it: `run.congestion`, `host.client.sysctl:net.ipv4.tcp_rmem`, or a scenario's key such as
+    /// `switch.west.queue.limit` or `kernel`. Several keys that change together are separated by commas.
     pub key: String,
     /// Its values, in the order of the plan.
     pub levels: Vec<serde_json::Value>,
@@ -143,6 +150,9 @@ pub struct SweepCell {
 /// One run of a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepRun {
+    /// SHA-256 of cell, seed and block, hex; its document is `runs/ID.json`, or `.json.gz`, in the sweep's directory.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub id: String,
     /// The block, from 0. Runs of one block are neighbours in time.
     pub block: u32,
     /// Its place in the block, from 0.
@@ -189,6 +199,38 @@ pub struct SweepFlow {
     /// How sure that is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Confidence>,
+}
+
+/// What a level does by itself: all cells with it against all cells with the first level of its factor, paired by block.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SweepEffect {
+    /// Name of the factor.
+    pub factor: String,
+    /// The level.
+    pub level: serde_json::Value,
+    /// Flow, where runs have several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<String>,
+    /// [`crate::Metric::name`].
+    pub metric: String,
+    /// Blocks that it was computed from.
+    pub blocks: u32,
+    /// The median over the blocks of the ratio to the first level (of geometric means over cells).
+    pub ratio: f64,
+    /// Lower end of its 95 % interval; `None` where the blocks are too few for one.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+}
+
+/// Equal runs with equal digests.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SweepDigests {
+    /// Runs that were made more than once.
+    pub compared: u32,
+    /// Those whose digests differ, in words: a reader should use none of the figures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub different: Vec<String>,
 }
 
 /// The same cell against itself.

@@ -20,11 +20,12 @@ pub const TABLE: &[Edges] = &[
     edges("netlink", &["sys"]),
     edges("wire", &[]),
     edges("model", &["units"]),
+    edges("problems", &[]),
     edges("calc", &["units"]),
     edges("diagnose", &["calc", "model", "stats", "units"]),
     edges("results", &["model", "stats"]),
     edges("compare", &["model", "results", "stats", "units"]),
-    edges("sweep", &["compare", "model", "results", "stats", "units"]),
+    edges("sweep", &["compare", "model", "problems", "results", "stats", "units"]),
     edges("archive", &["model", "results", "sys", "units"]),
     edges("checks", &["calc", "model", "units"]),
     edges("trace", &["model", "stats", "units", "wire"]),
@@ -35,7 +36,7 @@ pub const TABLE: &[Edges] = &[
     edges("flow", &["host", "model", "netlink", "stats", "sys", "units"]),
     edges("iperf3", &["flow", "host", "model", "sys", "units"]),
     edges("tune", &["host", "model", "netlink", "sys", "units"]),
-    edges("lab", &["model", "netlink", "stats", "sys", "units"]),
+    edges("lab", &["model", "netlink", "problems", "stats", "sys", "units"]),
     edges("tap", &["model", "netlink", "stats", "sys", "wire"]),
     edges("watch", &["host", "model", "netlink", "sys", "tap"]),
     edges("report", &["model", "units"]),
@@ -44,7 +45,7 @@ pub const TABLE: &[Edges] = &[
         "cli",
         &[
             "archive", "calc", "capture", "checks", "columns", "compare", "diagnose", "flow", "host", "iperf3",
-            "lab", "model", "netlink", "report", "results", "stats", "sweep", "sys", "tap", "trace", "tune",
+            "lab", "model", "netlink", "problems", "report", "results", "stats", "sweep", "sys", "tap", "trace", "tune",
             "tuneup", "units", "watch", "wire",
         ],
     ),
@@ -55,7 +56,8 @@ pub const TABLE: &[Edges] = &[
 /// Crates that take a value and give a value: no files, sockets, clocks or threads, neither directly nor through a
 /// library. Names of crates that do not exist yet are held from their first day.
 pub const PURE: &[&str] = &[
-    "units", "wire", "stats", "model", "calc", "diagnose", "checks", "trace", "results", "compare", "sweep", "tuneup",
+    "units", "wire", "stats", "model", "problems", "calc", "diagnose", "checks", "trace", "results", "compare", "sweep",
+    "tuneup",
 ];
 
 /// Only the binary depends on these.

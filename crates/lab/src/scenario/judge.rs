@@ -9,9 +9,9 @@ mod queues;
 mod slots;
 
 use landspeed_model::Warning;
+use landspeed_problems::{Problem, Problems};
 
 use super::paths::Paths;
-use super::problem::{Problem, Problems};
 use super::read::{Cell, resolve};
 use super::{Link, LinkDirection, Loss, LossPattern, Queue, QueueKind, Scenario, Time, estimate};
 

@@ -3,14 +3,13 @@
 mod estimate;
 mod judge;
 mod paths;
-mod problem;
 mod quantity;
 mod read;
 mod schema;
-mod source;
 mod template;
 mod variants;
 mod vary;
+mod words;
 
 use std::collections::BTreeMap;
 
@@ -20,9 +19,8 @@ use serde::{Deserialize, Serialize};
 
 pub use estimate::{Estimate, estimate};
 pub use judge::{Judgement, Loaded, judge, load};
+pub use landspeed_problems::{Problem, Problems, TextPosition};
 pub use paths::{ETHERNET_HEADER, SWITCH_QUEUE_BYTES};
-pub(crate) use problem::near_or_list;
-pub use problem::{Problem, Problems, TextPosition};
 pub use quantity::{Rate, Share, Size, Time, Written};
 pub use read::{Cell, MAX_CELLS, MAX_TEXT, hash, read};
 pub use schema::schema;

@@ -3,20 +3,22 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use landspeed_problems::{self as source, Document, MAX_PROBLEMS, Problem};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use toml::Spanned;
 use toml::de::DeTable;
 
-use super::problem::{Problem, Problems};
-use super::source::{self, Document, MAX_PROBLEMS};
 use super::vary::{self, Axis, steps};
-use super::{Scenario, Vary};
+use super::words::WORDS;
+use super::{Problems, Scenario, Vary};
 
 /// Most cells of one scenario.
 pub const MAX_CELLS: usize = 10_000;
 /// Longest text of a scenario, bytes.
 pub const MAX_TEXT: usize = 256 << 10;
+/// What a scenario is called where its file has no name.
+const FILE: &str = "scenario";
 /// Most bytes of text all cells together may have: a long scenario cannot have as many cells as a short one.
 const MAX_CELL_TEXT: usize = 512 << 20;
 
@@ -43,13 +45,13 @@ pub fn read(text: &str) -> Result<Vec<Cell>, Problems> {
 
 /// [`read`], with `judge` called once for every combination of varied values; the problems it returns get their places.
 pub(super) fn resolve(text: &str, mut judge: impl FnMut(&Scenario) -> Vec<Problem>) -> Result<Vec<Cell>, Problems> {
-    let one = |problem| Problems::new(vec![problem]);
+    let one = |problem| Problems::new(FILE, vec![problem]);
     if text.len() > MAX_TEXT {
         let message = format!("the scenario has {} bytes, the maximum is {MAX_TEXT}", text.len());
         return Err(one(Problem::new("", message)));
     }
     let mut document = source::parse(text).map_err(one)?;
-    let axes = take_axes(text, &mut document).map_err(Problems::new)?;
+    let axes = take_axes(text, &mut document).map_err(|list| Problems::new(FILE, list))?;
     let combinations = axes.iter().fold(1usize, |n, axis| n.saturating_mul(axis.values.len()));
     bounded(text, combinations, 1).map_err(one)?;
 
@@ -77,7 +79,7 @@ pub(super) fn resolve(text: &str, mut judge: impl FnMut(&Scenario) -> Vec<Proble
             break;
         }
     }
-    if problems.is_empty() { Ok(cells) } else { Err(Problems::new(problems)) }
+    if problems.is_empty() { Ok(cells) } else { Err(Problems::new(FILE, problems)) }
 }
 
 /// SHA-256, hex, of the scenario without its seed, name, description, reference and charts: of all that decides what is run, and
@@ -136,7 +138,7 @@ fn take_axes<'i>(text: &str, document: &mut Document<'i>) -> Result<Vec<Axis<'i>
     if let Some((key, value)) = document.get_ref().get_key_value("vary") {
         only.get_mut().insert(key.clone(), value.clone());
     }
-    let vary: OnlyVary = source::typed(text, &only)?;
+    let vary: OnlyVary = source::typed(text, &only, &WORDS)?;
     let axes = vary::axes(text, document, &vary.vary)?;
     document.get_mut().remove("vary");
     Ok(axes)
@@ -181,7 +183,7 @@ fn combination<'i>(
         axis.set(text, &mut document, index).map_err(|problem| vec![problem])?;
         values.insert(axis.label.clone(), axis.json[index].clone());
     }
-    let scenario = source::typed(text, &document)?;
+    let scenario = source::typed(text, &document, &WORDS)?;
     Ok((document, scenario, values))
 }
 

@@ -4,13 +4,13 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use landspeed_problems::EMPTY;
 use landspeed_units::Bytes;
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{self, Deserializer, Error, MapAccess, Visitor};
 
 use super::quantity::Quantity;
-use super::source::EMPTY;
 use super::{
     BufferPolicy, Buffers, GilbertElliott, Loss, LossPattern, Queue, QueueKind, QueueSettings, Share, SysctlValue,
     Written,

@@ -1,11 +1,10 @@
 //! `vary`: keys by their dotted paths, and what they become.
 
+use landspeed_problems::{Document, Problem, near_or_list};
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::Vary;
-use super::problem::{Problem, near_or_list};
-use super::source::Document;
 
 /// One varied key of a document.
 pub(super) struct Axis<'i> {

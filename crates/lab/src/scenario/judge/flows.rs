@@ -7,8 +7,8 @@ use landspeed_units::{Bytes, Nanos};
 use super::links::gigabits;
 use super::{Judgement, MAX_TIME_NS, hosts};
 use crate::scenario::paths::{Paths, Route};
-use crate::scenario::problem::{Problem, near_or_list};
 use crate::scenario::{BufferPolicy, Buffers, Flow, FlowProtocol, Rate, Scenario};
+use landspeed_problems::{Problem, near_or_list};
 
 // The flow engine's limits (crates/flow/src/validate.rs), which the lab does not depend on.
 const MAX_FLOWS: usize = 128;

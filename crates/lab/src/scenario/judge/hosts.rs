@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::Judgement;
-use crate::scenario::problem::near;
 use crate::scenario::{Buffers, HostSettings, Scenario, SysctlValue};
+use landspeed_problems::near;
 
 /// Congestion controls of Linux, and `prague`, which kernels of the L4S project have.
 pub(super) const CONGESTION: [&str; 18] = [

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Judgement;
 use crate::scenario::Scenario;
-use crate::scenario::problem::{Problem, near_or_list};
+use landspeed_problems::{Problem, near_or_list};
 
 /// Longest name of a node: interfaces are called after the neighbour they lead to, and the kernel keeps 15 characters of
 /// these, of which a few are ours.

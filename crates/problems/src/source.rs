@@ -7,19 +7,30 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
 
-use super::problem::{Problem, near_or_list};
+use crate::problem::{Problem, near_or_list};
+
+/// What a file format calls its parts, for the hints.
+#[derive(Debug, Clone, Copy)]
+pub struct Words {
+    /// Arrays of tables: they are written with two brackets.
+    pub arrays: &'static [&'static str],
+    /// Tables of named tables: they are written with one bracket and a name.
+    pub named: &'static [&'static str],
+    /// How to write a key that is missing.
+    pub example: fn(&str) -> Option<&'static str>,
+}
 
 /// Problems of one document that are looked for.
-pub(super) const MAX_PROBLEMS: usize = 20;
+pub const MAX_PROBLEMS: usize = 20;
 
 /// How the message about a table begins that should have had something in it.
-pub(super) const EMPTY: &str = "the table is empty";
+pub const EMPTY: &str = "the table is empty";
 
 /// A document whose values know their place.
-pub(super) type Document<'i> = Spanned<DeTable<'i>>;
+pub type Document<'i> = Spanned<DeTable<'i>>;
 
 /// `text` as a document, or the first place where it is not TOML.
-pub(super) fn parse(text: &str) -> Result<Document<'_>, Problem> {
+pub fn parse(text: &str) -> Result<Document<'_>, Problem> {
     DeTable::parse(text).map_err(|error| {
         let problem = Problem::new("", format!("not valid TOML: {}", error.message()));
         problem.at(text, error.span().unwrap_or(0..0))
@@ -27,7 +38,7 @@ pub(super) fn parse(text: &str) -> Result<Document<'_>, Problem> {
 }
 
 /// The document as a `T`, or all that is wrong with it: what cannot be read is taken out, and the rest read again.
-pub(super) fn typed<T: DeserializeOwned>(text: &str, document: &Document) -> Result<T, Vec<Problem>> {
+pub fn typed<T: DeserializeOwned>(text: &str, document: &Document, words: &Words) -> Result<T, Vec<Problem>> {
     let mut rest = document.clone();
     let mut problems = Vec::new();
     let mut removed: Vec<Vec<String>> = Vec::new();
@@ -48,7 +59,7 @@ pub(super) fn typed<T: DeserializeOwned>(text: &str, document: &Document) -> Res
             None => error.message().starts_with(EMPTY) && emptied(),
         };
         if !own_doing {
-            let problem = explain(error.message(), &path);
+            let problem = explain(error.message(), &path, words);
             problems.push(if path.is_empty() { problem } else { problem.at(text, span.clone()) });
         }
         let Some(here) = path_of(rest.get_ref(), &span) else { return Err(problems) };
@@ -60,7 +71,7 @@ pub(super) fn typed<T: DeserializeOwned>(text: &str, document: &Document) -> Res
 }
 
 /// Where the value at `path` stands, or the nearest thing above it that exists.
-pub(super) fn span_of(document: &Document, path: &[String]) -> Range<usize> {
+pub fn span_of(document: &Document, path: &[String]) -> Range<usize> {
     let mut span = 0..0;
     let mut table = Some(document.get_ref());
     let mut array: Option<&[Spanned<DeValue>]> = None;
@@ -147,11 +158,12 @@ fn missing(message: &str) -> Option<&str> {
     message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'))
 }
 
-/// serde's message in terms of a scenario.
-fn explain(message: &str, path: &[String]) -> Problem {
+/// serde's message in terms of the file.
+fn explain(message: &str, path: &[String], words: &Words) -> Problem {
     let key = path.join(".");
     if let Some(name) = missing(message) {
-        return Problem::new(key, format!("`{name}` is missing")).maybe_hint(key_example(name).map(str::to_owned));
+        return Problem::new(key, format!("`{name}` is missing"))
+            .maybe_hint((words.example)(name).map(str::to_owned));
     }
     if message.contains("$__toml_private") {
         return Problem::new(key, "a date is not allowed here").hint("put text in quotes");
@@ -167,10 +179,10 @@ fn explain(message: &str, path: &[String]) -> Problem {
     let wrong = |prefix| message.strip_prefix(prefix).and_then(|rest: &str| rest.rsplit_once(", expected "));
     if let Some((found, wanted)) = wrong("invalid type: ").or_else(|| wrong("invalid value: ")) {
         let hint = match (path.first().map(String::as_str), found) {
-            (Some(name @ ("link" | "flow" | "vary")), "map") if path.len() == 1 => {
+            (Some(name), "map") if path.len() == 1 && words.arrays.contains(&name) => {
                 Some(format!("write [[{name}]], with two brackets"))
             }
-            (Some(name @ ("host" | "switch")), "sequence") if path.len() <= 2 => {
+            (Some(name), "sequence") if path.len() <= 2 && words.named.contains(&name) => {
                 Some(format!("write [{name}.NAME], with one bracket and a name"))
             }
             _ => None,
@@ -215,20 +227,4 @@ fn plain(what: &str) -> String {
             .and_then(|rest| rest.strip_suffix('`'))
             .map_or_else(|| what.replacen("string \"", "the text \"", 1), str::to_owned),
     }
-}
-
-fn key_example(key: &str) -> Option<&'static str> {
-    Some(match key {
-        "name" => "add a name: name = \"a 10G path\"",
-        "between" => "name the two nodes of the link: between = [\"a\", \"b\"]",
-        "rate" => "add the link's rate: rate = \"10G\"",
-        "from" => "name the client, which sends: from = \"a\"",
-        "to" => "name the server: to = \"b\"",
-        "kind" => "name the queueing discipline: kind = \"bfifo\"",
-        "spread" => "add the width: spread = \"1ms\"",
-        "key" => "name the key to vary: key = \"switch.west.queue.limit\"",
-        "values" => "list its values: values = [\"1MB\", \"16MB\"]",
-        "p" | "r" => "set p (good to bad) and r (bad to good), probabilities per frame",
-        _ => return None,
-    })
 }

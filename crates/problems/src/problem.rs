@@ -1,4 +1,4 @@
-//! A mistake in a scenario and its text: file, line, key, suggestion, and the line itself.
+//! A mistake in a text: file, line, key, suggestion, and the line itself.
 
 use std::fmt;
 use std::ops::Range;
@@ -34,7 +34,7 @@ pub struct TextPosition {
     pub text: String,
 }
 
-/// Everything that is wrong with a scenario: never empty, in the order of the lines.
+/// Everything that is wrong with a file: never empty, in the order of the lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problems {
     /// The name of the file, for the messages.
@@ -44,23 +44,30 @@ pub struct Problems {
 }
 
 impl Problem {
-    pub(super) fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
+    /// A mistake at `key` without a place.
+    pub fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
         Self { place: None, key: safe(&key.into()), message: safe(&message.into()), hint: None }
     }
 
-    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+    /// With what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(safe(&hint.into()));
         self
     }
 
-    pub(super) fn maybe_hint(self, hint: Option<String>) -> Self {
+    /// With what to do about it, if anything is known.
+    #[must_use]
+    pub fn maybe_hint(self, hint: Option<String>) -> Self {
         match hint {
             Some(hint) => self.hint(hint),
             None => self,
         }
     }
 
-    pub(super) fn at(mut self, text: &str, span: Range<usize>) -> Self {
+    /// Placed at the bytes `span` of `text`.
+    #[must_use]
+    pub fn at(mut self, text: &str, span: Range<usize>) -> Self {
         self.place = Some(TextPosition::new(text, span));
         self
     }
@@ -68,7 +75,7 @@ impl Problem {
 
 impl TextPosition {
     /// The place of the bytes `span` of `text`; of their first line if they go over several.
-    pub(super) fn new(text: &str, span: Range<usize>) -> Self {
+    pub fn new(text: &str, span: Range<usize>) -> Self {
         let floor = |mut at: usize| {
             at = at.min(text.len());
             while !text.is_char_boundary(at) {
@@ -110,10 +117,11 @@ impl TextPosition {
 }
 
 impl Problems {
-    pub(super) fn new(mut list: Vec<Problem>) -> Self {
+    /// Sorts them by line. `file` is what messages begin with; see [`Problems::named`].
+    pub fn new(file: impl Into<String>, mut list: Vec<Problem>) -> Self {
         list.sort_by_key(order);
         list.dedup();
-        Self { file: "scenario".to_owned(), list }
+        Self { file: file.into(), list }
     }
 
     /// The same, of the file `name`.
@@ -169,12 +177,12 @@ fn safe(text: &str) -> String {
 }
 
 /// "did you mean `x`?" for what among `known` is near to `word`.
-pub(super) fn near<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+pub fn near<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     closest(word, known).map(|k| format!("did you mean `{k}`?"))
 }
 
 /// "did you mean `x`?", or else what there is.
-pub(crate) fn near_or_list<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<String> {
+pub fn near_or_list<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<String> {
     near(word, known.clone()).or_else(|| {
         let all: Vec<&str> = known.into_iter().collect();
         (!all.is_empty()).then(|| format!("use one of: {}", all.join(", ")))

@@ -1,0 +1,23 @@
+//! The words of the format, for hints about mistakes.
+
+use landspeed_problems::Words;
+
+/// The words of scenarios.
+pub(super) const WORDS: Words =
+    Words { arrays: &["link", "flow", "vary"], named: &["host", "switch"], example: key_example };
+
+fn key_example(key: &str) -> Option<&'static str> {
+    Some(match key {
+        "name" => "add a name: name = \"a 10G path\"",
+        "between" => "name the two nodes of the link: between = [\"a\", \"b\"]",
+        "rate" => "add the link's rate: rate = \"10G\"",
+        "from" => "name the client, which sends: from = \"a\"",
+        "to" => "name the server: to = \"b\"",
+        "kind" => "name the queueing discipline: kind = \"bfifo\"",
+        "spread" => "add the width: spread = \"1ms\"",
+        "key" => "name the key to vary: key = \"switch.west.queue.limit\"",
+        "values" => "list its values: values = [\"1MB\", \"16MB\"]",
+        "p" | "r" => "set p (good to bad) and r (bad to good), probabilities per frame",
+        _ => return None,
+    })
+}

@@ -1,0 +1,368 @@
+//! The document of an experiment, from its runs.
+
+mod effects;
+mod levels;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use landspeed_model::{
+    BuildInfo, ComparedMetric, ComparisonVerdict, ErrorEntry, Metric, SWEEP_SCHEMA, SweepCell, SweepControl,
+    SweepDigests, SweepDocument, SweepEngine, SweepFactor, SweepFlow, SweepMetric, SweepRun, SweepStatus, Warning,
+};
+use landspeed_results::{Document, RecordStatus};
+
+use crate::{Design, Ended, Plan, PlannedRun, Rules, RunKind, id, rules};
+
+pub use levels::numbers;
+
+/// Level of all intervals.
+pub const LEVEL: f64 = 0.95;
+
+/// A run that was made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MadeRun {
+    /// Its id.
+    pub id: String,
+    /// What it was planned as.
+    pub planned: PlannedRun,
+    /// Who made it.
+    pub worker: String,
+    /// Real time, seconds.
+    pub wall_s: f64,
+    /// SHA-256 of its document, hex; empty where there is none.
+    pub document: String,
+    /// What its document says.
+    pub facts: RunFacts,
+}
+
+/// What a document of a run says.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunFacts {
+    /// When it began, RFC 3339 UTC.
+    pub started: String,
+    /// Whether its figures may be used.
+    pub usable: bool,
+    /// Why not.
+    pub problems: Vec<String>,
+    /// Lab: digest of its results.
+    pub digest: Option<String>,
+    /// Its flows.
+    pub flows: Vec<SweepFlow>,
+}
+
+impl RunFacts {
+    /// The facts in a document of a run or of a lab's run.
+    pub fn of(document: &Document) -> Self {
+        let records = document.records();
+        let (started, problems) = match document {
+            Document::Run(run) => {
+                (run.started.clone(), run.errors.iter().map(|error| error.message.clone()).collect())
+            }
+            Document::Lab(lab) => {
+                let failed = lab.checks.iter().filter(|check| !check.passed);
+                let failed = failed.map(|check| format!("{}: {}", check.name, check.detail));
+                (lab.started.clone(), lab.errors.iter().map(|error| error.message.clone()).chain(failed).collect())
+            }
+            other => (String::new(), vec![format!("a `{}` document is not a run", other.kind())]),
+        };
+        Self {
+            started,
+            usable: !records.is_empty() && records.iter().all(|record| record.status == RecordStatus::Complete),
+            problems,
+            digest: records.iter().find_map(|record| record.digest.clone()),
+            flows: records
+                .into_iter()
+                .map(|record| SweepFlow {
+                    name: record.flow,
+                    figures: record.figures.fields(),
+                    streams_bps: record.streams_bps,
+                    cause: record.cause,
+                    confidence: record.confidence,
+                })
+                .collect(),
+        }
+    }
+
+    /// A run that failed before it had a document.
+    pub fn failed(started: String, why: String) -> Self {
+        Self { started, problems: vec![why], ..Self::default() }
+    }
+
+    /// A figure of the flow with this name; without a name, of the first flow.
+    pub fn figure(&self, flow: Option<&str>, metric: Metric) -> Option<f64> {
+        figure(&self.flows, flow, metric)
+    }
+}
+
+fn figure(flows: &[SweepFlow], flow: Option<&str>, metric: Metric) -> Option<f64> {
+    let found = match flow {
+        Some(name) => flows.iter().find(|flow| flow.name.as_deref() == Some(name)),
+        None => flows.first(),
+    };
+    found?.figures.get(metric.field()).copied()
+}
+
+/// What is known of an experiment beside its runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Frame {
+    /// The program.
+    pub landspeed: BuildInfo,
+    /// When the first run began, RFC 3339 UTC.
+    pub started: String,
+    /// Command line.
+    pub command: Vec<String>,
+    /// The flow in question.
+    pub flow: Option<String>,
+    /// Ids of the cells, in the order of the design.
+    pub cells: Vec<String>,
+    /// When there is enough.
+    pub rules: Rules,
+    /// Blocks that were begun.
+    pub blocks: u32,
+    /// Where the runs were made.
+    pub engine: SweepEngine,
+    /// Why no more runs are made; `None` while they are.
+    pub ended: Option<Ended>,
+    /// What went wrong.
+    pub errors: Vec<ErrorEntry>,
+    /// What a reader should know.
+    pub warnings: Vec<Warning>,
+    /// Real time, seconds.
+    pub wall_s: f64,
+    /// Of that, without a run, seconds for each job.
+    pub overhead_s: f64,
+}
+
+/// The document.
+pub fn document(plan: &Plan, design: &Design, frame: Frame, runs: &[MadeRun]) -> SweepDocument {
+    let usable = |cell: usize| {
+        runs.iter().any(|run| run.planned.cell == cell && run.facts.usable && run.planned.kind == RunKind::Cell)
+    };
+    let measured = (0..design.cells.len()).filter(|&cell| usable(cell)).count();
+    let digests = digests(runs);
+    let mut errors = frame.errors;
+    if let Some(different) = digests.as_ref().filter(|digests| !digests.different.is_empty()) {
+        errors.push(ErrorEntry {
+            code: "digest".to_owned(),
+            message: format!("the same run gave different results: {}", different.different.join("; ")),
+            advice: Some("do not use these figures; run them again on one machine".to_owned()),
+        });
+    }
+    let status = match frame.ended {
+        _ if measured == 0 => SweepStatus::Failed,
+        Some(Ended::Blocks | Ended::Precision | Ended::Budget)
+            if measured == design.cells.len() && errors.is_empty() =>
+        {
+            SweepStatus::Complete
+        }
+        _ => SweepStatus::Partial,
+    };
+    let cells = cells(plan, design, &frame.cells, runs);
+    let mut design_text = design.describe(plan, &frame.rules);
+    design_text.blocks = frame.blocks;
+    SweepDocument {
+        schema: SWEEP_SCHEMA.to_owned(),
+        landspeed: frame.landspeed,
+        started: frame.started,
+        command: frame.command,
+        name: plan.name.clone(),
+        description: plan.description.clone(),
+        reference: plan.reference.clone(),
+        plan: plan.text.clone(),
+        id: id::sweep(&plan.text, frame.cells.iter().map(String::as_str)),
+        factors: plan.factors.iter().map(factor).collect(),
+        design: design_text,
+        status,
+        ended_because: because(frame.ended, &frame.rules, frame.blocks),
+        engine: SweepEngine { workers: workers(runs), ..frame.engine },
+        errors,
+        warnings: frame.warnings,
+        metrics: metrics(plan, &cells),
+        control: control(frame.cells.first(), runs),
+        effects: effects::of(plan, frame.flow.as_deref(), design, &cells),
+        digests,
+        cells,
+        wall_s: frame.wall_s,
+        overhead_s: frame.overhead_s,
+    }
+}
+
+fn factor(factor: &crate::Factor) -> SweepFactor {
+    let (numbers, unit) = numbers(factor).unwrap_or_default();
+    SweepFactor {
+        name: factor.name.clone(),
+        key: factor.key(),
+        levels: factor.levels.iter().map(|level| level.label.clone()).collect(),
+        numbers,
+        unit,
+    }
+}
+
+/// Why it ended, in words.
+fn because(ended: Option<Ended>, rules: &Rules, blocks: u32) -> String {
+    match ended {
+        None => "runs are still missing".to_owned(),
+        Some(Ended::Blocks) if rules.until.is_some() => {
+            format!("all {blocks} blocks are there; the precision is not reached in every cell")
+        }
+        Some(Ended::Blocks) => format!("all {blocks} blocks are there"),
+        Some(Ended::Precision) => {
+            let until = rules.until.map(|until| until.to_string()).unwrap_or_default();
+            format!("{until} holds for every cell after {blocks} blocks")
+        }
+        Some(Ended::Budget) => format!("the budget is spent, in block {blocks}"),
+        Some(Ended::NothingWorks) => "every cell failed".to_owned(),
+        Some(Ended::Stopped) => "interrupted".to_owned(),
+    }
+}
+
+fn cells(plan: &Plan, design: &Design, ids: &[String], runs: &[MadeRun]) -> Vec<SweepCell> {
+    let levels = |cell: &[usize]| {
+        let levels = plan.factors.iter().zip(cell);
+        levels.map(|(factor, &level)| (factor.name.clone(), factor.levels[level].label.clone())).collect()
+    };
+    let mut cells: Vec<SweepCell> = design
+        .cells
+        .iter()
+        .zip(ids)
+        .map(|(cell, id)| SweepCell { id: id.clone(), levels: levels(cell), runs: Vec::new() })
+        .collect();
+    for run in runs.iter().filter(|run| run.planned.kind != RunKind::Repeat) {
+        cells[run.planned.cell].runs.push(SweepRun {
+            id: run.id.clone(),
+            block: run.planned.block,
+            place: run.planned.place,
+            control: run.planned.kind == RunKind::Control,
+            seed: run.planned.seed,
+            usable: run.facts.usable,
+            problems: run.facts.problems.clone(),
+            digest: run.facts.digest.clone(),
+            document: run.document.clone(),
+            started: run.facts.started.clone(),
+            wall_s: run.wall_s,
+            worker: run.worker.clone(),
+            flows: run.facts.flows.clone(),
+        });
+    }
+    cells.iter_mut().for_each(|cell| cell.runs.sort_by_key(|run| (run.block, run.place)));
+    cells
+}
+
+fn workers(runs: &[MadeRun]) -> Vec<String> {
+    runs.iter().map(|run| run.worker.clone()).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// The metrics that runs have, the one in question first.
+fn metrics(plan: &Plan, cells: &[SweepCell]) -> Vec<SweepMetric> {
+    let flows = || cells.iter().flat_map(|cell| &cell.runs).flat_map(|run| &run.flows);
+    let has =
+        |metric: &Metric| *metric == plan.metric || flows().any(|flow| flow.figures.contains_key(metric.field()));
+    let mut metrics: Vec<Metric> = Metric::ALL.into_iter().filter(has).collect();
+    metrics.sort_by_key(|metric| *metric != plan.metric);
+    let of = |metric: Metric| SweepMetric {
+        name: metric.name().to_owned(),
+        field: metric.field().to_owned(),
+        unit: metric.unit().to_owned(),
+        better: metric.better(),
+    };
+    metrics.into_iter().map(of).collect()
+}
+
+/// Runs that were made twice with the same seed.
+fn digests(runs: &[MadeRun]) -> Option<SweepDigests> {
+    let mut seen: BTreeMap<(usize, u64), &MadeRun> = BTreeMap::new();
+    let mut digests = SweepDigests::default();
+    for run in runs {
+        let Some(digest) = &run.facts.digest else { continue };
+        let Some(first) = seen.get(&(run.planned.cell, run.planned.seed)) else {
+            seen.insert((run.planned.cell, run.planned.seed), run);
+            continue;
+        };
+        digests.compared += 1;
+        if first.facts.digest.as_ref() != Some(digest) {
+            digests.different.push(format!(
+                "seed {} on {} and {}: runs {} and {}",
+                run.planned.seed,
+                first.worker,
+                run.worker,
+                short(&first.id),
+                short(&run.id)
+            ));
+        }
+    }
+    (digests.compared > 0).then_some(digests)
+}
+
+/// The beginning of an id, for people.
+pub fn short(id: &str) -> &str {
+    id.get(..12).unwrap_or(id)
+}
+
+/// The first cell against itself, paired by block.
+fn control(cell: Option<&String>, runs: &[MadeRun]) -> Option<SweepControl> {
+    let of = |kind: RunKind| -> BTreeMap<u32, &MadeRun> {
+        let own = runs.iter().filter(|run| run.planned.cell == 0 && run.planned.kind == kind && run.facts.usable);
+        own.map(|run| (run.planned.block, run)).collect()
+    };
+    let (first, second) = (of(RunKind::Cell), of(RunKind::Control));
+    let pairs: Vec<(&MadeRun, &MadeRun)> =
+        first.iter().filter_map(|(block, run)| Some((*run, *second.get(block)?))).collect();
+    let (example, _) = pairs.first()?;
+    let several = example.facts.flows.len() > 1;
+    let mut metrics = Vec::new();
+    for flow in &example.facts.flows {
+        for metric in Metric::ALL {
+            let values: Vec<(f64, f64)> = pairs
+                .iter()
+                .filter_map(|(a, b)| {
+                    let of = |run: &MadeRun| run.facts.figure(flow.name.as_deref(), metric);
+                    Some((of(a)?, of(b)?))
+                })
+                .collect();
+            if !values.is_empty() {
+                metrics.push(compared(metric, flow.name.clone().filter(|_| several), &values));
+            }
+        }
+    }
+    Some(SweepControl { cell: cell?.clone(), metrics })
+}
+
+fn compared(metric: Metric, flow: Option<String>, values: &[(f64, f64)]) -> ComparedMetric {
+    let (a, b): (Vec<f64>, Vec<f64>) = values.iter().copied().unzip();
+    let ratios: Vec<f64> = values.iter().filter(|(a, _)| *a > 0.0).map(|(a, b)| b / a).collect();
+    let interval = rules::interval(&ratios);
+    let verdict = match interval {
+        None => ComparisonVerdict::TooFewRuns,
+        Some(interval) if interval.low <= 1.0 && interval.high >= 1.0 => ComparisonVerdict::NoDetectableDifference,
+        Some(interval) => {
+            let higher = interval.low > 1.0;
+            if higher == (metric.better() == landspeed_model::Better::Higher) {
+                ComparisonVerdict::Better
+            } else {
+                ComparisonVerdict::Worse
+            }
+        }
+    };
+    ComparedMetric {
+        candidate: "second runs".to_owned(),
+        name: metric.name().to_owned(),
+        unit: metric.unit().to_owned(),
+        better: metric.better(),
+        flow,
+        baseline_runs: a.len() as u32,
+        candidate_runs: b.len() as u32,
+        baseline_median: landspeed_stats::median(&a),
+        candidate_median: landspeed_stats::median(&b),
+        ratio: landspeed_stats::median(&ratios),
+        low: interval.map(|interval| interval.low),
+        high: interval.map(|interval| interval.high),
+        level: LEVEL,
+        verdict,
+        minimum_detectable: None,
+        baseline_values: a,
+        candidate_values: b,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+//! Levels as numbers, for the axis of a chart.
+
+use landspeed_units::{BitRate, Bytes, Nanos, Ratio};
+
+use crate::Factor;
+
+/// The levels of a factor in their base unit, and that unit: `bit/s`, `B`, `ns`, `ratio`, or nothing. `None` where a level is
+/// not a quantity, or they are of several kinds.
+pub fn numbers(factor: &Factor) -> Option<(Vec<f64>, String)> {
+    let sizes = factor.keys.len() == 1 && is_size(&factor.keys[0].value);
+    let parsed: Option<Vec<(f64, &str)>> = factor
+        .levels
+        .iter()
+        .map(|level| quantity(level.values.first().filter(|_| level.values.len() == 1)?, sizes))
+        .collect();
+    let parsed = parsed?;
+    let unit = parsed.first()?.1;
+    let alike = parsed.iter().all(|(number, other)| *other == unit || *number == 0.0);
+    alike.then(|| (parsed.iter().map(|(number, _)| *number).collect(), unit.to_owned()))
+}
+
+/// Whether values of this key without a unit letter at their end, such as `64K`, are sizes rather than rates.
+fn is_size(key: &str) -> bool {
+    let last = key.rsplit('.').next().unwrap_or(key);
+    ["window", "len", "mss", "limit", "bytes", "buffers", "mtu"].contains(&last)
+}
+
+fn quantity(value: &toml::Value, sizes: bool) -> Option<(f64, &'static str)> {
+    let unit = if sizes { "B" } else { "" };
+    match value {
+        toml::Value::Integer(number) => Some((*number as f64, unit)),
+        toml::Value::Float(number) => Some((*number, unit)),
+        toml::Value::String(text) => {
+            let text = text.trim();
+            let last = text.chars().last()?;
+            if text.parse::<f64>().is_ok() {
+                return Some((text.parse().ok()?, unit));
+            }
+            match last {
+                'B' => text.parse::<Bytes>().ok().map(|size| (size.get() as f64, "B")),
+                '%' => text.parse::<Ratio>().ok().map(|share| (share.get(), "ratio")),
+                _ if text.contains('/') => text.parse::<Ratio>().ok().map(|share| (share.get(), "ratio")),
+                's' => text.parse::<Nanos>().ok().map(|time| (time.get() as f64, "ns")),
+                _ if sizes => text.parse::<Bytes>().ok().map(|size| (size.get() as f64, "B")),
+                _ => text.parse::<BitRate>().ok().map(|rate| (rate.bps() as f64, "bit/s")),
+            }
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan;
+
+    fn of(key: &str, levels: &str) -> Option<(Vec<f64>, String)> {
+        let text = format!("name = \"n\"\n[lab]\nscenario = \"s\"\n[[factor]]\nkey = \"{key}\"\nlevels = {levels}\n");
+        numbers(&plan::read(&text).expect("a plan").factors[0])
+    }
+
+    #[test]
+    fn quantities_have_numbers_and_a_unit() {
+        assert_eq!(of("switch.w.queue.limit", "[\"64KB\", \"1MB\"]"), Some((vec![64e3, 1e6], "B".to_owned())));
+        assert_eq!(of("link.0.delay", "[\"0\", \"5ms\"]").map(|found| found.0), Some(vec![0.0, 5e6]));
+        assert_eq!(of("link.0.rate", "[\"1G\", \"10G\"]"), Some((vec![1e9, 10e9], "bit/s".to_owned())));
+        assert_eq!(of("run.parallel", "[1, 4]"), Some((vec![1.0, 4.0], String::new())));
+        assert_eq!(of("run.congestion", "[\"cubic\", \"bbr\"]"), None);
+        assert_eq!(of("link.0.loss", "[\"0.01%\", \"1/1000\"]").map(|found| found.1), Some("ratio".to_owned()));
+    }
+}

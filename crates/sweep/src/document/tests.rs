@@ -1,0 +1,93 @@
+use super::*;
+use crate::plan;
+
+const PLAN: &str = "name = \"n\"\n[lab]\nscenario = \"s\"\n[[factor]]\nname = \"a\"\nkey = \"x\"\nlevels = [1, 2]\n\
+                    [[factor]]\nname = \"b\"\nkey = \"y\"\nlevels = [1, 2]\n";
+
+fn made(cell: usize, block: u32, kind: RunKind, goodput: f64, digest: &str) -> MadeRun {
+    let flow = SweepFlow { figures: BTreeMap::from([("goodput_bps".to_owned(), goodput)]), ..SweepFlow::default() };
+    let planned = PlannedRun { block, place: 0, cell, kind, seed: u64::from(block) };
+    MadeRun {
+        id: format!("{cell}-{block}-{kind:?}"),
+        planned,
+        worker: "w".to_owned(),
+        wall_s: 1.0,
+        document: String::new(),
+        facts: RunFacts { usable: true, digest: Some(digest.to_owned()), flows: vec![flow], ..RunFacts::default() },
+    }
+}
+
+fn of(runs: &[MadeRun]) -> SweepDocument {
+    let plan = plan::read(PLAN).expect("a plan");
+    let frame = Frame {
+        landspeed: BuildInfo::default(),
+        started: String::new(),
+        command: Vec::new(),
+        flow: None,
+        cells: (0..4).map(|cell| cell.to_string()).collect(),
+        rules: plan.rules,
+        blocks: 6,
+        engine: SweepEngine { name: "local".to_owned(), jobs: 1, workers: Vec::new(), requeued: 0 },
+        ended: Some(Ended::Blocks),
+        errors: Vec::new(),
+        warnings: Vec::new(),
+        wall_s: 1.0,
+        overhead_s: 0.0,
+    };
+    document(&plan, &Design::of(&plan), frame, runs)
+}
+
+/// Level 2 of `a` doubles, level 2 of `b` changes nothing.
+fn six_blocks() -> Vec<MadeRun> {
+    let runs = (0..6).flat_map(|block| {
+        let noise = 1.0 + 0.01 * f64::from(block);
+        (0..4).map(move |cell| made(cell, block, RunKind::Cell, noise * if cell < 2 { 1e9 } else { 2e9 }, "d"))
+    });
+    runs.chain((0..6).map(|block| {
+        let mut run = made(0, block, RunKind::Control, 1.02e9, "e");
+        run.planned.seed += 1_000_000;
+        run
+    }))
+    .collect()
+}
+
+#[test]
+fn main_effects_are_separated() {
+    let document = of(&six_blocks());
+    let ratios: Vec<(String, f64)> =
+        document.effects.iter().map(|effect| (effect.factor.clone(), effect.ratio)).collect();
+    assert_eq!(ratios.len(), 2);
+    assert!(ratios[0].0 == "a" && (ratios[0].1 - 2.0).abs() < 1e-9);
+    assert!(ratios[1].0 == "b" && (ratios[1].1 - 1.0).abs() < 1e-9);
+    assert_eq!(document.status, SweepStatus::Complete);
+    assert_eq!(document.metrics[0].name, "goodput");
+}
+
+#[test]
+fn the_control_compares_the_first_cell_with_itself() {
+    let document = of(&six_blocks());
+    let control = document.control.expect("a control");
+    assert_eq!((control.cell.as_str(), control.metrics.len()), ("0", 1));
+    assert_eq!(control.metrics[0].candidate_runs, 6);
+    assert_eq!(control.metrics[0].verdict, ComparisonVerdict::NoDetectableDifference);
+}
+
+#[test]
+fn equal_runs_with_different_digests_are_an_error() {
+    let mut runs = six_blocks();
+    runs.push(made(0, 0, RunKind::Repeat, 1e9, "d"));
+    let document = of(&runs);
+    assert_eq!(document.digests, Some(SweepDigests { compared: 1, different: Vec::new() }));
+    assert_eq!(document.cells[0].runs.len(), 12, "a repeat is no further run");
+    runs.last_mut().expect("a run").facts.digest = Some("other".to_owned());
+    let document = of(&runs);
+    assert_eq!((document.errors[0].code.as_str(), document.status), ("digest", SweepStatus::Partial));
+}
+
+#[test]
+fn a_cell_without_a_usable_run_makes_it_partial() {
+    let mut runs = six_blocks();
+    runs.iter_mut().filter(|run| run.planned.cell == 3).for_each(|run| run.facts.usable = false);
+    assert_eq!(of(&runs).status, SweepStatus::Partial);
+    assert_eq!(of(&[]).status, SweepStatus::Failed);
+}

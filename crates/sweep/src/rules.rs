@@ -1,0 +1,95 @@
+//! When there is enough.
+
+use std::fmt;
+use std::str::FromStr;
+
+use landspeed_stats::{Bootstrap, Interval};
+use landspeed_units::Ratio;
+
+/// When no more runs are made. At least one of them is set.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Rules {
+    /// Most blocks.
+    pub blocks: Option<u32>,
+    /// Enough is known.
+    pub until: Option<Until>,
+    /// No run starts after so much time, nanoseconds.
+    pub budget_ns: Option<u64>,
+}
+
+/// `ci<2%`: the 95 % interval of every cell's median lies within this share of the median.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Until(f64);
+
+/// Why a rule to stop cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a precision")]
+pub struct NotAPrecision(String);
+
+impl FromStr for Until {
+    type Err = NotAPrecision;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let bad = || NotAPrecision(text.chars().take(40).collect());
+        let share = text.trim().strip_prefix("ci").and_then(|rest| rest.trim().strip_prefix('<')).ok_or_else(bad)?;
+        let share: Ratio = share.trim().parse().map_err(|_| bad())?;
+        if share.get() > 0.0 && share.get() < 1.0 { Ok(Self(share.get())) } else { Err(bad()) }
+    }
+}
+
+impl fmt::Display for Until {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ci<{}%", (self.0 * 1e4).round() / 100.0)
+    }
+}
+
+impl Until {
+    /// The largest allowed half width of the interval, as a share of the median.
+    pub fn share(self) -> f64 {
+        self.0
+    }
+
+    /// Whether the runs of a cell are enough.
+    pub fn is_met(self, values: &[f64]) -> bool {
+        spread(values).is_some_and(|spread| spread < self.0)
+    }
+}
+
+/// The larger distance from the median to an end of its 95 % interval, as a share of the median; `None` where there are too few
+/// values for an interval.
+pub fn spread(values: &[f64]) -> Option<f64> {
+    let interval = interval(values)?;
+    let distance = (interval.estimate - interval.low).max(interval.high - interval.estimate);
+    if distance == 0.0 {
+        Some(0.0)
+    } else {
+        Some(distance / interval.estimate.abs()).filter(|share| share.is_finite())
+    }
+}
+
+/// The median and its 95 % interval.
+pub fn interval(values: &[f64]) -> Option<Interval> {
+    Bootstrap::default().median(values).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_precision_is_read_and_printed() {
+        assert_eq!("ci<2%".parse::<Until>().expect("a precision").to_string(), "ci<2%");
+        assert_eq!("ci < 0.5%".parse::<Until>().expect("a precision").to_string(), "ci<0.5%");
+        for bad in ["", "2%", "ci>2%", "ci<0", "ci<200%", "ci<x"] {
+            assert!(bad.parse::<Until>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn six_equal_values_are_enough() {
+        let until: Until = "ci<1%".parse().expect("a precision");
+        assert!(!until.is_met(&[5.0; 5]));
+        assert!(until.is_met(&[5.0; 6]));
+        assert!(!until.is_met(&[5.0, 5.0, 5.0, 6.0, 6.0, 6.0]));
+    }
+}
