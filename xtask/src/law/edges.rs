@@ -20,7 +20,8 @@ pub const TABLE: &[Edges] = &[
     edges("netlink", &["sys"]),
     edges("wire", &[]),
     edges("model", &["units"]),
-    edges("problems", &[]),
+    edges("problems", &["units"]),
+    edges("emulation", &["problems", "stats", "units"]),
     edges("calc", &["units"]),
     edges("diagnose", &["calc", "model", "stats", "units"]),
     edges("results", &["model", "stats"]),
@@ -36,7 +37,8 @@ pub const TABLE: &[Edges] = &[
     edges("flow", &["host", "model", "netlink", "stats", "sys", "units"]),
     edges("iperf3", &["flow", "host", "model", "sys", "units"]),
     edges("tune", &["host", "model", "netlink", "sys", "units"]),
-    edges("lab", &["model", "netlink", "problems", "stats", "sys", "units"]),
+    edges("lab", &["emulation", "model", "netlink", "problems", "stats", "sys", "units"]),
+    edges("emulate", &["emulation", "model", "netlink", "stats", "sys"]),
     edges("tap", &["model", "netlink", "stats", "sys", "wire"]),
     edges("watch", &["host", "model", "netlink", "sys", "tap"]),
     edges("report", &["model", "units"]),
@@ -44,7 +46,7 @@ pub const TABLE: &[Edges] = &[
     edges(
         "cli",
         &[
-            "archive", "calc", "capture", "checks", "columns", "compare", "diagnose", "flow", "host", "iperf3",
+            "archive", "calc", "capture", "checks", "columns", "compare", "diagnose", "emulate", "emulation", "flow", "host", "iperf3",
             "lab", "model", "netlink", "problems", "report", "results", "stats", "sweep", "sys", "tap", "trace", "tune",
             "tuneup", "units", "watch", "wire",
         ],
@@ -56,7 +58,7 @@ pub const TABLE: &[Edges] = &[
 /// Crates that take a value and give a value: no files, sockets, clocks or threads, neither directly nor through a
 /// library. Names of crates that do not exist yet are held from their first day.
 pub const PURE: &[&str] = &[
-    "units", "wire", "stats", "model", "problems", "calc", "diagnose", "checks", "trace", "results", "compare", "sweep",
+    "units", "wire", "stats", "model", "problems", "emulation", "calc", "diagnose", "checks", "trace", "results", "compare", "sweep",
     "tuneup",
 ];
 
