@@ -8,6 +8,7 @@ mod calc;
 mod check;
 mod complete;
 mod demo;
+mod emulate;
 #[cfg(test)]
 mod golden;
 mod host_changes;
@@ -69,6 +70,8 @@ Examples:
   landspeed watch --for 30s              what limits the transfers of this host
   landspeed calc --rate 10G --rtt 92ms   what a path needs
   landspeed lab gallery                  what a path would do, in virtual time
+  landspeed emulate path.toml -- iperf3 -c 198.18.0.2
+                                         a path in real time, around a command
   landspeed tap -i eth0 -w transfer.pcapng
                                          capture headers
   landspeed trace transfer.pcap          what a capture shows, packet by packet
@@ -93,6 +96,8 @@ enum Command {
     Calc(calc::Args),
     /// Emulate paths in virtual time with the real Linux TCP stack
     Lab(lab::Args),
+    /// Emulate a path in real time, around a command or between two interfaces, with a certificate
+    Emulate(Box<emulate::Args>),
     /// Change settings of this host as a transaction: apply, confirm or roll back
     Tune(tune::Args),
     /// Find faster settings for a path: change one at a time, measure, keep what helps
@@ -148,6 +153,7 @@ pub fn main() -> ExitCode {
         Command::Check(args) => check::main(&args),
         Command::Calc(args) => calc::main(&args),
         Command::Lab(args) => lab::main(&args),
+        Command::Emulate(args) => emulate::main(&args),
         Command::Tune(args) => tune::main(&args),
         Command::Tuneup(args) => tuneup::main(&args),
         Command::Tap(args) => tap::main(&args),

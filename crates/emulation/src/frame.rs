@@ -147,10 +147,14 @@ pub fn complete_checksum(frame: &mut [u8]) -> bool {
     true
 }
 
+/// Sum of 16-bit words, modulo 65535; the last byte of an odd number is the upper half of one.
 fn sum_words(bytes: &[u8]) -> u64 {
-    let pairs = bytes.chunks_exact(2);
-    let odd = pairs.remainder().first().map_or(0, |byte| u64::from(*byte) << 8);
-    pairs.map(|pair| u64::from(u16::from_be_bytes([pair[0], pair[1]]))).sum::<u64>() + odd
+    // 2^16 is 1 modulo 65535: longer words sum up to the same.
+    let words = bytes.chunks_exact(4);
+    let mut last = [0; 4];
+    last[..words.remainder().len()].copy_from_slice(words.remainder());
+    let sum: u64 = words.map(|word| u64::from(u32::from_be_bytes([word[0], word[1], word[2], word[3]]))).sum();
+    sum + u64::from(u32::from_be_bytes(last))
 }
 
 fn fold(mut sum: u64) -> u16 {

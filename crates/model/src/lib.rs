@@ -7,6 +7,7 @@
 mod audit;
 mod comparison;
 mod demo;
+mod emulate;
 mod facts;
 mod host;
 mod iperf3;
@@ -35,6 +36,10 @@ pub use comparison::{
     ComparisonVerdict,
 };
 pub use demo::{DemoBar, DemoChart, DemoDocument, DemoPart, DemoResult, DemoScene};
+pub use emulate::{
+    DelayError, DelaySummary, EmulateAsked, EmulateCpu, EmulateDelivered, EmulateDirections, EmulateDocument,
+    EmulateEnd, EmulateHop, EmulatePlacement, EmulateStore, EmulatedPath, InvalidReason, InvalidSecond,
+};
 pub use facts::{
     CgroupFacts, ChannelFacts, CoalescingFacts, CpuFacts, CpuPolicy, DriverFacts, Extent, Fact, Facts, FeatureFacts,
     IdleState, InterfaceFacts, Interrupt, KernelFacts, KernelOption, PauseFacts, PciFacts, QdiscFacts, QueueFacts,
@@ -135,6 +140,9 @@ pub const SWEEP_SCHEMA: &str = "landspeed.sweep/1";
 /// The identifier written to `.schema` of a comparison.
 pub const COMPARISON_SCHEMA: &str = "landspeed.comparison/1";
 
+/// The identifier written to `.schema` of an emulated path's certificate.
+pub const EMULATE_SCHEMA: &str = "landspeed.emulate/1";
+
 /// The JSON Schema of a document by its short name, or `None` if there is no such document.
 pub fn schema(name: &str) -> Option<serde_json::Value> {
     match name {
@@ -150,6 +158,7 @@ pub fn schema(name: &str) -> Option<serde_json::Value> {
         "watch" => Some(schemars::schema_for!(WatchDocument).to_value()),
         "tuneup" => Some(schemars::schema_for!(TuneupDocument).to_value()),
         "sweep" => Some(schemars::schema_for!(SweepDocument).to_value()),
+        "emulate" => Some(schemars::schema_for!(EmulateDocument).to_value()),
         "comparison" => Some(schemars::schema_for!(ComparisonDocument).to_value()),
         _ => None,
     }
@@ -170,4 +179,5 @@ pub const SCHEMA_NAMES: &[&str] = &[
     "tuneup",
     "sweep",
     "comparison",
+    "emulate",
 ];
