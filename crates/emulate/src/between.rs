@@ -41,17 +41,17 @@ impl Between {
         let mut netlink = Netlink::open()?;
         let [a, b] = names;
         if a == b {
-            return Err(EmulateError::interface(a, "it is both ends of the path", "Name two interfaces: --between eth1,eth2."));
+            return Err(EmulateError::interface(
+                a,
+                "it is both ends of the path",
+                "Name two interfaces: --between eth1,eth2.",
+            ));
         }
         let links = [find(&mut netlink, a)?, find(&mut netlink, b)?];
         for link in &links {
             fit(link, mtu_bytes)?;
         }
         let [first, second] = &links;
-        if first.lower == Some(second.index) || second.lower == Some(first.index) {
-            let why = format!("it is joined to {}: frames would go round for ever", second.name);
-            return Err(EmulateError::interface(a, why, "Name interfaces that lead to different hosts."));
-        }
         for link in &links {
             not_management(&mut netlink, link, ssh_connection)?;
             not_merging(link)?;
@@ -68,7 +68,8 @@ impl Between {
 fn find(netlink: &mut Netlink, name: &str) -> Result<Link, EmulateError> {
     netlink.link(LinkId::Name(name)).map_err(|error| {
         let known = Netlink::open().and_then(|mut netlink| netlink.links()).unwrap_or_default();
-        let known: Vec<&str> = known.iter().filter(|link| link.flags & IFF_LOOPBACK == 0).map(|l| &l.name[..]).collect();
+        let known: Vec<&str> =
+            known.iter().filter(|link| link.flags & IFF_LOOPBACK == 0).map(|l| &l.name[..]).collect();
         match error.os_error() {
             Some(19) => EmulateError::interface(
                 name,
@@ -127,7 +128,10 @@ fn not_management(netlink: &mut Netlink, link: &Link, ssh_connection: Option<&st
         address.ifindex == link.index && !link_local
     });
     if let Some(address) = own {
-        let why = format!("it has the address {}/{}: this host would answer beside the path", address.ip, address.prefix_bits);
+        let why = format!(
+            "it has the address {}/{}: this host would answer beside the path",
+            address.ip, address.prefix_bits
+        );
         let remove = format!("Remove it: `ip address del {}/{} dev {name}`.", address.ip, address.prefix_bits);
         return Err(EmulateError::interface(name, why, remove));
     }

@@ -1,13 +1,13 @@
 //! The thread that carries frames: reads, asks the model, sends each frame at its time.
 
 use std::os::fd::AsFd as _;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use landspeed_emulation::{LoadedPath, predict_store};
 use landspeed_model::InvalidSecond;
 use landspeed_netlink::{LinkId, Netlink};
 use landspeed_stats::{LatencyHistogram, SplitMix64};
-use landspeed_sys::clock::{monotonic_ns, realtime_ns};
+use landspeed_sys::clock::{monotonic_ns, realtime_ns, sleep_until};
 use landspeed_sys::frames::FrameRing;
 use landspeed_sys::thread::set_timer_slack_ns;
 use landspeed_sys::tun::wait_readable;
@@ -107,9 +107,10 @@ pub fn carry(
     if let Some(probe) = &probe {
         send_probe(&rings, probe);
     }
-    let dropped = watched.iter_mut().map(|(netlink, index)| tx_dropped(netlink, *index)).collect();
+    let before = dropped(&mut watched);
     let delay_ns = path.forward.delay_ns().max(path.reverse.delay_ns());
-    let carrier = Carrier {
+    let drops = AtomicU64::new(0);
+    let mut carrier = Carrier {
         rings,
         directions,
         seconds: Seconds::new(delay_ns),
@@ -118,13 +119,42 @@ pub fn carry(
         waiter: Margin(50_000),
         start_ns: monotonic_ns(),
         probe,
-        watched,
-        dropped,
+        drops: &drops,
+        drops_seen: 0,
         second_start_ns: 0,
     };
     let start_unix_ns = realtime_ns();
     ready();
-    Ok(carrier.run(stop, start_unix_ns))
+    let is_over = AtomicBool::new(false);
+    let broke = std::thread::scope(|scope| {
+        // Asking the kernel takes longer than a frame may be late.
+        let watching = scope.spawn(|| {
+            for look in 0_u64.. {
+                let ends = is_over.load(Ordering::Relaxed);
+                if ends || look.is_multiple_of(10) {
+                    drops.store(dropped(&mut watched).saturating_sub(before), Ordering::Relaxed);
+                }
+                if ends {
+                    break;
+                }
+                sleep_until(monotonic_ns() + LOOK_UP_NS);
+            }
+        });
+        let broke = carrier.run(stop);
+        is_over.store(true, Ordering::Relaxed);
+        let _ = watching.join();
+        broke
+    });
+    Ok(carrier.finish(start_unix_ns, broke))
+}
+
+/// Frames that these interfaces dropped on their way out, so far.
+fn dropped(watched: &mut [(Netlink, u32)]) -> u64 {
+    let of = |(netlink, index): &mut (Netlink, u32)| {
+        let link = netlink.link(LinkId::Index(*index)).ok();
+        link.and_then(|link| link.stats.get(TX_DROPPED).copied()).unwrap_or(0)
+    };
+    watched.iter_mut().map(of).sum()
 }
 
 /// A frame from a local address to nobody: bridges flood it, hosts ignore it.
@@ -138,11 +168,7 @@ fn send_probe(rings: &[FrameRing; 2], probe: &[u8]) {
     }
 }
 
-fn tx_dropped(netlink: &mut Netlink, index: u32) -> u64 {
-    netlink.link(LinkId::Index(index)).ok().and_then(|link| link.stats.get(TX_DROPPED).copied()).unwrap_or(0)
-}
-
-struct Carrier {
+struct Carrier<'a> {
     rings: [FrameRing; 2],
     directions: [Direction; 2],
     seconds: Seconds,
@@ -151,14 +177,14 @@ struct Carrier {
     waiter: Margin,
     start_ns: u64,
     probe: Option<Vec<u8>>,
-    watched: Vec<(Netlink, u32)>,
-    dropped: Vec<u64>,
+    drops: &'a AtomicU64,
+    drops_seen: u64,
     second_start_ns: u64,
 }
 
-impl Carrier {
-    fn run(mut self, stop: &AtomicBool, start_unix_ns: u64) -> Carried {
-        let mut broke = None;
+impl Carrier<'_> {
+    /// Carries until `stop` is set; returns why it ended if that was not it.
+    fn run(&mut self, stop: &AtomicBool) -> Option<Broke> {
         while !stop.load(Ordering::Relaxed) {
             let begin_ns = monotonic_ns();
             let elapsed_ns = begin_ns - self.start_ns;
@@ -166,20 +192,20 @@ impl Carrier {
             match self.turn() {
                 Ok(0) => {
                     if let Some(why) = self.wait() {
-                        broke = Some(why);
-                        break;
+                        return Some(why);
                     }
                 }
                 Ok(_) => self.seconds.now().work_ns += monotonic_ns() - begin_ns,
-                Err(why) => {
-                    broke = Some(why);
-                    break;
-                }
+                Err(why) => return Some(why),
             }
             if self.seconds.is_over(elapsed_ns) {
                 self.conclude(elapsed_ns);
             }
         }
+        None
+    }
+
+    fn finish(mut self, start_unix_ns: u64, broke: Option<Broke>) -> Carried {
         let duration_ns = monotonic_ns() - self.start_ns;
         self.conclude(duration_ns);
         Carried {
@@ -199,18 +225,23 @@ impl Carrier {
         let mut moved = 0;
         for (side, direction) in self.directions.iter_mut().enumerate() {
             let ring = &mut self.rings[side];
-            // Read before the frames are: one that comes meanwhile counts from now on at the earliest.
+            // The line goes on to this time and no farther: frames that come meanwhile have later ones.
             let now_ns = monotonic_ns();
-            for _ in 0..READ_BATCH {
+            let mut horizon_ns = now_ns - self.start_ns;
+            for n in 1..=READ_BATCH {
                 let Some(frame) = ring.peek() else { break };
                 let at_ns = self.converter.monotonic(frame.timestamp_ns, now_ns).saturating_sub(self.start_ns);
+                if n == READ_BATCH {
+                    // There may be more that came before `now_ns`.
+                    horizon_ns = horizon_ns.min(at_ns);
+                }
                 if direction.receive(&frame, at_ns, self.probe.as_deref(), &mut self.seconds) == Received::Probe {
                     return Err(Broke::Loop);
                 }
                 ring.release();
                 moved += 1;
             }
-            direction.collect(monotonic_ns() - self.start_ns);
+            direction.collect(horizon_ns);
             let out = &self.rings[1 - side];
             let sent = direction.send(out, self.start_ns, &mut self.seconds, &mut self.errors);
             moved += sent.map_err(|_| Broke::Gone)?;
@@ -243,18 +274,16 @@ impl Carrier {
         None
     }
 
-    /// The second is over: asks the kernel what it dropped, and concludes.
+    /// The second is over.
     fn conclude(&mut self, elapsed_ns: u64) {
         for (ring, direction) in self.rings.iter().zip(&mut self.directions) {
             let missed = u64::from(ring.drops().unwrap_or(0));
             self.seconds.now().ring_full += missed;
             direction.missed(missed);
         }
-        for ((netlink, index), before) in self.watched.iter_mut().zip(&mut self.dropped) {
-            let now = tx_dropped(netlink, *index);
-            self.seconds.now().interface_drops += now.saturating_sub(*before);
-            *before = now;
-        }
+        let drops = self.drops.load(Ordering::Relaxed);
+        self.seconds.now().interface_drops += drops.saturating_sub(self.drops_seen);
+        self.drops_seen = self.drops_seen.max(drops);
         let length_ns = elapsed_ns - self.second_start_ns;
         for direction in &mut self.directions {
             direction.conclude_second(length_ns);

@@ -28,18 +28,16 @@ pub struct About {
 
 /// The certificate of what was carried.
 pub fn certificate(path: &LoadedPath, carried: Carried, about: About) -> EmulateDocument {
-    let Carried { start_unix_ns, duration_ns, directions, errors, invalid, work_share, work_share_max, broke } = carried;
+    let Carried { start_unix_ns, duration_ns, directions, errors, invalid, work_share, work_share_max, broke } =
+        carried;
     let ended = match broke {
         Some(Broke::Gone) => EmulateEnd::InterfaceGone,
         Some(Broke::Loop) => EmulateEnd::Loop,
         None => about.ended,
     };
     let quantile = |p| errors.quantile(p).unwrap_or(0);
-    let mut warnings: Vec<Warning> = path
-        .warnings
-        .iter()
-        .map(|message| Warning { code: "path".to_owned(), message: message.clone() })
-        .collect();
+    let mut warnings: Vec<Warning> =
+        path.warnings.iter().map(|message| Warning { code: "path".to_owned(), message: message.clone() }).collect();
     if invalid.iter().any(|second| second.reasons.contains(&InvalidReason::SuperPackets)) {
         warnings.push(Warning {
             code: "super-packets".to_owned(),
@@ -109,12 +107,7 @@ fn delivered(outcome: &DirectionOutcome, duration_ns: u64) -> EmulateDelivered {
 }
 
 fn summary(delays: &LatencyHistogram) -> Option<DelaySummary> {
-    Some(DelaySummary {
-        min: delays.min_ns()?,
-        p50: delays.p50()?,
-        p99: delays.p99()?,
-        max: delays.max_ns()?,
-    })
+    Some(DelaySummary { min: delays.min_ns()?, p50: delays.p50()?, p99: delays.p99()?, max: delays.max_ns()? })
 }
 
 fn hops(plan: &DirectionPlan, outcome: &DirectionOutcome, duration_ns: u64) -> Vec<EmulateHop> {

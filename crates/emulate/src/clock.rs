@@ -5,6 +5,10 @@ use landspeed_sys::clock::{monotonic_ns, realtime_ns};
 /// How long an offset between the two clocks is used, nanoseconds.
 const VALID_NS: u64 = 50_000_000;
 
+/// How far timestamps may be after the time at which reading began, or before it, nanoseconds.
+const AHEAD_NS: u64 = 20_000_000;
+const BEHIND_NS: u64 = 10_000_000_000;
+
 /// Converts times of `CLOCK_REALTIME`, which may be stepped or slewed, to the monotonic clock.
 #[derive(Debug)]
 pub(crate) struct Converter {
@@ -42,11 +46,11 @@ impl Converter {
         }
     }
 
-    /// The monotonic time of a frame's timestamp; `now_ns` for one that cannot be right (after now, or more than 10 s old).
+    /// The monotonic time of a frame's timestamp; `now_ns` for one that cannot be right (well after now, or more than 10 s old).
     pub(crate) fn monotonic(&self, realtime_ns: u64, now_ns: u64) -> u64 {
         let at_ns = i128::from(realtime_ns) + self.offset_ns;
         match u64::try_from(at_ns) {
-            Ok(at_ns) if at_ns <= now_ns && now_ns - at_ns < 10_000_000_000 => at_ns,
+            Ok(at_ns) if at_ns < now_ns + AHEAD_NS && now_ns < at_ns + BEHIND_NS => at_ns,
             _ => now_ns,
         }
     }

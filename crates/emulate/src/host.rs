@@ -62,8 +62,9 @@ fn check_against(path: &LoadedPath, free: Option<u64>) -> Result<(), EmulateErro
                 megabytes(needed),
                 megabytes(free)
             ),
-            advice: "Lower the rate or the delay of a link, or give the direction that carries only ACKs a lower rate."
-                .to_owned(),
+            advice:
+                "Lower the rate or the delay of a link, or give the direction that carries only ACKs a lower rate."
+                    .to_owned(),
         }),
         _ => Ok(()),
     }

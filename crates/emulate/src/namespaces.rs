@@ -51,10 +51,11 @@ impl Namespaces {
             contain::unshare_user().map_err(|cause| EmulateError::Privilege {
                 what: "make a user namespace".to_owned(),
                 cause,
-                advice: "Run it as root, or allow user namespaces: `sysctl user.max_user_namespaces` must not be 0, and \
+                advice:
+                    "Run it as root, or allow user namespaces: `sysctl user.max_user_namespaces` must not be 0, and \
                          `sysctl kernel.unprivileged_userns_clone` (Debian) or \
                          `sysctl kernel.apparmor_restrict_unprivileged_userns` (Ubuntu) must permit them."
-                    .to_owned(),
+                        .to_owned(),
             })?;
         }
         let make = || {
@@ -151,9 +152,7 @@ fn write_sysctls(settings: &[(&str, &str)]) {
 
 /// Runs `work` on a thread of its own, whose namespaces are its own affair.
 fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    std::thread::scope(|scope| {
-        scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
+    std::thread::scope(|scope| scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }
 
 /// Runs `work` in a network namespace.

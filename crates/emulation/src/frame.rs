@@ -135,8 +135,7 @@ pub fn complete_checksum(frame: &mut [u8]) -> bool {
     if segment.len() < at + 2 {
         return false;
     }
-    let addresses =
-        if layout.version == 4 { layout.ip + 12..layout.ip + 20 } else { layout.ip + 8..layout.ip + 40 };
+    let addresses = if layout.version == 4 { layout.ip + 12..layout.ip + 20 } else { layout.ip + 8..layout.ip + 40 };
     let mut sum = sum_words(&frame[addresses]) + u64::from(layout.protocol) + segment.len() as u64;
     sum += sum_words(&segment[..at]) + sum_words(&segment[at + 2..]);
     let mut checksum = !fold(sum);

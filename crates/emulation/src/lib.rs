@@ -24,8 +24,9 @@ pub use event::{DropCause, Event, Frame};
 pub use hop::HopCounters;
 pub use line::{Line, LineCounters};
 pub use path::{
-    DirectionPlan, Distribution, Framing, GilbertElliott, HopPlan, Jitter, Link, LinkDirection, LoadedPath, Loss, LossPattern,
-    MAX_TEXT, Outage, Path, Policer, Queue, QueueKind, QueueSettings, RateSource, TEMPLATE, load, schema,
+    DirectionPlan, Distribution, Framing, GilbertElliott, HopPlan, Jitter, Link, LinkDirection, LoadedPath, Loss,
+    LossPattern, MAX_TEXT, Outage, Path, Policer, Queue, QueueKind, QueueSettings, RateSource, TEMPLATE, load,
+    schema,
 };
 pub use serialiser::{RateStep, Schedule};
-pub use store::{StorePrediction, SLOT_HEADER_BYTES, predict_store};
+pub use store::{SLOT_HEADER_BYTES, StorePrediction, predict_store};

@@ -74,9 +74,8 @@ fn queue_occupancy_is_what_arithmetic_says() {
 
 #[test]
 fn the_slower_of_two_links_sets_the_rate() {
-    let two = path(
-        "name = \"two\"\n[[link]]\nrate = \"10G\"\ndelay = \"1ms\"\n[[link]]\nrate = \"1G\"\ndelay = \"2ms\"\n",
-    );
+    let two =
+        path("name = \"two\"\n[[link]]\nrate = \"10G\"\ndelay = \"1ms\"\n[[link]]\nrate = \"1G\"\ndelay = \"2ms\"\n");
     let frames = vec![(0, 1476); 100];
     let fates = fates(&two.forward, 1, &frames);
     // 1.2 µs onto the first, then one after the other onto the second, 12 µs each.
@@ -140,7 +139,8 @@ fn directions_can_differ() {
 
 #[test]
 fn rate_traces_are_read_from_their_files() {
-    let text = "name = \"cell\"\n[[link]]\nrate = { mahimahi = \"down\" }\n[link.reverse]\nrate = { rattan = \"up\" }\n";
+    let text =
+        "name = \"cell\"\n[[link]]\nrate = { mahimahi = \"down\" }\n[link.reverse]\nrate = { rattan = \"up\" }\n";
     let mut files = |name: &str| match name {
         "down" => Ok("1\n2\n3\n".to_owned()),
         _ => Ok("{\"StaticBwConfig\":{\"bw\":\"2Mbps\",\"duration\":\"1s\"}}".to_owned()),
@@ -227,7 +227,9 @@ fn plans(orderly: bool) -> impl Strategy<Value = DirectionPlan> {
     let rate = prop_oneof![
         Just("\"10M\""),
         Just("\"3.3M\""),
-        Just("{ steps = [{ for = \"7ms\", rate = \"1M\" }, { for = \"3ms\", rate = 0 }, { for = \"1ms\", rate = \"20M\" }] }"),
+        Just(
+            "{ steps = [{ for = \"7ms\", rate = \"1M\" }, { for = \"3ms\", rate = 0 }, { for = \"1ms\", rate = \"20M\" }] }"
+        ),
         Just("{ mahimahi = \"trace\" }"),
     ];
     let extra = prop_oneof![

@@ -47,7 +47,8 @@ pub(crate) fn rattan(text: &str) -> Result<Schedule, String> {
     let config: BwConfig = serde_json::from_str(text).map_err(|error| format!("not a bandwidth trace: {error}"))?;
     let mut steps = Vec::new();
     let repeat = config.append(&mut steps, 0)?;
-    let carries = if repeat { steps.iter().any(|step| step.bps > 0) } else { steps.last().is_some_and(|s| s.bps > 0) };
+    let carries =
+        if repeat { steps.iter().any(|step| step.bps > 0) } else { steps.last().is_some_and(|s| s.bps > 0) };
     if !carries {
         return Err("the trace ends with a rate of 0, or is empty".to_owned());
     }
@@ -60,7 +61,11 @@ enum BwConfig {
     #[serde(rename = "StaticBwConfig")]
     Static { bw: Option<Bandwidth>, duration: Option<Duration> },
     #[serde(rename = "RepeatedBwPatternConfig")]
-    Repeated { pattern: Vec<BwConfig>, #[serde(default)] count: usize },
+    Repeated {
+        pattern: Vec<BwConfig>,
+        #[serde(default)]
+        count: usize,
+    },
     #[serde(rename = "TraceBwConfig")]
     Trace { pattern: Vec<(Duration, Vec<Bandwidth>)> },
 }

@@ -165,7 +165,13 @@ enum Kind {
     /// Ascending; how many of them have passed.
     Packets(Vec<u64>, usize),
     LongerThan(u32),
-    GilbertElliott { p: f64, r: f64, bad: f64, good: f64, is_bad: bool },
+    GilbertElliott {
+        p: f64,
+        r: f64,
+        bad: f64,
+        good: f64,
+        is_bad: bool,
+    },
 }
 
 impl LossProcess {

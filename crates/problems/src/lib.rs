@@ -6,7 +6,7 @@ mod problem;
 mod quantity;
 mod source;
 
-pub use notation::{Notations, NotationReader};
+pub use notation::{NotationReader, Notations};
 pub use problem::{Problem, Problems, TextPosition, near, near_or_list};
 pub use quantity::{Quantity, Rate, Share, Size, Time, Written};
 pub use source::{Document, EMPTY, MAX_PROBLEMS, Words, parse, span_of, typed};

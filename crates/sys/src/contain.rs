@@ -99,7 +99,8 @@ mod tests {
     fn what_a_command_started_ends_with_it() {
         let directory = tempfile::tempdir().expect("a directory");
         let pipe = directory.path().join("pipe");
-        let script = format!("mkfifo {0}; (sleep 60 > {0}) & (cat {0}; echo gone > {0}.gone) & exit 7", pipe.display());
+        let script =
+            format!("mkfifo {0}; (sleep 60 > {0}) & (cat {0}; echo gone > {0}.gone) & exit 7", pipe.display());
         let Some(status) = run(&script) else {
             landspeed_testkit::skip!("no privilege for a PID namespace");
         };

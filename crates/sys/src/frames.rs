@@ -84,8 +84,7 @@ impl FrameRing {
         // As much as the limits allow: frames that an interface has not sent yet are charged here.
         let _ = socket.set_send_buffer_size(8 << 20);
         // struct tpacket_req: block size, blocks, frame size, frames.
-        let request =
-            [block_bytes as u32, blocks as u32, slot_bytes as u32, slots as u32].map(u32::to_ne_bytes);
+        let request = [block_bytes as u32, blocks as u32, slot_bytes as u32, slots as u32].map(u32::to_ne_bytes);
         set_option(&socket, PACKET_RX_RING, request.as_flattened()).step("make the ring")?;
         let map_bytes = block_bytes * blocks;
         // SAFETY: a new mapping of the socket's ring, whose length is that of the ring just made; the kernel picks the place.
@@ -119,7 +118,8 @@ impl FrameRing {
 
     fn slot(&self) -> *mut u8 {
         let block_bytes = self.map_bytes / (self.slots / self.slots_per_block);
-        let offset = self.next / self.slots_per_block * block_bytes + self.next % self.slots_per_block * self.slot_bytes;
+        let offset =
+            self.next / self.slots_per_block * block_bytes + self.next % self.slots_per_block * self.slot_bytes;
         // SAFETY: `next` is below the number of slots, so the whole slot is within the mapping.
         unsafe { self.map.add(offset) }
     }

@@ -18,6 +18,8 @@ use super::{Args, LOOK, about, text};
 const GRACE_NS: u64 = 3_000_000_000;
 /// How long the other end may take until it listens, nanoseconds.
 const LISTEN_NS: u64 = 3_000_000_000;
+
+
 /// State of a listening socket in /proc/net/tcp, and of a bound one in /proc/net/udp.
 const LISTENING: &str = "0A";
 const BOUND: &str = "07";
@@ -29,9 +31,13 @@ pub(super) fn run(args: &Args, path: &LoadedPath, stop: &AtomicBool) -> anyhow::
     let ending = AtomicBool::new(false);
     let (tell_ready, ready) = mpsc::channel();
     let (carried, ran) = std::thread::scope(|scope| {
-        let carrying = scope.spawn(|| {
-            let (ends, watched) = namespaces.enter_path()?;
-            carry(path, &ends, watched, &ending, || drop(tell_ready.send(())))
+        // The sender moves there: it is gone when nothing will be ready any more.
+        let (inside, ending) = (&namespaces, &ending);
+        let carrying = scope.spawn(move || {
+            let (ends, watched) = inside.enter_path()?;
+            carry(path, &ends, watched, ending, move || {
+                let _ = tell_ready.send(());
+            })
         });
         let ran = if ready.recv().is_ok() {
             attend(args, path, &namespaces, stop, || carrying.is_finished())
@@ -61,7 +67,9 @@ fn attend(
 ) -> anyhow::Result<(EmulateEnd, Option<i32>)> {
     let (far, name) = far_command(args)?;
     let server = Program::start(far, namespaces.far()?).context("the other end")?;
-    wait_for_listener(namespaces.far()?, &server, stop);
+    // landspeed serve listens for its own clients and for iperf3's.
+    let ports: &[u16] = if args.far.is_some() { &[] } else { &[landspeed_flow::client::DEFAULT_PORT, landspeed_iperf3::DEFAULT_PORT] };
+    wait_for_listener(namespaces.far()?, ports, &server, stop);
     if let Some(end) = server.wait(std::time::Duration::ZERO) {
         eprintln!("landspeed: the other end ended with status {}: {name}", end.status);
     }
@@ -113,8 +121,8 @@ fn far_command(args: &Args) -> anyhow::Result<(Command, String)> {
     Ok((command, name))
 }
 
-/// Waits until something listens at the other end, TCP or UDP.
-fn wait_for_listener(namespace: OwnedFd, server: &Program, stop: &AtomicBool) {
+/// Waits until the other end listens: TCP on these ports, or anything if there are none.
+fn wait_for_listener(namespace: OwnedFd, ports: &[u16], server: &Program, stop: &AtomicBool) {
     let identity = server.identity();
     let until_ns = monotonic_ns() + LISTEN_NS;
     std::thread::scope(|scope| {
@@ -122,7 +130,7 @@ fn wait_for_listener(namespace: OwnedFd, server: &Program, stop: &AtomicBool) {
             if netns::enter(namespace.as_fd()).is_err() {
                 return;
             }
-            while monotonic_ns() < until_ns && !stop.load(Ordering::Relaxed) && !listens() {
+            while monotonic_ns() < until_ns && !stop.load(Ordering::Relaxed) && !listens(ports) {
                 if !identity.is_alive() {
                     return;
                 }
@@ -133,10 +141,20 @@ fn wait_for_listener(namespace: OwnedFd, server: &Program, stop: &AtomicBool) {
     });
 }
 
-/// Whether a socket of the calling thread's network namespace listens.
-fn listens() -> bool {
-    [("tcp", LISTENING), ("tcp6", LISTENING), ("udp", BOUND), ("udp6", BOUND)].iter().any(|(protocol, state)| {
-        let table = std::fs::read_to_string(format!("/proc/thread-self/net/{protocol}")).unwrap_or_default();
-        table.lines().skip(1).any(|line| line.split_whitespace().nth(3) == Some(state))
-    })
+/// Whether sockets of the calling thread's network namespace listen.
+fn listens(ports: &[u16]) -> bool {
+    let table = |protocol: &str| std::fs::read_to_string(format!("/proc/thread-self/net/{protocol}")).unwrap_or_default();
+    let found = |protocol: &str, state: &str| -> Vec<String> {
+        let local = |line: &str| {
+            let mut fields = line.split_whitespace().skip(1);
+            let (local, _, has) = (fields.next()?, fields.next()?, fields.next()?);
+            (has == state).then(|| local.rsplit(':').next().unwrap_or_default().to_owned())
+        };
+        table(protocol).lines().skip(1).filter_map(local).collect()
+    };
+    let tcp: Vec<String> = ["tcp", "tcp6"].iter().flat_map(|protocol| found(protocol, LISTENING)).collect();
+    if ports.is_empty() {
+        return !tcp.is_empty() || ["udp", "udp6"].iter().any(|protocol| !found(protocol, BOUND).is_empty());
+    }
+    ports.iter().all(|port| tcp.contains(&format!("{port:04X}")))
 }

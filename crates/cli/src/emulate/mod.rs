@@ -77,7 +77,9 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let file = args.path.as_deref().context("name a path file")?;
     if let Some(sink) = &args.json {
         if *sink == Sink::Stdout && !args.command.is_empty() {
-            bail!("cannot write the certificate to standard output: the command's output goes there\nWrite it to a file: --json FILE.");
+            bail!(
+                "cannot write the certificate to standard output: the command's output goes there\nWrite it to a file: --json FILE."
+            );
         }
         sink.check()?;
     }
@@ -88,7 +90,8 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     check_memory(&path)?;
     let stop = landspeed_sys::process::catch_interrupts();
     landspeed_sys::process::catch_hangup();
-    let document = if args.between.is_empty() { around::run(args, &path, stop)? } else { between(args, &path, stop)? };
+    let document =
+        if args.between.is_empty() { around::run(args, &path, stop)? } else { between(args, &path, stop)? };
     if !args.quiet {
         let summary = text::summary(&document);
         if args.command.is_empty() && args.json != Some(Sink::Stdout) {
@@ -127,9 +130,8 @@ fn outcome(document: &EmulateDocument) -> anyhow::Result<CommandOutcome> {
 fn read(file: &Path) -> anyhow::Result<LoadedPath> {
     let text = bounded(file, MAX_TEXT as u64).map_err(|why| anyhow!("cannot read {}: {why}", file.display()))?;
     let directory = file.parent().unwrap_or(Path::new("."));
-    let mut traces = |name: &str| {
-        bounded(&directory.join(name), MAX_TRACE).map_err(|why| format!("cannot read {name}: {why}"))
-    };
+    let mut traces =
+        |name: &str| bounded(&directory.join(name), MAX_TRACE).map_err(|why| format!("cannot read {name}: {why}"));
     load(&text, &mut traces).map_err(|problems| anyhow!("{}", problems.named(file.display().to_string())))
 }
 
@@ -145,7 +147,10 @@ fn bounded(file: &Path, most: u64) -> Result<String, String> {
 /// Between two interfaces.
 fn between(args: &Args, path: &LoadedPath, stop: &AtomicBool) -> anyhow::Result<EmulateDocument> {
     let [first, second] = &args.between[..] else {
-        bail!("--between {}: two interfaces are needed\nSeparate them by a comma: --between eth1,eth2.", args.between.join(","));
+        bail!(
+            "--between {}: two interfaces are needed\nSeparate them by a comma: --between eth1,eth2.",
+            args.between.join(",")
+        );
     };
     let mtu = path.path.mtu.unwrap_or(1500);
     let ssh = std::env::var("SSH_CONNECTION").ok();
@@ -154,7 +159,13 @@ fn between(args: &Args, path: &LoadedPath, stop: &AtomicBool) -> anyhow::Result<
     let ending = AtomicBool::new(false);
     let (tell_ready, ready) = mpsc::channel();
     let carried: Carried = std::thread::scope(|scope| {
-        let carrying = scope.spawn(|| carry(path, &held.ends(), Vec::new(), &ending, || drop(tell_ready.send(()))));
+        // The sender moves there: it is gone when nothing will be ready any more.
+        let (ends, ending) = (held.ends(), &ending);
+        let carrying = scope.spawn(move || {
+            carry(path, &ends, Vec::new(), ending, move || {
+                let _ = tell_ready.send(());
+            })
+        });
         if ready.recv().is_ok() && !args.quiet {
             eprint!("{}", text::opening(path, &format!("between {first} and {second}; Ctrl-C ends it")));
         }

@@ -35,7 +35,11 @@ fn rate_and_delay(bps: u64, varies: bool, delay_ns: u64) -> String {
 
 /// Forward and reverse, once if they are alike.
 fn both(forward: &str, reverse: &str) -> String {
-    if forward == reverse { format!("{forward}, both directions") } else { format!("forward {forward}; reverse {reverse}") }
+    if forward == reverse {
+        format!("{forward}, both directions")
+    } else {
+        format!("forward {forward}; reverse {reverse}")
+    }
 }
 
 /// The whole summary.
@@ -133,7 +137,10 @@ fn invalid(page: &mut Page, invalid: &[InvalidSecond], duration_ns: u64) {
         page.line("valid", &format!("all {whole} seconds"));
         return;
     }
-    page.line("invalid", &format!("{} of {whole} seconds: what was measured in them says nothing about the path", invalid.len()));
+    page.line(
+        "invalid",
+        &format!("{} of {whole} seconds: what was measured in them says nothing about the path", invalid.len()),
+    );
     for second in invalid.iter().take(LISTED) {
         page.line("", &format!("second {}: {}", second.second, second.message));
     }

@@ -78,8 +78,9 @@ impl Judgement {
 }
 
 fn direction(i: usize, link: &Link, name: &str, own: &LinkDirection, frame: u64, judgement: &mut Judgement) {
-    let key =
-        |what: &str, is_own: bool| if is_own { format!("link.{i}.{name}.{what}") } else { format!("link.{i}.{what}") };
+    let key = |what: &str, is_own: bool| {
+        if is_own { format!("link.{i}.{name}.{what}") } else { format!("link.{i}.{what}") }
+    };
     rate(&key("rate", own.rate.is_some()), own.rate.as_ref().unwrap_or(&link.rate), judgement);
     let delay = own.delay.or(link.delay);
     judgement.time(key("delay", own.delay.is_some()), delay, 0..=MAX_DELAY, "use at most 60s one way");

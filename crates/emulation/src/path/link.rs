@@ -95,17 +95,9 @@ impl Loss {
             Self::Random(_) | Self::Pattern(LossPattern::Random(_)) => {}
             Self::Pattern(LossPattern::Every(n)) => {
                 if *n < 2 {
-                    refuse(
-                        format!("{key}.every"),
-                        format!("one frame in {n} loses everything"),
-                        "use at least 2",
-                    );
+                    refuse(format!("{key}.every"), format!("one frame in {n} loses everything"), "use at least 2");
                 } else if *n > u64::from(u32::MAX) {
-                    refuse(
-                        format!("{key}.every"),
-                        format!("{n} is out of range"),
-                        "use at most 4294967295",
-                    );
+                    refuse(format!("{key}.every"), format!("{n} is out of range"), "use at most 4294967295");
                 }
             }
             Self::Pattern(LossPattern::Packets(numbers)) => {

@@ -155,8 +155,10 @@ fn schedule(rate: &RateSource, files: &mut Files<'_>) -> Result<Schedule, String
     match rate {
         RateSource::Fixed(rate) => Ok(Schedule::Fixed(rate.0.bps())),
         RateSource::Steps(changes) => {
-            let step =
-                |change: &super::RateChange| RateStep { duration_ns: change.duration.0.get(), bps: change.rate.0.bps() };
+            let step = |change: &super::RateChange| RateStep {
+                duration_ns: change.duration.0.get(),
+                bps: change.rate.0.bps(),
+            };
             Ok(Schedule::Steps { steps: changes.iter().map(step).collect(), repeat: false })
         }
         RateSource::Mahimahi(name) => trace::mahimahi(&files(name)?).map_err(|why| format!("{name}: {why}")),

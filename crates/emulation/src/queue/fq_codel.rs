@@ -37,12 +37,8 @@ pub(crate) struct FqCodel<T> {
 impl<T: Copy> FqCodel<T> {
     /// `quantum` is the share of a round, bytes; `perturbation` moves flows to other queues.
     pub(crate) fn new(settings: CodelSettings, limit_packets: usize, quantum: u64, perturbation: u64) -> Self {
-        let flow = || Flow {
-            fifo: Fifo::of_packets(usize::MAX),
-            state: CodelState::default(),
-            credit: 0,
-            listed: false,
-        };
+        let flow =
+            || Flow { fifo: Fifo::of_packets(usize::MAX), state: CodelState::default(), credit: 0, listed: false };
         Self {
             flows: (0..QUEUES).map(|_| flow()).collect(),
             new: VecDeque::new(),

@@ -45,7 +45,8 @@ fn holds(run: &Value, certificate: &Value) {
     // 100 Mb/s with framing: no second has more, but for what was late from the one before.
     let peak = number(certificate, "/delivered/forward/peak_rate_bps");
     assert!(peak <= 110_000_000, "{peak}");
-    let rtt = run.pointer("/summary/rtt_min_ns").or_else(|| run.pointer("/streams/0/client/samples/0/tcp/min_rtt_us"));
+    let rtt =
+        run.pointer("/summary/rtt_min_ns").or_else(|| run.pointer("/streams/0/client/samples/0/tcp/min_rtt_us"));
     assert!(rtt.is_some() || run["schema"] == "landspeed.run/1", "{run}");
     for direction in ["forward", "reverse"] {
         let at = |name: &str| number(certificate, &format!("/delivered/{direction}/{name}_packets"));
@@ -111,7 +112,8 @@ fn the_command_sees_nothing_but_the_path() {
     let mut command = landspeed();
     command.arg("emulate").arg(&file).args(["--quiet", "--", "cat", "/proc/net/dev"]);
     let ended = Process::start(command).end(PATIENCE_S);
-    let names: Vec<&str> = ended.stdout.lines().skip(2).filter_map(|line| line.split(':').next()).map(str::trim).collect();
+    let names: Vec<&str> =
+        ended.stdout.lines().skip(2).filter_map(|line| line.split(':').next()).map(str::trim).collect();
     assert!(names.contains(&"lo") && names.contains(&"path0"), "{}{}", ended.stdout, ended.stderr);
     assert!(!names.iter().any(|name| name.starts_with("eth") || name.starts_with("en")), "{names:?}");
 }

@@ -28,7 +28,7 @@ fn interfaces_that_do_not_fit_are_refused_with_advice() {
     says(&wire.refused(&file, "m1,p1"), "cannot emulate on p1: it is down\nSet it up: 'ip link set p1 up'.");
     wire.middle.exec(["ip", "link", "set", "p1", "up"]);
     wire.middle.exec(["ip", "link", "set", "p2", "up"]);
-    says(&wire.refused(&file, "p1,p2"), "it is joined to p2: frames would go round for ever");
+    says(&wire.refused(&file, "p1,p2"), "what leaves by one interface arrives at the other");
     wire.middle.exec(["ip", "link", "set", "m2", "mtu", "9000"]);
     says(&wire.refused(&file, "m1,m2"), "its MTU is 9000, the path's is 1500");
     wire.middle.exec(["ip", "link", "set", "m2", "mtu", "1500"]);
@@ -112,7 +112,10 @@ fn merging_on_receipt_is_refused() {
         tool.set_features(&["rx-gro"], true).map_err(|why| why.to_string())
     });
     landspeed_testkit::or_skip!(merges);
-    says(&wire.refused(&file, "m1,m2"), "it merges frames on receipt (gro)\nSwitch that off: 'ethtool -K m1 gro off'.");
+    says(
+        &wire.refused(&file, "m1,m2"),
+        "it merges frames on receipt (gro)\nSwitch that off: 'ethtool -K m1 gro off'.",
+    );
 }
 
 #[test]

@@ -33,7 +33,8 @@ fn send(wire: &Wire, count: u32, bytes: usize, gap_ns: u64) -> Vec<u32> {
 #[test]
 fn the_certificate_counts_losses_to_the_packet() {
     let wire = landspeed_testkit::or_skip!(Wire::new());
-    let (directory, file) = path_file("[[link]]\nrate = \"1G\"\ndelay = \"10ms\"\nloss = { every = 10 }\n[link.reverse]\nloss = \"0%\"");
+    let (directory, file) =
+        path_file("[[link]]\nrate = \"1G\"\ndelay = \"10ms\"\nloss = { every = 10 }\n[link.reverse]\nloss = \"0%\"");
     let json = directory.path().join("certificate.json");
     let process = wire.emulate(&file, &["--json", &json.to_string_lossy()]);
     // Datagrams whose checksum the sender left to its interface: only a completed one is accepted.
@@ -55,8 +56,9 @@ fn the_certificate_counts_losses_to_the_packet() {
 fn a_burst_into_a_small_buffer_loses_what_does_not_fit() {
     let wire = landspeed_testkit::or_skip!(Wire::new());
     // One frame takes 80 ms: of a burst of 20 one is sent, nine wait (1042 bytes each), ten are dropped.
-    let (directory, file) =
-        path_file("[[link]]\nrate = \"106600\"\nqueue = { kind = \"bfifo\", limit = \"9400B\" }\nframing = \"ethernet\"");
+    let (directory, file) = path_file(
+        "[[link]]\nrate = \"106600\"\nqueue = { kind = \"bfifo\", limit = \"9400B\" }\nframing = \"ethernet\"",
+    );
     let file_text = std::fs::read_to_string(&file).expect("written").replace("9400B", "10420B");
     std::fs::write(&file, file_text).expect("written");
     let json = directory.path().join("certificate.json");

@@ -81,6 +81,7 @@ fn an_interrupted_emulation_leaves_nothing() {
     let ended = process.end(PATIENCE_S);
     assert!(ended.stderr.contains("ended: interrupted"), "{}", ended.stderr);
     assert!(!runs("76.125"));
-    let settings = |text: &str| text.lines().filter(|line| line.contains(" = ")).map(str::to_owned).collect::<Vec<_>>();
+    let settings =
+        |text: &str| text.lines().filter(|line| line.contains(" = ")).map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(settings(&host()), settings(&before), "network settings are as before");
 }

@@ -39,7 +39,9 @@ fn certificate(file: &std::path::Path) -> Value {
     let document: Value = serde_json::from_str(&text).expect("JSON");
     let schema = landspeed_model::schema("emulate").expect("a schema");
     jsonschema::validate(&schema, &document).unwrap_or_else(|why| panic!("{why}"));
-    for pointer in ["/asked", "/delivered", "/delay_error_ns/p50", "/delay_error_ns/p99", "/delay_error_ns/max", "/invalid"] {
+    for pointer in
+        ["/asked", "/delivered", "/delay_error_ns/p50", "/delay_error_ns/p99", "/delay_error_ns/max", "/invalid"]
+    {
         assert!(document.pointer(pointer).is_some(), "{pointer} is pinned");
     }
     document
@@ -59,7 +61,8 @@ struct Wire {
 
 impl Wire {
     fn new() -> Result<Self, String> {
-        let wire = Self { left: Namespace::new("left")?, middle: Namespace::new("mid")?, right: Namespace::new("right")? };
+        let wire =
+            Self { left: Namespace::new("left")?, middle: Namespace::new("mid")?, right: Namespace::new("right")? };
         for namespace in [&wire.left, &wire.middle, &wire.right] {
             for every in ["all", "default"] {
                 let quiet = format!("/proc/sys/net/ipv6/conf/{every}/disable_ipv6");
@@ -69,7 +72,19 @@ impl Wire {
         for (host, own, inside, mac) in
             [(&wire.left, "l0", "m1", "02:00:00:00:00:01"), (&wire.right, "r0", "m2", "02:00:00:00:00:02")]
         {
-            wire.middle.exec(["ip", "link", "add", inside, "type", "veth", "peer", "name", own, "netns", host.name()]);
+            wire.middle.exec([
+                "ip",
+                "link",
+                "add",
+                inside,
+                "type",
+                "veth",
+                "peer",
+                "name",
+                own,
+                "netns",
+                host.name(),
+            ]);
             wire.middle.exec(["ip", "link", "set", inside, "up"]);
             host.exec(["ip", "link", "set", own, "address", mac, "up"]);
         }
