@@ -96,7 +96,7 @@ enum Command {
     Calc(calc::Args),
     /// Emulate paths in virtual time with the real Linux TCP stack
     Lab(lab::Args),
-    /// Emulate a path in real time, around a command or between two interfaces, with a certificate
+    /// Emulate a path in real time, around a command or between two interfaces
     Emulate(Box<emulate::Args>),
     /// Change settings of this host as a transaction: apply, confirm or roll back
     Tune(tune::Args),

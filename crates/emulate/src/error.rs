@@ -15,22 +15,20 @@ pub enum EmulateError {
         /// What was being done.
         what: String,
         /// The system's answer.
-        #[source]
         cause: io::Error,
     },
     /// The kernel refused a change of the network.
     #[error("cannot set up the network: {0}")]
-    Network(#[from] NetlinkError),
+    Network(NetlinkError),
     /// An interface refused a setting.
     #[error("cannot set up the network: {0}")]
-    Offload(#[from] EthtoolError),
+    Offload(EthtoolError),
     /// No packet ring.
     #[error("cannot read frames of {interface}: {cause}")]
     Ring {
         /// The interface.
         interface: String,
         /// The kernel's answer.
-        #[source]
         cause: RingError,
     },
     /// The interface cannot be used.
@@ -57,11 +55,23 @@ pub enum EmulateError {
         /// What was being done.
         what: String,
         /// The system's answer.
-        #[source]
         cause: io::Error,
         /// What to do, beginning with a verb.
         advice: String,
     },
+}
+
+// The message has the cause in it: no source, which would be printed once more.
+impl From<NetlinkError> for EmulateError {
+    fn from(error: NetlinkError) -> Self {
+        Self::Network(error)
+    }
+}
+
+impl From<EthtoolError> for EmulateError {
+    fn from(error: EthtoolError) -> Self {
+        Self::Offload(error)
+    }
 }
 
 impl EmulateError {

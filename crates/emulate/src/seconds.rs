@@ -107,7 +107,7 @@ fn judge(second: &Second, tolerance_ns: u64) -> (Vec<InvalidReason>, String) {
         InvalidReason::Late,
         second.late * 100 > second.sent,
         format!(
-            "{} of {} frames left more than {} us late, the latest by {} us",
+            "{} of {} frames left more than {} µs late, the latest by {} µs",
             second.late,
             second.sent,
             tolerance_ns / 1000,
@@ -150,7 +150,7 @@ mod tests {
             assert!(seconds.is_over((second + 1) * SECOND_NS) && !seconds.is_over((second + 1) * SECOND_NS - 1));
             seconds.conclude((second + 1) * SECOND_NS);
         }
-        let expected = "2 of 100 frames left more than 500 us late, the latest by 600 us";
+        let expected = "2 of 100 frames left more than 500 µs late, the latest by 600 µs";
         assert_eq!(seconds.invalid.len(), 1);
         assert_eq!((seconds.invalid[0].second, &seconds.invalid[0].message[..]), (1, expected));
     }

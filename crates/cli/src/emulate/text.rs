@@ -200,7 +200,7 @@ mod tests {
             invalid: vec![InvalidSecond {
                 second: 7,
                 reasons: vec![InvalidReason::Late],
-                message: "900 of 71900 frames left more than 250 us late, the latest by 812 us".to_owned(),
+                message: "900 of 71900 frames left more than 250 µs late, the latest by 812 µs".to_owned(),
             }],
             hops: EmulateDirections { forward: vec![hop(719_000, 72, 48)], reverse: vec![hop(360_000, 0, 0)] },
             store: EmulateStore { reserved_bytes: 11_000_000, used_bytes_max: 4_400_000 },

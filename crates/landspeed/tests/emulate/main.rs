@@ -27,7 +27,7 @@ fn landspeed() -> Command {
 fn path_file(link: &str) -> (TempDir, PathBuf) {
     use std::os::unix::fs::PermissionsExt as _;
     let directory = tempfile::tempdir().expect("a directory");
-    std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o777)).expect("ours");
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o777)).expect("ours");
     let file = directory.path().join("path.toml");
     std::fs::write(&file, format!("name = \"a test\"\n{link}\n")).expect("written");
     (directory, file)
