@@ -23,7 +23,7 @@ pub fn run(steps: &mut Steps, program: &Path, kernels: &Path, no_install: bool) 
     let module = |name: &str, arguments: &[&str]| {
         let mut command = Command::new(&python);
         command.args(["-m", name]).args(arguments).env("LANDSPEED_BINARY", program).env(super::KERNELS, kernels);
-        command.env("PYTHONDONTWRITEBYTECODE", "1");
+        command.env("PYTHONDONTWRITEBYTECODE", "1").env("LANDSPEED_ARCHIVE", "off");
         command
     };
     let source = package.display().to_string();
