@@ -22,11 +22,13 @@ const FLOWS = 8;
 /** The whole page. */
 export function setPage(set: LabSetDocument, save: () => void): Child[] {
   const groups = grouped(set);
+  const overTime = attempt("over time", () => timeSection(set, groups));
+  const lead = attempt("chart", () => leadCharts(set, groups));
   return [
     header(set, save),
     attempt("conclusion", () => h("p.conclusion", null, conclusion(set, groups))),
-    attempt("over time", () => timeSection(set, groups)),
-    attempt("chart", () => leadCharts(set, groups)),
+    // The chart that is declared first answers the question.
+    ...(set.charts?.[0]?.over === "time" ? [overTime, lead] : [lead, overTime]),
     trust(set),
     attempt("headline", () => headline(set, groups)),
     attempt("figures", () => referenceSection(set, set.reference?.source)),
