@@ -92,7 +92,7 @@ pub fn open(path: &Path) -> Result<Connection, ArchiveError> {
 pub fn open_read_only(path: &Path) -> Result<Connection, ArchiveError> {
     let explained = |why| explain(path, why);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-    // Without a shared-memory file nobody can be writing; `immutable` reads without one.
+    // Without a shared-memory file no process can be writing; `immutable` reads without one.
     let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     let connection = Connection::open_with_flags(PathBuf::from(format!("file:{escaped}?immutable=1")), flags);
     let connection = connection.map_err(explained)?;

@@ -94,7 +94,7 @@ fn described(group: &Group) -> ComparedGroup {
     }
 }
 
-/// Differences that nobody declared, and declared ones that are not there.
+/// Undeclared differences, and declared ones that are not there.
 fn undeclared(differences: &[ComparedDifference], factors: &[String], warn: &mut impl FnMut(&str, String)) {
     for factor in factors {
         if !differences.iter().any(|difference| names(factor, &difference.what)) {
@@ -140,7 +140,7 @@ fn disturbed(groups: &[Group], metrics: &[ComparedMetric], warn: &mut impl FnMut
             warn(
                 "not-interleaved",
                 format!(
-                    "all runs of {} were made before those of {}: what else changed in between cannot be told from the effect; \
+                    "all runs of {} were made before those of {}: what else changed in between is mixed with the effect; \
                      `landspeed sweep` takes turns",
                     if a.to < b.from { &a.name } else { &b.name },
                     if a.to < b.from { &b.name } else { &a.name },

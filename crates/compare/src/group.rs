@@ -115,7 +115,7 @@ impl Values {
         let values = |records: &[&Record]| {
             records.iter().filter_map(|record| record.figures.get(metric)).collect::<Vec<f64>>()
         };
-        // Labs draw each run anew from its seed; what has no time of its own has no neighbours.
+        // Labs draw each run anew from its seed; records without a time have no neighbours.
         let in_time = [baseline, candidate].into_iter().all(|records| {
             let times: BTreeSet<&str> = records.iter().map(|record| record.started.as_str()).collect();
             times.len() > 1 && records.iter().all(|record| record.digest.is_none())

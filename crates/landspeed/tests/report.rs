@@ -151,7 +151,7 @@ fn mistakes_are_named_with_what_to_do() {
     for (arguments, says) in [
         (&["run00.json"][..], "Add -o report.html"),
         (&["absent.json", "-o", "x.html"], "absent.json: no such file"),
-        (&[".", "-o", "x.html", "--csv", "x.html"], "Give each a file of its own"),
+        (&[".", "-o", "x.html", "--csv", "x.html"], "Write each to a different file"),
         (&["run00.json", "-o", "nowhere/x.html"], "there is no directory nowhere"),
         (&["run00.json", "-o", "x.html", "--limit", "fast"], "fast"),
         (&["-o", "x.html"], "OPERAND"),

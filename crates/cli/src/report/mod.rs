@@ -40,13 +40,13 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
             left_out.extend(names);
             anyhow::ensure!(
                 left_out.len() < args.operands.len() || !page.figures.is_empty(),
-                "cannot draw these documents together\nGive each a report of its own."
+                "cannot draw these documents together\nDraw each in a separate report."
             );
             None
         }
     };
     if let Some(sink) = &args.output {
-        // A single document has a page of its own, which shows more than its figures.
+        // A single document has its own page, which shows more than its figures.
         let html = match alone {
             Some(source) if left_out.is_empty() || !has_figures(&source.document) => {
                 render_document(source, &args.limits)?
@@ -72,7 +72,7 @@ fn check_outputs(args: &Args) -> anyhow::Result<()> {
     );
     for (at, sink) in sinks.iter().enumerate() {
         sink.check()?;
-        anyhow::ensure!(!sinks[..at].contains(sink), "two outputs go to {sink}\nGive each a file of its own.");
+        anyhow::ensure!(!sinks[..at].contains(sink), "two outputs go to {sink}\nWrite each to a different file.");
     }
     for directory in directories {
         std::fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;

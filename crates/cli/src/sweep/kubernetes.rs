@@ -63,7 +63,7 @@ pub fn export(session: &Session, lab: &Lab, args: &super::Args) -> anyhow::Resul
     let mut runs = Vec::new();
     while let Work::Run(assigned) = session.try_next() {
         runs.push((assigned.index, setup.cells[assigned.entry.number].wall_s));
-        // A plan without a number of blocks has no end of its own.
+        // A plan without a number of blocks does not end by itself.
         if runs.len() >= MOST_RUNS {
             break;
         }

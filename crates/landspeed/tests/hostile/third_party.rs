@@ -232,7 +232,7 @@ fn requests_of_nonsense_are_refused() {
     ] {
         let (_tx, mut rx) = ask(&runner, &message);
         let answer = raw::hear(&mut rx);
-        // A name that nobody has is a test that failed: its report says so.
+        // A name that does not resolve is a test that failed: its report says so.
         let refused = match &answer {
             Ok(ToClient::Refused(_)) => true,
             Ok(ToClient::Report { text, .. }) => text.contains("cannot resolve"),

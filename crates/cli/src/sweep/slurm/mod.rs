@@ -43,7 +43,7 @@ const QUOTED: usize = 300;
 /// Memory of a worker beside its guest, bytes.
 pub const BESIDE_GUEST: u64 = 256 << 20;
 /// Name of the worker in errors of runs that no worker ended.
-const NOBODY: &str = "slurm";
+const NO_WORKER: &str = "slurm";
 
 /// Options of the engine.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -332,7 +332,7 @@ impl Engine<'_> {
             let failure = self.session.setup.directory.failure(&assigned.entry.id);
             let failure = failure.and_then(|facts| facts.problems.into_iter().next());
             let why = failure.unwrap_or_else(|| why.clone());
-            self.session.fail(&assigned, NOBODY, format!("started {MAX_ATTEMPTS} times: {why}"));
+            self.session.fail(&assigned, NO_WORKER, format!("started {MAX_ATTEMPTS} times: {why}"));
         }
     }
 
