@@ -21,6 +21,7 @@ fn literals() -> Vec<String> {
 fn parse(words: &[String]) -> Result<(), String> {
     match Cli::command().try_get_matches_from(words) {
         Ok(_) => Ok(()),
+        Err(error) if error.kind() == clap::error::ErrorKind::DisplayHelp => Ok(()),
         Err(error)
             if error.kind() == clap::error::ErrorKind::InvalidValue
                 && error.to_string().contains("a value is required") =>

@@ -20,7 +20,7 @@ const PATIENCE_S: u64 = 300;
 /// A plan with three cells.
 fn plan(blocks: u32, time: &str) -> String {
     format!(
-        "name = \"Buffers\"\nblocks = {blocks}\n[lab]\nscenario = \"gallery:buffer-size\"\nset = {{ time = \"{time}\" }}\n\
+        "name = \"Buffers\"\nblocks = {blocks}\n[lab]\nscenario = \"gallery:buffer-size\"\nset = {{ time = \"{time}\", \"flow.cross.time\" = \"{time}\" }}\n\
          [[factor]]\nname = \"buffer\"\nkey = \"switch.west.queue.limit\"\nlevels = [\"64KB\", \"1MB\", \"16MB\"]\n"
     )
 }
@@ -109,7 +109,6 @@ fn two_nodes_give_the_digests_of_a_local_run() {
 }
 
 #[test]
-#[ignore = "with one core left the rest of the plan takes more than five minutes"]
 fn runs_of_a_node_that_died_are_made_again() {
     needs_lab_kernel!();
     let mut slurm = or_skip!(Slurm::start());
@@ -125,7 +124,6 @@ fn runs_of_a_node_that_died_are_made_again() {
 }
 
 #[test]
-#[ignore = "with one core left the rest of the plan takes more than five minutes"]
 fn ctrl_c_cancels_the_jobs_of_the_sweep_and_no_others() {
     needs_lab_kernel!();
     let slurm = or_skip!(Slurm::start());
