@@ -335,7 +335,7 @@ impl Archive {
         let mut notes = self.files.read_notes(id)?;
         notes.tags.retain(|tag| !change.remove.contains(tag));
         notes.tags.extend(change.add.iter().cloned());
-        self.files.write_notes(id, &notes)?;
+        self.files.write_notes(id, &notes, Sync::Yes)?;
         transaction.execute("DELETE FROM tags WHERE document = ?1", [document]).map_err(&explain)?;
         for tag in &notes.tags {
             rows::add_tag(&transaction, document, tag).map_err(&explain)?;
@@ -431,7 +431,7 @@ impl Prepared {
         let id = Id::of(bytes);
         let reading = Reading::of(bytes)?;
         if notes != Notes::default() {
-            files.write_notes(&id, &notes)?;
+            files.write_notes(&id, &notes, sync)?;
         }
         files.write_document(&id, bytes, sync)?;
         // Made of the document: `verify` makes it again.

@@ -122,13 +122,13 @@ impl Files {
     }
 
     /// Writes the notes of a document, or removes them where there is nothing to note.
-    pub fn write_notes(&self, id: &Id, notes: &Notes) -> Result<(), ArchiveError> {
+    pub fn write_notes(&self, id: &Id, notes: &Notes, sync: Sync) -> Result<(), ArchiveError> {
         let path = self.notes(id);
         if *notes == Notes::default() {
             return remove(&path);
         }
         let text = serde_json::to_vec(notes).map_err(|why| ArchiveError::file("write", &path)(why.into()))?;
-        write_whole(&path, &text, Sync::Yes)
+        write_whole(&path, &text, sync)
     }
 
     /// Removes everything of a document.

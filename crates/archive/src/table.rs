@@ -24,6 +24,20 @@ pub enum Column {
     Real(&'static str, Vec<Option<f64>>),
 }
 
+impl Column {
+    fn len(&self) -> usize {
+        match self {
+            Self::Text(_, values) => values.len(),
+            Self::Integer(_, values) | Self::Time(_, values) => values.len(),
+            Self::Real(_, values) => values.len(),
+        }
+    }
+}
+
+/// Tables with fewer rows are not compressed: each of their columns would take an encoder of 300 KB to save a few bytes, because
+/// dictionaries and runs are short already.
+const WORTH_COMPRESSING: usize = 10_000;
+
 /// A Parquet file of columns of equal length.
 pub fn write(name: &str, columns: &[Column]) -> Result<Vec<u8>, ArchiveError> {
     encode(name, columns).map_err(|why| ArchiveError::Columns(why.to_string()))
@@ -38,8 +52,12 @@ fn encode(name: &str, columns: &[Column]) -> Result<Vec<u8>, ParquetError> {
     });
     let fields = fields.collect::<Vec<_>>().concat();
     let schema = Arc::new(parse_message_type(&format!("message {name} {{{fields}}}"))?);
+    let compression = match columns.first().map_or(0, Column::len) {
+        WORTH_COMPRESSING.. => Compression::GZIP(GzipLevel::try_new(1)?),
+        _ => Compression::UNCOMPRESSED,
+    };
     let properties = WriterProperties::builder()
-        .set_compression(Compression::GZIP(GzipLevel::try_new(1)?))
+        .set_compression(compression)
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_created_by(format!("landspeed {}", env!("CARGO_PKG_VERSION")))
         .build();

@@ -5,6 +5,7 @@ use landspeed_model::{
     RunDocument, SweepDocument, TapDocument, TraceComparison, TraceDocument, TuneupDocument, WatchDocument,
 };
 use serde::Deserialize;
+use serde_json::error::Category;
 use thiserror::Error;
 
 use crate::Record;
@@ -96,14 +97,26 @@ struct Head {
     schema: Option<String>,
 }
 
+/// The value of `schema` where it is the first field, as landspeed writes it: the rest need not be read for it.
+fn first_field(bytes: &[u8]) -> Option<String> {
+    let rest = bytes.trim_ascii_start().strip_prefix(b"{")?.trim_ascii_start();
+    let value = rest.strip_prefix(b"\"schema\"")?.trim_ascii_start().strip_prefix(b":")?;
+    serde_json::Deserializer::from_slice(value).into_iter().next()?.ok()
+}
+
 impl Document {
     /// Reads a document.
     ///
     /// # Errors
     /// The bytes are not JSON, of another program, of a later version, or damaged.
     pub fn read(bytes: &[u8]) -> Result<Self, ReadError> {
-        let head: Head = serde_json::from_slice(bytes).map_err(|why| ReadError::NotJson(why.to_string()))?;
-        let schema = head.schema.ok_or(ReadError::NoSchema)?;
+        let schema = match first_field(bytes) {
+            Some(schema) => schema,
+            None => {
+                let head: Head = serde_json::from_slice(bytes).map_err(|why| ReadError::NotJson(why.to_string()))?;
+                head.schema.ok_or(ReadError::NoSchema)?
+            }
+        };
         let unknown = || ReadError::UnknownKind(schema.chars().take(60).collect());
         let (kind, version) = schema
             .strip_prefix("landspeed.")
@@ -114,7 +127,10 @@ impl Document {
         if version > *newest {
             return Err(ReadError::Newer { found: schema.clone(), known: format!("landspeed.{kind}/{newest}") });
         }
-        let damaged = |why: serde_json::Error| ReadError::Damaged { schema: schema.clone(), why: why.to_string() };
+        let damaged = |why: serde_json::Error| match why.classify() {
+            Category::Data => ReadError::Damaged { schema: schema.clone(), why: why.to_string() },
+            _ => ReadError::NotJson(why.to_string()),
+        };
         let document = match kind {
             "run" => serde_json::from_slice(bytes).map(Self::Run),
             "lab" => serde_json::from_slice(bytes).map(Self::Lab),

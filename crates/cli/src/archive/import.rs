@@ -178,9 +178,11 @@ impl Import<'_> {
 
     fn flush(&mut self) -> anyhow::Result<()> {
         self.bytes = 0;
-        let batch = std::mem::take(&mut self.batch);
-        let documents: Vec<(Vec<u8>, Option<String>)> =
-            batch.iter().map(|document| (document.content.clone(), Some(document.source.clone()))).collect();
+        let mut batch = std::mem::take(&mut self.batch);
+        let documents: Vec<(Vec<u8>, Option<String>)> = batch
+            .iter_mut()
+            .map(|document| (std::mem::take(&mut document.content), Some(document.source.clone())))
+            .collect();
         let results = self.archive.import(&documents).map_err(advised)?;
         for (document, result) in batch.iter().zip(results) {
             match result {

@@ -235,7 +235,7 @@ fn changes(wanted: &Wanted, policy: Option<Policy>) -> anyhow::Result<Vec<Change
                 }
                 None => std::fs::read_to_string(path).with_context(cannot)?,
             };
-            let audit: AuditDocument = serde_json::from_str(&text).with_context(|| {
+            let audit: AuditDocument = serde_json::from_slice(text.as_bytes()).with_context(|| {
                 format!("{} is not an audit; write one with `landspeed check --json {0}`", path.display())
             })?;
             if audit.schema != landspeed_model::AUDIT_SCHEMA {

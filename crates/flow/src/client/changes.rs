@@ -9,7 +9,7 @@ use std::time::Duration;
 use landspeed_model::{Change, Family};
 
 use super::target::Target;
-use super::{connect, make_printable, refused, unexpected};
+use super::{connect, make_printable, read_again, refused, unexpected};
 use crate::control::changes::{AppliedChange, ChangeAnswer, ChangeRequest, PlannedChange};
 use crate::control::channel::{Key, Receiver, Sender};
 use crate::control::deadline::Deadline;
@@ -217,5 +217,5 @@ fn printable(answer: &ChangeAnswer) -> Result<ChangeAnswer, FlowError> {
     let broken = |error: serde_json::Error| FlowError::Protocol { during: DURING, message: error.to_string() };
     let mut value = serde_json::to_value(answer).map_err(broken)?;
     make_printable(&mut value);
-    serde_json::from_value(value).map_err(broken)
+    read_again(&value).map_err(broken)
 }

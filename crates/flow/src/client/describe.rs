@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use landspeed_model::{Facts, Family};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::target::Target;
@@ -48,9 +49,17 @@ pub fn facts(target: &Target, family: Family, key: Option<&Key>, stop: &AtomicBo
         if last {
             let mut value: Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
             make_printable(&mut value);
-            return serde_json::from_value(value).map_err(|error| wrong(error.to_string()));
+            return read_again(&value).map_err(|error| wrong(error.to_string()));
         }
     }
+}
+
+/// Reads what was made printable. From bytes, as everything else: a type has one deserialiser in the program.
+///
+/// # Errors
+/// It is no longer a `T`.
+pub fn read_again<T: DeserializeOwned>(value: &Value) -> Result<T, serde_json::Error> {
+    serde_json::from_slice(&serde_json::to_vec(value)?)
 }
 
 /// What a server says reaches terminals and pages.

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 pub use changes::RemoteChanges;
 use conversation::Conversation;
 pub use describe::facts;
-pub use describe::make_printable;
+pub use describe::{make_printable, read_again};
 pub use server_tap::ServerTap;
 pub use target::{BadTarget, DEFAULT_PORT, Target, local_address};
 pub use third_party::third_party;

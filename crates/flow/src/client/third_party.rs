@@ -9,7 +9,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::target::Target;
-use super::{Request, RunEvent, SILENCE_NS, STEP, bad_parameters, connect, make_printable, refused, unexpected};
+use super::{
+    Request, RunEvent, SILENCE_NS, STEP, bad_parameters, connect, make_printable, read_again, refused, unexpected,
+};
 use crate::address;
 use crate::assemble::{self, Ingredients};
 use crate::control::channel::{Receiver, Sender};
@@ -216,7 +218,7 @@ impl Asked<'_> {
     }
 
     fn read_result(&mut self, text: &str) -> Result<(), FlowError> {
-        let result: ThirdPartyResult = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        let result: ThirdPartyResult = serde_json::from_slice(text.as_bytes()).map_err(|error| wrong(error.to_string()))?;
         let result = printable(&result)?;
         let found = &mut *self.found;
         if let Some(effective) = &result.effective {
@@ -298,5 +300,5 @@ fn printable<T: Serialize + DeserializeOwned>(said: &T) -> Result<T, FlowError> 
     let broken = |error: serde_json::Error| wrong(error.to_string());
     let mut value = serde_json::to_value(said).map_err(broken)?;
     make_printable(&mut value);
-    serde_json::from_value(value).map_err(broken)
+    read_again(&value).map_err(broken)
 }

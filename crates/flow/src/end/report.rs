@@ -67,7 +67,7 @@ impl EndReport {
     pub fn of_side(side: Side, text: &str, specs: &[StreamSpec]) -> Result<Self, String> {
         let unknown = |e: serde_json::Error| format!("not a report we know: {}", printable(&e.to_string(), 200));
         serde_json::from_str::<Plausible>(text).map_err(unknown)?;
-        let report: Self = serde_json::from_str(text).map_err(unknown)?;
+        let report: Self = serde_json::from_slice(text.as_bytes()).map_err(unknown)?;
         let mut seen = Vec::new();
         for stream in &report.streams {
             let known = specs.iter().any(|spec| {
