@@ -246,9 +246,12 @@ fn isolate_network(binary: &Result<PathBuf, String>) -> Result<bool> {
     if !nix::unistd::geteuid().is_root() {
         return Ok(false);
     }
+    // Slurm resolves even 127.0.0.1 only where an interface beside the loopback has an address.
+    const SETUP: &str = "\"$0\" link set lo up && \"$0\" link add veth0 type veth peer veth1 && \
+                         \"$0\" address add 192.0.2.1/32 dev veth0 && \"$0\" link set veth0 up && exec \"$@\"";
     let mut command = Command::new(unshare);
     command
-        .args(["--net", "--", "sh", "-c", "\"$0\" link set lo up && exec \"$@\""])
+        .args(["--net", "--", "sh", "-c", SETUP])
         .arg(ip)
         .arg(std::env::current_exe()?)
         .args(std::env::args_os().skip(1))

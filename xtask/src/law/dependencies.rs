@@ -1,6 +1,6 @@
 //! Manifests against the table of edges.
 
-use super::edges::{CONFINED, PURE, TABLE, TEST_ONLY, TOP, allowed};
+use super::edges::{CONFINED, PURE, TABLE, TOP, allowed};
 use super::tree::{Dependency, Package, short};
 use super::{Breach, Tree};
 
@@ -40,9 +40,6 @@ pub fn confined_dependencies(tree: &Tree) -> Vec<Breach> {
     for package in &tree.packages {
         for dependency in package.dependencies.iter().filter(|dependency| !dependency.is_dev()) {
             let name = short(&dependency.name);
-            if TEST_ONLY.contains(&name) {
-                breaches.push(Breach::new(manifest(package), format!("{name} is for [dev-dependencies] only")));
-            }
             let Some((_, users)) = CONFINED.iter().find(|(confined, _)| *confined == name) else { continue };
             if !users.contains(&package.short()) {
                 breaches.push(Breach::new(

@@ -60,6 +60,7 @@ pub const ALL: &[(&str, Build)] = &[
     ("lab-boot", lab::boot),
     ("lab-two", lab::two),
     ("sweep", sweep::case),
+    ("sweep-slurm", sweep::slurm),
     ("trace-bulk", trace::bulk),
     ("trace-many", trace::many),
     ("trace-tshark", trace::tshark),
