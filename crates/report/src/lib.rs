@@ -166,7 +166,9 @@ pub fn render_document(source: &Source, limits: &[Limit]) -> Result<String, Repo
         Document::Sweep(_) | Document::Comparison(_) | Document::Figures(_) => {
             render_figures(&figures(std::slice::from_ref(source), limits))
         }
-        Document::Tap(_) | Document::Facts(_) => Err(ReportError::NoPage { kind: source.document.kind() }),
+        Document::Tap(_) | Document::Facts(_) | Document::Emulate(_) => {
+            Err(ReportError::NoPage { kind: source.document.kind() })
+        }
     }
 }
 

@@ -1,8 +1,9 @@
 //! A document of any kind, from its bytes.
 
 use landspeed_model::{
-    AuditDocument, ComparisonDocument, DemoDocument, Facts, FiguresDocument, LabDocument, LabSetDocument,
-    RunDocument, SweepDocument, TapDocument, TraceComparison, TraceDocument, TuneupDocument, WatchDocument,
+    AuditDocument, ComparisonDocument, DemoDocument, EmulateDocument, Facts, FiguresDocument, LabDocument,
+    LabSetDocument, RunDocument, SweepDocument, TapDocument, TraceComparison, TraceDocument, TuneupDocument,
+    WatchDocument,
 };
 use serde::Deserialize;
 use thiserror::Error;
@@ -41,6 +42,8 @@ pub enum Document {
     Facts(Box<Facts>),
     /// `landspeed.demo/1`.
     Demo(Box<DemoDocument>),
+    /// `landspeed.emulate/1`.
+    Emulate(Box<EmulateDocument>),
 }
 
 /// Why bytes are not a document.
@@ -89,6 +92,7 @@ const KNOWN: &[(&str, u32)] = &[
     ("audit", 1),
     ("facts", 1),
     ("demo", 1),
+    ("emulate", 1),
 ];
 
 #[derive(Deserialize)]
@@ -129,6 +133,7 @@ impl Document {
             "tap" => serde_json::from_slice(bytes).map(Self::Tap),
             "audit" => serde_json::from_slice(bytes).map(Self::Audit),
             "facts" => serde_json::from_slice(bytes).map(Self::Facts),
+            "emulate" => serde_json::from_slice(bytes).map(Self::Emulate),
             _ => serde_json::from_slice(bytes).map(Self::Demo),
         };
         document.map_err(damaged)
@@ -151,6 +156,7 @@ impl Document {
             Self::Audit(_) => "audit",
             Self::Facts(_) => "facts",
             Self::Demo(_) => "demo",
+            Self::Emulate(_) => "emulate",
         }
     }
 
