@@ -81,6 +81,7 @@ const BY_VALUE: &[(&str, Takes)] = &[
     ("FILTER", Takes::Anything),
     ("FLOWS", Takes::Anything),
     ("ID", Takes::Anything),
+    ("IF", Takes::Interface),
     ("IF,IF", Takes::Anything),
     ("ID|+TAG|-TAG", Takes::Anything),
     ("INTERVAL", Takes::Anything),

@@ -106,7 +106,7 @@ enum Command {
     Calc(calc::Args),
     /// Emulate paths in virtual time with the real Linux TCP stack
     Lab(lab::Args),
-    /// Emulate a path in real time, around a command or between two interfaces
+    /// Emulate a path in real time: around a command, between two interfaces, or for given peers
     Emulate(Box<emulate::Args>),
     /// Change settings of this host as a transaction: apply, confirm or roll back
     Tune(tune::Args),

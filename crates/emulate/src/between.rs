@@ -14,7 +14,7 @@ use crate::host::{Capability, has};
 
 /// Kind of hardware: Ethernet (linux/if_arp.h).
 const ARPHRD_ETHER: u16 = 1;
-const IFF_UP: u32 = 1;
+pub(crate) const IFF_UP: u32 = 1;
 const IFF_LOOPBACK: u32 = 8;
 /// Offloads that merge frames on receipt.
 const MERGING: [(&str, &str); 3] = [("rx-gro", "gro"), ("rx-lro", "lro"), ("rx-gro-hw", "rx-gro-hw")];
@@ -47,7 +47,7 @@ impl Between {
                 "Name two interfaces: --between eth1,eth2.",
             ));
         }
-        let links = [find(&mut netlink, a)?, find(&mut netlink, b)?];
+        let links = [find(&mut netlink, a, "two")?, find(&mut netlink, b, "two")?];
         for link in &links {
             fit(link, mtu_bytes)?;
         }
@@ -65,7 +65,8 @@ impl Between {
     }
 }
 
-fn find(netlink: &mut Netlink, name: &str) -> Result<Link, EmulateError> {
+/// An interface by its name; `count` are needed.
+pub(crate) fn find(netlink: &mut Netlink, name: &str, count: &str) -> Result<Link, EmulateError> {
     netlink.link(LinkId::Name(name)).map_err(|error| {
         let known = Netlink::open().and_then(|mut netlink| netlink.links()).unwrap_or_default();
         let known: Vec<&str> =
@@ -75,9 +76,9 @@ fn find(netlink: &mut Netlink, name: &str) -> Result<Link, EmulateError> {
                 name,
                 "there is no such interface",
                 if known.is_empty() {
-                    "Make two interfaces first; this network namespace has none.".to_owned()
+                    format!("Make {count} first; this network namespace has none.")
                 } else {
-                    format!("Use two of: {}.", known.join(", "))
+                    format!("Use {count} of: {}.", known.join(", "))
                 },
             ),
             _ => error.into(),
@@ -86,7 +87,7 @@ fn find(netlink: &mut Netlink, name: &str) -> Result<Link, EmulateError> {
 }
 
 /// What a single interface must be like.
-fn fit(link: &Link, mtu_bytes: u32) -> Result<(), EmulateError> {
+pub(crate) fn fit(link: &Link, mtu_bytes: u32) -> Result<(), EmulateError> {
     let name = &link.name[..];
     let refuse = |why: String, advice: String| Err(EmulateError::interface(name, why, advice));
     if link.hardware != ARPHRD_ETHER || link.flags & IFF_LOOPBACK != 0 {
@@ -160,7 +161,8 @@ fn not_merging(link: &Link) -> Result<(), EmulateError> {
     Err(EmulateError::interface(name, why, format!("Switch that off: `ethtool -K {name} {}`.", off.join(" "))))
 }
 
-fn lock(link: &Link) -> Result<UnixListener, EmulateError> {
+/// Holds an interface against another emulation.
+pub(crate) fn lock(link: &Link) -> Result<UnixListener, EmulateError> {
     let address = std::os::unix::net::SocketAddr::from_abstract_name(format!("landspeed-emulate-{}", link.index))
         .map_err(EmulateError::system("hold an interface"))?;
     UnixListener::bind_addr(&address).map_err(|error| match error.kind() {

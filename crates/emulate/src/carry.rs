@@ -4,7 +4,7 @@ use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use landspeed_emulation::{LoadedPath, predict_store};
-use landspeed_model::InvalidSecond;
+use landspeed_model::{EmulateDirections, EmulateSecond, InvalidSecond};
 use landspeed_netlink::{LinkId, Netlink};
 use landspeed_stats::{LatencyHistogram, SplitMix64};
 use landspeed_sys::clock::{monotonic_ns, realtime_ns, sleep_until};
@@ -15,6 +15,7 @@ use landspeed_sys::tun::wait_readable;
 use crate::clock::Converter;
 use crate::direction::{Direction, DirectionOutcome, Received};
 use crate::error::EmulateError;
+use crate::live::Live;
 use crate::seconds::{SECOND_NS, Seconds};
 use crate::store::Store;
 
@@ -50,6 +51,7 @@ pub struct Carried {
     pub(crate) directions: [DirectionOutcome; 2],
     pub(crate) errors: LatencyHistogram,
     pub(crate) invalid: Vec<InvalidSecond>,
+    pub(crate) seconds: Vec<EmulateSecond>,
     pub(crate) work_share: f64,
     pub(crate) work_share_max: f64,
     /// Why it ended by itself, if it did.
@@ -73,12 +75,13 @@ impl Carried {
 }
 
 /// Opens both interfaces, calls `ready`, and carries frames until `stop` is set or an interface is gone. `watched` are further
-/// interfaces whose drops make a second invalid.
+/// interfaces whose drops make a second invalid; `live` shows what is carried.
 pub fn carry(
     path: &LoadedPath,
     ends: &Ends,
     mut watched: Vec<(Netlink, u32)>,
     stop: &AtomicBool,
+    live: &Live,
     ready: impl FnOnce(),
 ) -> Result<Carried, EmulateError> {
     let mut netlink = Netlink::open()?;
@@ -122,8 +125,10 @@ pub fn carry(
         drops: &drops,
         drops_seen: 0,
         second_start_ns: 0,
+        live,
     };
     let start_unix_ns = realtime_ns();
+    live.begin(start_unix_ns);
     ready();
     let is_over = AtomicBool::new(false);
     let broke = std::thread::scope(|scope| {
@@ -180,6 +185,7 @@ struct Carrier<'a> {
     drops: &'a AtomicU64,
     drops_seen: u64,
     second_start_ns: u64,
+    live: &'a Live,
 }
 
 impl Carrier<'_> {
@@ -201,6 +207,10 @@ impl Carrier<'_> {
             if self.seconds.is_over(elapsed_ns) {
                 self.conclude(elapsed_ns);
             }
+            if let Some(question) = self.live.question() {
+                self.gather();
+                self.live.answer(question, self.seconds.present(), elapsed_ns);
+            }
         }
         None
     }
@@ -214,6 +224,7 @@ impl Carrier<'_> {
             directions: self.directions.map(Direction::finish),
             errors: self.errors,
             invalid: self.seconds.invalid,
+            seconds: self.live.take_seconds(),
             work_share: self.seconds.work_ns as f64 / duration_ns.max(1) as f64,
             work_share_max: self.seconds.work_share_max,
             broke,
@@ -274,8 +285,8 @@ impl Carrier<'_> {
         None
     }
 
-    /// The second is over.
-    fn conclude(&mut self, elapsed_ns: u64) {
+    /// Counts what others dropped meanwhile.
+    fn gather(&mut self) {
         for (ring, direction) in self.rings.iter().zip(&mut self.directions) {
             let missed = u64::from(ring.drops().unwrap_or(0));
             self.seconds.now().ring_full += missed;
@@ -284,12 +295,29 @@ impl Carrier<'_> {
         let drops = self.drops.load(Ordering::Relaxed);
         self.seconds.now().interface_drops += drops.saturating_sub(self.drops_seen);
         self.drops_seen = self.drops_seen.max(drops);
+    }
+
+    /// The second is over.
+    fn conclude(&mut self, elapsed_ns: u64) {
+        self.gather();
         let length_ns = elapsed_ns - self.second_start_ns;
-        for direction in &mut self.directions {
-            direction.conclude_second(length_ns);
-        }
+        let [forward, reverse] = self.directions.each_mut().map(|direction| direction.conclude_second(length_ns));
         self.second_start_ns = elapsed_ns / SECOND_NS * SECOND_NS;
-        self.seconds.conclude(elapsed_ns);
+        let concluded = self.seconds.conclude(elapsed_ns);
+        // Little time says little of a rate; an emulation that was over sooner has one second all the same.
+        if length_ns < SECOND_NS / 10 && concluded.number > 0 && concluded.invalid.is_empty() {
+            return;
+        }
+        let second = EmulateSecond {
+            second: concluded.number,
+            length_ns: concluded.length_ns,
+            directions: EmulateDirections { forward, reverse },
+            late_packets: concluded.counts.late,
+            late_max_ns: concluded.counts.latest_ns,
+            work_share: concluded.work_share,
+            valid: concluded.invalid.is_empty(),
+        };
+        self.live.add(second, concluded.invalid, elapsed_ns);
     }
 }
 

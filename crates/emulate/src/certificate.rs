@@ -28,8 +28,17 @@ pub struct About {
 
 /// The certificate of what was carried.
 pub fn certificate(path: &LoadedPath, carried: Carried, about: About) -> EmulateDocument {
-    let Carried { start_unix_ns, duration_ns, directions, errors, invalid, work_share, work_share_max, broke } =
-        carried;
+    let Carried {
+        start_unix_ns,
+        duration_ns,
+        directions,
+        errors,
+        invalid,
+        seconds,
+        work_share,
+        work_share_max,
+        broke,
+    } = carried;
     let ended = match broke {
         Some(Broke::Gone) => EmulateEnd::InterfaceGone,
         Some(Broke::Loop) => EmulateEnd::Loop,
@@ -55,12 +64,7 @@ pub fn certificate(path: &LoadedPath, carried: Carried, about: About) -> Emulate
         schema: EMULATE_SCHEMA.to_owned(),
         landspeed: BuildInfo { version: about.version, server_version: None },
         command: about.command,
-        path: EmulatedPath {
-            name: path.path.name.clone(),
-            seed: path.path.seed,
-            mtu_bytes: path.forward.frame_bytes() - landspeed_emulation::frame::ETHERNET_HEADER,
-            links: path.forward.links() as u32,
-        },
+        path: emulated(path),
         placement: about.placement,
         start_unix_ns,
         duration_ns,
@@ -73,6 +77,7 @@ pub fn certificate(path: &LoadedPath, carried: Carried, about: About) -> Emulate
         },
         delay_error_ns: DelayError { p50: quantile(0.5), p99: quantile(0.99), max: errors.max_ns().unwrap_or(0) },
         invalid,
+        seconds,
         hops: EmulateDirections {
             forward: hops(&path.forward, &forward, duration_ns),
             reverse: hops(&path.reverse, &reverse, duration_ns),
@@ -80,6 +85,16 @@ pub fn certificate(path: &LoadedPath, carried: Carried, about: About) -> Emulate
         store,
         cpu: EmulateCpu { work_share, work_share_max, headroom: 1.0 - work_share_max },
         warnings,
+    }
+}
+
+/// The path in short.
+pub(crate) fn emulated(path: &LoadedPath) -> EmulatedPath {
+    EmulatedPath {
+        name: path.path.name.clone(),
+        seed: path.path.seed,
+        mtu_bytes: path.forward.frame_bytes() - landspeed_emulation::frame::ETHERNET_HEADER,
+        links: path.forward.links() as u32,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 
 use landspeed_emulation::{DirectionPlan, Event, Frame, HopCounters, Line, LineCounters, frame};
+use landspeed_model::EmulateSecondDirection;
 use landspeed_stats::LatencyHistogram;
 use landspeed_sys::clock::monotonic_ns;
 use landspeed_sys::frames::{FrameRing, ReceivedFrame, SEND_BATCH};
@@ -29,6 +30,15 @@ pub(crate) struct Direction {
     unhandled: u64,
     second_bytes: u64,
     peak_bps: u64,
+    before: Before,
+}
+
+/// Counters at the start of the present second.
+#[derive(Debug, Clone, Copy, Default)]
+struct Before {
+    dropped: u64,
+    unhandled: u64,
+    queue_byte_ns: u128,
 }
 
 /// What a direction did.
@@ -67,6 +77,7 @@ impl Direction {
             unhandled: 0,
             second_bytes: 0,
             peak_bps: 0,
+            before: Before::default(),
         }
     }
 
@@ -195,12 +206,25 @@ impl Direction {
     }
 
     /// A second of `length_ns` is over.
-    pub(crate) fn conclude_second(&mut self, length_ns: u64) {
+    pub(crate) fn conclude_second(&mut self, length_ns: u64) -> EmulateSecondDirection {
+        let length = u128::from(length_ns.max(1));
         let bytes = std::mem::take(&mut self.second_bytes);
+        let rate_bps = (u128::from(bytes) * 8 * u128::from(SECOND_NS) / length) as u64;
         // Shorter ones are no seconds; the last one may be.
         if length_ns >= SECOND_NS {
-            let bps = u128::from(bytes) * 8 * u128::from(SECOND_NS) / u128::from(length_ns);
-            self.peak_bps = self.peak_bps.max(bps as u64);
+            self.peak_bps = self.peak_bps.max(rate_bps);
+        }
+        let now = Before {
+            dropped: self.line.counters().dropped,
+            unhandled: self.unhandled,
+            queue_byte_ns: self.line.hops().map(|hop| hop.queue_byte_ns).sum(),
+        };
+        let before = std::mem::replace(&mut self.before, now);
+        EmulateSecondDirection {
+            rate_bps,
+            dropped_packets: now.dropped - before.dropped,
+            unhandled_packets: now.unhandled - before.unhandled,
+            queue_bytes: ((now.queue_byte_ns - before.queue_byte_ns) / length) as u64,
         }
     }
 

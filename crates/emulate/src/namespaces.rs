@@ -3,6 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixListener;
 
 use landspeed_netlink::configure::{LinkSettings, NewLink};
 use landspeed_netlink::ethtool::Ethtool;
@@ -12,6 +13,7 @@ use landspeed_sys::{contain, netns};
 use crate::carry::Ends;
 use crate::error::EmulateError;
 use crate::host::{Capability, has};
+use crate::status::listen;
 
 /// Addresses of the command's side: of the networks for benchmarks (RFC 2544, RFC 5180), which nobody routes.
 pub const NEAR: [&str; 2] = ["198.18.0.1", "2001:2::1"];
@@ -26,15 +28,22 @@ const INTERFACE: &str = "path0";
 const INSIDE: [&str; 2] = ["near", "far"];
 
 /// Super-packets stay whole on a virtual link unless the sender cuts them.
-const SEGMENTATION: &[&str] = &[
+pub(crate) const SEGMENTATION: &[&str] = &[
     "tx-tcp-segmentation",
     "tx-tcp-ecn-segmentation",
     "tx-tcp-mangleid-segmentation",
     "tx-tcp6-segmentation",
     "tx-udp-segmentation",
     "tx-gso-list",
+    "tx-sctp-segmentation",
+    "tx-udp_tnl-segmentation",
+    "tx-udp_tnl-csum-segmentation",
+    "tx-gre-segmentation",
+    "tx-gre-csum-segmentation",
+    "tx-ipxip4-segmentation",
+    "tx-ipxip6-segmentation",
 ];
-const MERGING: &[&str] = &["rx-gro"];
+pub(crate) const MERGING: &[&str] = &["rx-gro"];
 
 /// The namespaces. They have no names: they are gone with the processes in them, however these end.
 #[derive(Debug)]
@@ -105,6 +114,14 @@ impl Namespaces {
         self.far.try_clone().map_err(EmulateError::system("keep a network namespace"))
     }
 
+    /// Listens on both sides for questions about the path.
+    pub fn listen(&self) -> Result<Vec<UnixListener>, EmulateError> {
+        let listen_in = |namespace: &OwnedFd| {
+            inside(namespace.as_fd(), || listen(Netlink::open()?.link(LinkId::Name(INTERFACE))?.index))
+        };
+        [&self.near, &self.far].into_iter().map(listen_in).collect()
+    }
+
     /// Moves the calling thread to the path between the sides; returns its interfaces, and those of the sides to watch for drops.
     pub fn enter_path(&self) -> Result<(Ends, Vec<(Netlink, u32)>), EmulateError> {
         let mut watched = Vec::new();
@@ -144,19 +161,19 @@ fn furnish(own: [&str; 2], other: [&str; 2], other_mac: [u8; 6]) -> Result<(), E
 }
 
 /// Settings of the namespace that a kernel may lack; nothing depends on them but silence.
-fn write_sysctls(settings: &[(&str, &str)]) {
+pub(crate) fn write_sysctls(settings: &[(&str, &str)]) {
     for (name, value) in settings {
         let _ = std::fs::write(format!("/proc/sys/{name}"), value);
     }
 }
 
 /// Runs `work` on a thread of its own, whose namespaces are its own affair.
-fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+pub(crate) fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }
 
 /// Runs `work` in a network namespace.
-fn inside<T: Send>(
+pub(crate) fn inside<T: Send>(
     namespace: BorrowedFd<'_>,
     work: impl FnOnce() -> Result<T, EmulateError> + Send,
 ) -> Result<T, EmulateError> {

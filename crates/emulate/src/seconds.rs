@@ -32,6 +32,21 @@ pub(crate) struct Second {
     pub work_ns: u64,
 }
 
+/// A second that is over.
+#[derive(Debug)]
+pub(crate) struct Concluded {
+    /// Its number.
+    pub number: u64,
+    /// How long it was, nanoseconds.
+    pub length_ns: u64,
+    /// What was counted in it.
+    pub counts: Second,
+    /// Share of it spent on frames.
+    pub work_share: f64,
+    /// Whether it is invalid. A pause makes all the seconds invalid that it covers.
+    pub invalid: Vec<InvalidSecond>,
+}
+
 /// All seconds.
 #[derive(Debug)]
 pub(crate) struct Seconds {
@@ -77,19 +92,33 @@ impl Seconds {
     }
 
     /// Concludes the present second; the one in which `elapsed_ns` lies begins. A pause longer than a second is one long second.
-    pub(crate) fn conclude(&mut self, elapsed_ns: u64) {
-        let second = std::mem::take(&mut self.now);
-        self.work_ns += second.work_ns;
-        let length_ns = elapsed_ns.saturating_sub(self.number * SECOND_NS).max(1);
+    pub(crate) fn conclude(&mut self, elapsed_ns: u64) -> Concluded {
+        let number = self.number;
+        let length_ns = elapsed_ns.saturating_sub(number * SECOND_NS).max(1);
+        let next = (elapsed_ns / SECOND_NS).max(number);
+        let invalid: Vec<InvalidSecond> = match self.present() {
+            None => Vec::new(),
+            Some(invalid) => (number..next.max(number + 1))
+                .take(MAX_KEPT.saturating_sub(self.invalid.len()))
+                .map(|second| InvalidSecond { second, ..invalid.clone() })
+                .collect(),
+        };
+        self.invalid.extend_from_slice(&invalid);
+        let counts = std::mem::take(&mut self.now);
+        self.work_ns += counts.work_ns;
+        let work_share = (counts.work_ns as f64 / length_ns as f64).min(1.0);
         // The last one may be short, and a share of little time says little.
         if length_ns > SECOND_NS / 10 {
-            self.work_share_max = self.work_share_max.max((second.work_ns as f64 / length_ns as f64).min(1.0));
+            self.work_share_max = self.work_share_max.max(work_share);
         }
-        let (reasons, message) = judge(&second, self.tolerance_ns);
-        if !reasons.is_empty() && self.invalid.len() < MAX_KEPT {
-            self.invalid.push(InvalidSecond { second: self.number, reasons, message });
-        }
-        self.number = elapsed_ns / SECOND_NS;
+        self.number = next;
+        Concluded { number, length_ns, counts, work_share, invalid }
+    }
+
+    /// The present second, if it is invalid already.
+    pub(crate) fn present(&self) -> Option<InvalidSecond> {
+        let (reasons, message) = judge(&self.now, self.tolerance_ns);
+        (!reasons.is_empty()).then_some(InvalidSecond { second: self.number, reasons, message })
     }
 }
 
@@ -153,6 +182,19 @@ mod tests {
         let expected = "2 of 100 frames left more than 500 µs late, the latest by 600 µs";
         assert_eq!(seconds.invalid.len(), 1);
         assert_eq!((seconds.invalid[0].second, &seconds.invalid[0].message[..]), (1, expected));
+    }
+
+    #[test]
+    fn a_pause_makes_every_second_invalid_that_it_covers() {
+        let mut seconds = Seconds::new(0);
+        seconds.conclude(2 * SECOND_NS);
+        seconds.sent(3 * SECOND_NS);
+        assert_eq!(seconds.present().map(|invalid| invalid.second), Some(2));
+        let concluded = seconds.conclude(5 * SECOND_NS + 7);
+        let numbers: Vec<u64> = concluded.invalid.iter().map(|invalid| invalid.second).collect();
+        assert_eq!((concluded.number, numbers), (2, vec![2, 3, 4]));
+        assert_eq!(seconds.invalid, concluded.invalid);
+        assert!(seconds.conclude(6 * SECOND_NS).invalid.is_empty());
     }
 
     #[test]

@@ -233,22 +233,22 @@ mod tests {
         landspeed_problems::Written(Ratio::new(value).expect("a share"))
     }
 
-    fn taken(loss: Loss, frames: usize) -> Vec<usize> {
-        let mut process = LossProcess::new(Some(&loss), SplitMix64::new(7));
+    fn taken(loss: &Loss, frames: usize) -> Vec<usize> {
+        let mut process = LossProcess::new(Some(loss), SplitMix64::new(7));
         (1..=frames).filter(|_| process.takes(1500)).collect()
     }
 
     #[test]
     fn patterns_take_the_frames_they_name() {
-        assert_eq!(taken(Loss::Pattern(LossPattern::Every(7)), 30), [7, 14, 21, 28]);
-        assert_eq!(taken(Loss::Pattern(LossPattern::Packets(vec![9, 2, 2, 100])), 30), [2, 9]);
-        assert_eq!(taken(Loss::Pattern(LossPattern::LongerThan(1499)), 2), [1, 2]);
-        assert_eq!(taken(Loss::Pattern(LossPattern::LongerThan(1500)), 2), [0; 0]);
+        assert_eq!(taken(&Loss::Pattern(LossPattern::Every(7)), 30), [7, 14, 21, 28]);
+        assert_eq!(taken(&Loss::Pattern(LossPattern::Packets(vec![9, 2, 2, 100])), 30), [2, 9]);
+        assert_eq!(taken(&Loss::Pattern(LossPattern::LongerThan(1499)), 2), [1, 2]);
+        assert_eq!(taken(&Loss::Pattern(LossPattern::LongerThan(1500)), 2), [0; 0]);
     }
 
     #[test]
     fn random_loss_has_its_share() {
-        let lost = taken(Loss::Random(share(0.01)), 1_000_000).len() as f64;
+        let lost = taken(&Loss::Random(share(0.01)), 1_000_000).len() as f64;
         // Four standard deviations of a binomial: sqrt(1e6 * 0.01 * 0.99) = 99.5.
         assert!((lost - 10_000.0).abs() < 400.0, "{lost}");
     }
@@ -258,7 +258,7 @@ mod tests {
         let parameters =
             GilbertElliott { p: share(0.01), r: share(0.2), bad: Some(share(0.5)), good: Some(share(0.001)) };
         let frames = 2_000_000;
-        let lost = taken(Loss::Pattern(LossPattern::GilbertElliott(parameters)), frames);
+        let lost = taken(&Loss::Pattern(LossPattern::GilbertElliott(parameters)), frames);
         // Stationary: p / (p + r) of the time bad.
         let bad = 0.01 / 0.21;
         let expected = bad * 0.5 + (1.0 - bad) * 0.001;

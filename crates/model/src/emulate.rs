@@ -34,6 +34,9 @@ pub struct EmulateDocument {
     pub delay_error_ns: DelayError,
     /// Seconds in which it could not keep up: what was measured in them says nothing about the path.
     pub invalid: Vec<InvalidSecond>,
+    /// Each second; of long emulations the last two hours.
+    #[serde(default)]
+    pub seconds: Vec<EmulateSecond>,
     /// Each link with its queue, in the order of its direction.
     pub hops: EmulateDirections<Vec<EmulateHop>>,
     /// Memory for frames.
@@ -74,6 +77,13 @@ pub enum EmulatePlacement {
         first: String,
         /// The second.
         second: String,
+    },
+    /// On one interface, for given peers only.
+    Peers {
+        /// The interface.
+        interface: String,
+        /// Networks whose packets take the path; forward goes to them.
+        peers: Vec<String>,
     },
 }
 
@@ -245,4 +255,76 @@ pub struct EmulateCpu {
     pub work_share_max: f64,
     /// What was left in the busiest second: 1 - `work_share_max`.
     pub headroom: f64,
+}
+
+/// One second of an emulation.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EmulateSecond {
+    /// Its number, from 0 on.
+    pub second: u64,
+    /// How long it was, nanoseconds: the last one is shorter, one in which the program did not run is longer.
+    pub length_ns: u64,
+    /// Each direction.
+    #[serde(flatten)]
+    pub directions: EmulateDirections<EmulateSecondDirection>,
+    /// Frames that left too late, both directions.
+    pub late_packets: u64,
+    /// How late the latest was, nanoseconds.
+    pub late_max_ns: u64,
+    /// Share of the second spent on frames.
+    pub work_share: f64,
+    /// Whether what was measured in it says something about the path.
+    pub valid: bool,
+}
+
+/// One direction in one second.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EmulateSecondDirection {
+    /// Rate delivered, with framing, bits/s.
+    pub rate_bps: u64,
+    /// Frames dropped or lost on the path, for any reason the path file gives.
+    pub dropped_packets: u64,
+    /// Frames that were not handled: failures of the emulation.
+    pub unhandled_packets: u64,
+    /// Mean occupancy of all queues, bytes.
+    pub queue_bytes: u64,
+}
+
+/// What a running emulation answers those who ask at an interface of its path.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EmulationStatus {
+    /// The path.
+    pub path: EmulatedPath,
+    /// Where it is.
+    pub placement: EmulatePlacement,
+    /// When it began, nanoseconds since the Unix epoch.
+    pub start_unix_ns: u64,
+    /// How long it has run, nanoseconds.
+    pub elapsed_ns: u64,
+    /// Invalid seconds so far, the present one among them.
+    pub invalid: Vec<InvalidSecond>,
+}
+
+/// The emulated path that a run went over.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunEmulation {
+    /// The path.
+    pub path: EmulatedPath,
+    /// How much of the run the emulation accounts for, nanoseconds.
+    pub covered_ns: u64,
+    /// Spans in which the path was not what its file says.
+    pub invalid: Vec<InvalidSpan>,
+}
+
+/// A span of a run in which the emulated path was not what its file says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct InvalidSpan {
+    /// Start, nanoseconds after the agreed start of the run.
+    pub start_ns: u64,
+    /// End, nanoseconds.
+    pub end_ns: u64,
+    /// Why, in stable words.
+    pub reasons: Vec<InvalidReason>,
+    /// In words.
+    pub message: String,
 }

@@ -83,13 +83,14 @@ unsafe fn wait_for(child: libc::pid_t) -> ! {
 mod tests {
     use super::*;
 
-    fn run(script: &str) -> Option<Option<i32>> {
+    /// The exit status of a script; the error says why it cannot run here.
+    fn run(script: &str) -> Result<Option<i32>, String> {
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
-                unshare_processes().ok()?;
+                unshare_processes().map_err(|why| format!("no privilege for a PID namespace: {why}"))?;
                 let mut command = Command::new("sh");
                 let status = end_descendants_with(command.args(["-c", script])).status().expect("sh runs");
-                Some(status.code())
+                Ok(status.code())
             });
             thread.join().expect("no panic")
         })
@@ -101,9 +102,7 @@ mod tests {
         let pipe = directory.path().join("pipe");
         let script =
             format!("mkfifo {0}; (sleep 60 > {0}) & (cat {0}; echo gone > {0}.gone) & exit 7", pipe.display());
-        let Some(status) = run(&script) else {
-            landspeed_testkit::skip!("no privilege for a PID namespace");
-        };
+        let status = landspeed_testkit::or_skip!(run(&script));
         assert_eq!(status, Some(7));
         // Nobody is left to hold the pipe's writing end open, nor to write the other file.
         assert!(!directory.path().join("pipe.gone").exists());
@@ -118,22 +117,17 @@ mod tests {
     fn a_program_that_is_not_there_is_an_error() {
         let outcome = std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
-                unshare_processes().ok()?;
-                Some(end_descendants_with(&mut Command::new("/nonexistent/program")).status())
+                unshare_processes().map_err(|why| format!("no privilege for a PID namespace: {why}"))?;
+                Ok::<_, String>(end_descendants_with(&mut Command::new("/nonexistent/program")).status())
             });
             thread.join().expect("no panic")
         });
-        match outcome {
-            Some(outcome) => assert_eq!(outcome.expect_err("no such program").kind(), io::ErrorKind::NotFound),
-            None => landspeed_testkit::skip!("no privilege for a PID namespace"),
-        }
+        let outcome = landspeed_testkit::or_skip!(outcome);
+        assert_eq!(outcome.expect_err("no such program").kind(), io::ErrorKind::NotFound);
     }
 
     #[test]
     fn a_signal_that_ends_the_command_is_reported() {
-        match run("kill -9 $$") {
-            Some(status) => assert_eq!(status, Some(137)),
-            None => landspeed_testkit::skip!("no privilege for a PID namespace"),
-        }
+        assert_eq!(landspeed_testkit::or_skip!(run("kill -9 $$")), Some(137));
     }
 }

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
 use anyhow::Context as _;
-use landspeed_emulate::{FAR, NEAR, Namespaces, Program, carry, certificate};
+use landspeed_emulate::{FAR, Live, NEAR, Namespaces, Program, answer, carry, certificate};
 use landspeed_emulation::LoadedPath;
 use landspeed_model::{EmulateDocument, EmulateEnd, EmulatePlacement};
 use landspeed_sys::clock::{monotonic_ns, sleep_until};
 use landspeed_sys::netns;
 
-use super::{Args, LOOK, about, text};
+use super::{Args, LOOK, about, live, text};
 
 /// How long a command may take to end after it was interrupted, nanoseconds.
 const GRACE_NS: u64 = 3_000_000_000;
@@ -27,19 +27,23 @@ const BOUND: &str = "07";
 pub(super) fn run(args: &Args, path: &LoadedPath, stop: &AtomicBool) -> anyhow::Result<EmulateDocument> {
     // Before any thread: an ordinary user needs a user namespace, which a process with several threads cannot get.
     let namespaces = Namespaces::make(path.path.mtu.unwrap_or(1500))?;
-    let ending = AtomicBool::new(false);
+    let addresses = |list: [&str; 2]| list.map(str::to_owned).to_vec();
+    let placement = EmulatePlacement::Command { near: addresses(NEAR), far: addresses(FAR) };
+    let listeners = namespaces.listen()?;
+    let (live, ending) = (Live::default(), AtomicBool::new(false));
     let (tell_ready, ready) = mpsc::channel();
     let (carried, ran) = std::thread::scope(|scope| {
         // The sender moves there: it is gone when nothing will be ready any more.
-        let (inside, ending) = (&namespaces, &ending);
+        let (inside, ending, live) = (&namespaces, &ending, &live);
         let carrying = scope.spawn(move || {
             let (ends, watched) = inside.enter_path()?;
-            carry(path, &ends, watched, ending, move || {
+            carry(path, &ends, watched, ending, live, move || {
                 let _ = tell_ready.send(());
             })
         });
+        scope.spawn(|| answer(&listeners, path, &placement, live, ending));
         let ran = if ready.recv().is_ok() {
-            attend(args, path, &namespaces, stop, || carrying.is_finished())
+            attend(args, path, &namespaces, stop, live, || carrying.is_finished())
         } else {
             Ok((EmulateEnd::Stopped, None))
         };
@@ -51,8 +55,6 @@ pub(super) fn run(args: &Args, path: &LoadedPath, stop: &AtomicBool) -> anyhow::
         (Err(_), _) => (EmulateEnd::Stopped, None),
         (Ok(_), ran) => ran?,
     };
-    let addresses = |list: [&str; 2]| list.map(str::to_owned).to_vec();
-    let placement = EmulatePlacement::Command { near: addresses(NEAR), far: addresses(FAR) };
     Ok(certificate(path, carried?, about(placement, ended, status)))
 }
 
@@ -62,6 +64,7 @@ fn attend(
     path: &LoadedPath,
     namespaces: &Namespaces,
     stop: &AtomicBool,
+    live: &Live,
     broken: impl Fn() -> bool,
 ) -> anyhow::Result<(EmulateEnd, Option<i32>)> {
     let (far, name) = far_command(args)?;
@@ -85,7 +88,9 @@ fn attend(
     let running = Program::start(command, namespaces.near()?)?;
     let deadline_ns = args.time.map(|time| monotonic_ns().saturating_add(time.get()));
     let mut interrupted_ns = None;
+    let mut view = live::View::new(args.quiet);
     loop {
+        view.show(live);
         if let Some(end) = running.wait(LOOK) {
             let ended = if interrupted_ns.is_some() { EmulateEnd::Stopped } else { EmulateEnd::Command };
             return Ok((ended, Some(end.status)));

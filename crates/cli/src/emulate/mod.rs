@@ -1,17 +1,21 @@
 //! `landspeed emulate`.
 
 mod around;
+mod between;
+mod live;
+mod on;
 pub mod text;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
-use landspeed_emulate::{About, Between, Carried, carry, certificate, check_memory};
+use ipnet::IpNet;
+use landspeed_emulate::{About, Live, check_memory};
 use landspeed_emulation::{LoadedPath, MAX_TEXT, TEMPLATE, load};
 use landspeed_model::{EmulateDocument, EmulateEnd, EmulatePlacement};
+use landspeed_report::Source;
 use landspeed_sys::clock::monotonic_ns;
 use landspeed_units::Nanos;
 
@@ -25,9 +29,11 @@ Examples:
   landspeed emulate path.toml -- landspeed run 198.18.0.2
   landspeed emulate path.toml --far 'nc -l 9000' -- sh   a shell, and another program there
   landspeed emulate path.toml --between eth1,eth2        a bump in the wire, until Ctrl-C
+  landspeed emulate path.toml --on eth0 --peer 10.0.0.2  packets to and from one host only
 
 The command runs at 198.18.0.1 and 2001:2::1, the other end is 198.18.0.2 and 2001:2::2; there is no
-other network. Neither needs a privilege where user namespaces are allowed; --between needs root.
+other network. Neither needs a privilege where user namespaces are allowed; --between and --on need
+root.
 Exit status: 0 clean, 1 invalid seconds, 2 failure, also of the command.";
 
 /// Longest trace file, bytes.
@@ -43,14 +49,21 @@ pub struct Args {
     #[arg(value_name = "PATH", required_unless_present = "example")]
     path: Option<PathBuf>,
     /// Run this command at one end of the path
-    #[arg(last = true, value_name = "CMD", required_unless_present_any = ["between", "example"], conflicts_with = "between")]
+    #[arg(last = true, value_name = "CMD", required_unless_present_any = ["between", "on", "example"],
+        conflicts_with_all = ["between", "on"])]
     command: Vec<String>,
     /// Run this command at the other end, by the shell [default: landspeed serve, for landspeed and iperf3 clients]
-    #[arg(long, value_name = "CMD", conflicts_with = "between")]
+    #[arg(long, value_name = "CMD", conflicts_with_all = ["between", "on"])]
     far: Option<String>,
     /// Join two interfaces of this host by the path; forward is from the first to the second
     #[arg(long, value_name = "IF,IF", value_delimiter = ',', num_args = 1)]
     between: Vec<String>,
+    /// Put the path on this interface, for the packets to and from the peers only; forward is to the peers
+    #[arg(long, value_name = "IF", requires = "peer", conflicts_with = "between")]
+    on: Option<String>,
+    /// Whose packets take the path: addresses or networks, separated by commas
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',', value_parser = crate::serve::network, requires = "on")]
+    peer: Vec<IpNet>,
     /// Stop after this time
     #[arg(short, long, value_parser = options::time)]
     time: Option<Nanos>,
@@ -63,6 +76,9 @@ pub struct Args {
     /// Write the certificate as JSON (- for standard output)
     #[arg(short = 'J', long, value_name = "FILE", help_heading = "Output")]
     json: Option<Sink>,
+    /// Draw the certificate as an HTML report
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    report: Option<PathBuf>,
     /// Print nothing but what the command prints
     #[arg(short, long, help_heading = "Output")]
     quiet: bool,
@@ -83,6 +99,11 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         }
         sink.check()?;
     }
+    if let Some(file) = &args.report {
+        let sink = Sink::File(file.clone());
+        sink.check()?;
+        anyhow::ensure!(args.json.as_ref() != Some(&sink), "two outputs go to {sink}: give each its own");
+    }
     let mut path = read(file)?;
     if let Some(seed) = args.seed {
         path.path.seed = seed;
@@ -90,8 +111,11 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     check_memory(&path)?;
     let stop = landspeed_sys::process::catch_interrupts();
     landspeed_sys::process::catch_hangup();
-    let document =
-        if args.between.is_empty() { around::run(args, &path, stop)? } else { between(args, &path, stop)? };
+    let document = match (&args.on, args.between.is_empty()) {
+        (Some(interface), _) => on::run(args, &path, interface, stop)?,
+        (None, true) => around::run(args, &path, stop)?,
+        (None, false) => between::run(args, &path, stop)?,
+    };
     if !args.quiet {
         let summary = text::summary(&document);
         if args.command.is_empty() && args.json != Some(Sink::Stdout) {
@@ -104,7 +128,20 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if let Some(sink) = &args.json {
         sink.write(&serde_json::to_vec_pretty(&document)?)?;
     }
+    if let Some(file) = &args.report {
+        draw(file, &document)?;
+    }
     outcome(&document)
+}
+
+/// Draws the certificate on a page.
+fn draw(file: &Path, document: &EmulateDocument) -> anyhow::Result<()> {
+    let source = Source {
+        name: file.display().to_string(),
+        document: landspeed_results::Document::Emulate(Box::new(document.clone())),
+    };
+    let html = landspeed_report::render_document(&source, &[]).context("cannot draw the report")?;
+    Sink::File(file.to_path_buf()).write(html.as_bytes())
 }
 
 fn outcome(document: &EmulateDocument) -> anyhow::Result<CommandOutcome> {
@@ -144,42 +181,28 @@ fn bounded(file: &Path, most: u64) -> Result<String, String> {
     if text.len() as u64 > most { Err(format!("it is longer than {most} bytes")) } else { Ok(text) }
 }
 
-/// Between two interfaces.
-fn between(args: &Args, path: &LoadedPath, stop: &AtomicBool) -> anyhow::Result<EmulateDocument> {
-    let [first, second] = &args.between[..] else {
-        bail!(
-            "--between {}: two interfaces are needed\nSeparate them by a comma: --between eth1,eth2.",
-            args.between.join(",")
-        );
-    };
-    let mtu = path.path.mtu.unwrap_or(1500);
-    let ssh = std::env::var("SSH_CONNECTION").ok();
-    let held = Between::hold([first, second], mtu, ssh.as_deref())?;
+/// Waits until the emulation is over by itself, its time has passed or it is interrupted; then `ending` is set.
+fn attend(
+    args: &Args,
+    stop: &AtomicBool,
+    ending: &AtomicBool,
+    live: &Live,
+    mut is_over: impl FnMut() -> bool,
+) -> EmulateEnd {
     let deadline_ns = args.time.map(|time| monotonic_ns().saturating_add(time.get()));
-    let ending = AtomicBool::new(false);
-    let (tell_ready, ready) = mpsc::channel();
-    let carried: Carried = std::thread::scope(|scope| {
-        // The sender moves there: it is gone when nothing will be ready any more.
-        let (ends, ending) = (held.ends(), &ending);
-        let carrying = scope.spawn(move || {
-            carry(path, &ends, Vec::new(), ending, move || {
-                let _ = tell_ready.send(());
-            })
-        });
-        if ready.recv().is_ok() && !args.quiet {
-            eprint!("{}", text::opening(path, &format!("between {first} and {second}; Ctrl-C ends it")));
+    let mut view = live::View::new(args.quiet);
+    let ended = loop {
+        if is_over() || stop.load(Ordering::Relaxed) {
+            break EmulateEnd::Stopped;
         }
-        while !carrying.is_finished() {
-            landspeed_sys::clock::sleep_until(monotonic_ns() + LOOK.as_nanos() as u64);
-            if stop.load(Ordering::Relaxed) || deadline_ns.is_some_and(|at_ns| monotonic_ns() >= at_ns) {
-                ending.store(true, Ordering::Relaxed);
-            }
+        if deadline_ns.is_some_and(|at_ns| monotonic_ns() >= at_ns) {
+            break EmulateEnd::Time;
         }
-        carrying.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })?;
-    let ended = if stop.load(Ordering::Relaxed) { EmulateEnd::Stopped } else { EmulateEnd::Time };
-    let placement = EmulatePlacement::Between { first: first.clone(), second: second.clone() };
-    Ok(certificate(path, carried, about(placement, ended, None)))
+        landspeed_sys::clock::sleep_until(monotonic_ns() + LOOK.as_nanos() as u64);
+        view.show(live);
+    };
+    ending.store(true, Ordering::Relaxed);
+    ended
 }
 
 /// What every certificate says of this program.

@@ -48,6 +48,7 @@ pub fn summary(document: &EmulateDocument) -> String {
     let place = match &document.placement {
         EmulatePlacement::Command { .. } => "around a command".to_owned(),
         EmulatePlacement::Between { first, second } => format!("between {first} and {second}"),
+        EmulatePlacement::Peers { interface, peers } => format!("on {interface} for {}", peers.join(", ")),
     };
     let ended = match document.ended {
         EmulateEnd::Command => "the command ended",
@@ -202,6 +203,7 @@ mod tests {
                 reasons: vec![InvalidReason::Late],
                 message: "900 of 71900 frames left more than 250 µs late, the latest by 812 µs".to_owned(),
             }],
+            seconds: Vec::new(),
             hops: EmulateDirections { forward: vec![hop(719_000, 72, 48)], reverse: vec![hop(360_000, 0, 0)] },
             store: EmulateStore { reserved_bytes: 11_000_000, used_bytes_max: 4_400_000 },
             cpu: EmulateCpu { work_share: 0.31, work_share_max: 0.42, headroom: 0.58 },

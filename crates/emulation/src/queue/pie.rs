@@ -141,7 +141,7 @@ mod tests {
         let mut pie = pie();
         (pie.probability, pie.delay_ns, pie.old_delay_ns) = (0.05, 40 * MS, 30 * MS);
         pie.update();
-        let expected = 0.05 + (0.125 * (0.040 - 0.015) + 1.25 * (0.040 - 0.030)) / 2.0;
+        let expected = 0.05 + f64::midpoint(0.125 * (0.040 - 0.015), 1.25 * (0.040 - 0.030));
         assert!((pie.probability - expected).abs() < 1e-12, "{} {expected}", pie.probability);
         (pie.probability, pie.delay_ns, pie.old_delay_ns) = (0.5, 240 * MS, 0);
         pie.update();

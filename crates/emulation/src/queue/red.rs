@@ -153,7 +153,7 @@ mod tests {
                 }
             }
             let base = 0.1 * (bytes - 50_000) as f64 / 100_000.0;
-            let expected = frames as f64 * 2.0 * base;
+            let expected = f64::from(frames) * 2.0 * base;
             let found = drops.len() as f64;
             assert!((found / expected - 1.0).abs() < 0.03, "{bytes}: {found} dropped, {expected} expected");
         }

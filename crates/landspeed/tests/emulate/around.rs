@@ -3,7 +3,7 @@
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-use landspeed_testkit::process::Process;
+use landspeed_testkit::process::{Process, until};
 use serde_json::Value;
 
 use super::{PATIENCE_S, certificate, landspeed, number, path_file};
@@ -116,4 +116,58 @@ fn the_command_sees_nothing_but_the_path() {
         ended.stdout.lines().skip(2).filter_map(|line| line.split(':').next()).map(str::trim).collect();
     assert!(names.contains(&"lo") && names.contains(&"path0"), "{}{}", ended.stdout, ended.stderr);
     assert!(!names.iter().any(|name| name.starts_with("eth") || name.starts_with("en")), "{names:?}");
+}
+
+#[test]
+fn a_run_withdraws_its_verdict_for_seconds_that_were_not_emulated() {
+    landspeed_testkit::or_skip!(user_namespaces());
+    let (directory, file) =
+        path_file("[[link]]\nrate = \"50M\"\ndelay = \"5ms\"\nqueue = { kind = \"bfifo\", limit = \"200KB\" }");
+    let run = directory.path().join("run.json");
+    let mut command = landspeed();
+    command.arg("emulate").arg(&file).args(["--", env!("CARGO_BIN_EXE_landspeed")]);
+    command.args(["run", "198.18.0.2", "-t", "6s", "--json"]).arg(&run);
+    let process = Process::start(command);
+    // The run prints a line each second.
+    until(PATIENCE_S, "the run is under way", || {
+        process.stdout().lines().filter(|line| line.contains("Mb/s")).count() > 1
+    });
+    // What carries the frames stands still; the run does not.
+    process.signal("STOP");
+    landspeed_sys::clock::sleep_until(landspeed_sys::clock::monotonic_ns() + 600_000_000);
+    process.signal("CONT");
+    let ended = process.end(PATIENCE_S);
+    assert!(ended.code < 2, "{}", ended.stderr);
+    let run: Value = serde_json::from_str(&std::fs::read_to_string(run).expect("a run")).expect("JSON");
+    let schema = landspeed_model::schema("run").expect("a schema");
+    jsonschema::validate(&schema, &run).unwrap_or_else(|why| panic!("{why}"));
+    let emulation = &run["emulation"];
+    assert_eq!(emulation["path"]["name"], "a test", "{emulation}");
+    assert!(emulation["covered_ns"].as_u64() >= Some(5_900_000_000), "{emulation}");
+    assert!(emulation["invalid"].as_array().is_some_and(|spans| !spans.is_empty()), "{emulation}");
+    let warnings = run["warnings"].to_string();
+    assert!(warnings.contains("emulation-invalid"), "{warnings}");
+    let verdict = &run["verdict"];
+    let at_hosts = ["sender-cpu", "receiver-cpu", "cpu-quota", "application"];
+    let cause = verdict["cause"].as_str().unwrap_or_default();
+    assert!(cause == "undetermined" || at_hosts.contains(&cause), "{verdict}");
+}
+
+#[test]
+fn the_certificate_is_drawn_as_a_report() {
+    landspeed_testkit::or_skip!(user_namespaces());
+    let (directory, file) = path_file(LINK);
+    let report = directory.path().join("report.html");
+    let mut command = landspeed();
+    command.arg("emulate").arg(&file).args(["--quiet", "--report"]).arg(&report);
+    command.args(["--", "ping", "-c", "3", "-i", "0.2", "198.18.0.2"]);
+    let ended = Process::start(command).end(PATIENCE_S);
+    if ended.stderr.contains("cannot run ping") {
+        landspeed_testkit::skip!("{}", ended.stderr);
+    }
+    assert!(ended.code < 2, "{}", ended.stderr);
+    let html = std::fs::read_to_string(report).expect("a report");
+    assert!(html.starts_with("<!doctype html>") && html.contains("a test · landspeed emulate"));
+    let none = landspeed().arg("emulate").arg(&file).args(["--report", "/nonexistent/x", "--", "true"]).output();
+    assert!(String::from_utf8_lossy(&none.expect("it runs").stderr).contains("cannot write /nonexistent/x"));
 }

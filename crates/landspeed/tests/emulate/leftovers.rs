@@ -75,7 +75,8 @@ fn an_interrupted_emulation_leaves_nothing() {
     let mut command = landspeed();
     command.arg("emulate").arg(&file).args(["--", "sleep", "76.125"]);
     let process = wire.middle.run(|| Process::start(command));
-    until(PATIENCE_S, "it runs", || runs("76.125"));
+    // Its own command line has the word, too.
+    until(PATIENCE_S, "it runs", || process.stderr().contains("asked") && runs("76.125"));
     // At a terminal the command gets the signal, too; here it does not, and is ended after a while.
     process.signal("INT");
     let ended = process.end(PATIENCE_S);

@@ -4,6 +4,7 @@ mod around;
 mod bad;
 mod between;
 mod leftovers;
+mod peers;
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
