@@ -27,7 +27,7 @@ pub use certificate::{About, certificate};
 pub use error::EmulateError;
 pub use host::{Need, check_memory, needed_memory};
 pub use live::{Live, Snapshot};
-pub use namespaces::{FAR, NEAR, Namespaces};
+pub use namespaces::{LOCAL, Namespaces, REMOTE};
 pub use on::{Diversion, OnInterface};
 pub use program::{Program, ProgramEnd};
 pub use status::{answer, ask, listen};

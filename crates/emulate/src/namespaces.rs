@@ -16,16 +16,16 @@ use crate::host::{Capability, has};
 use crate::status::listen;
 
 /// Addresses of the command's side: of the networks for benchmarks (RFC 2544, RFC 5180), which nobody routes.
-pub const NEAR: [&str; 2] = ["198.18.0.1", "2001:2::1"];
+pub const LOCAL: [&str; 2] = ["198.18.0.1", "2001:2::1"];
 /// Addresses of the other side.
-pub const FAR: [&str; 2] = ["198.18.0.2", "2001:2::2"];
+pub const REMOTE: [&str; 2] = ["198.18.0.2", "2001:2::2"];
 const PREFIXES: [u8; 2] = [24, 64];
-const NEAR_MAC: [u8; 6] = [0x02, 0, 0, 0x4c, 0x53, 0x11];
-const FAR_MAC: [u8; 6] = [0x02, 0, 0, 0x4c, 0x53, 0x22];
+const LOCAL_MAC: [u8; 6] = [0x02, 0, 0, 0x4c, 0x53, 0x11];
+const REMOTE_MAC: [u8; 6] = [0x02, 0, 0, 0x4c, 0x53, 0x22];
 
 /// The interface of both sides, and the path's own two.
 const INTERFACE: &str = "path0";
-const INSIDE: [&str; 2] = ["near", "far"];
+const INSIDE: [&str; 2] = ["local", "remote"];
 
 /// Super-packets stay whole on a virtual link unless the sender cuts them.
 pub(crate) const SEGMENTATION: &[&str] = &[
@@ -48,8 +48,8 @@ pub(crate) const MERGING: &[&str] = &["rx-gro"];
 /// The namespaces. They have no names: they are gone with the processes in them, however these end.
 #[derive(Debug)]
 pub struct Namespaces {
-    near: OwnedFd,
-    far: OwnedFd,
+    local: OwnedFd,
+    remote: OwnedFd,
     middle: OwnedFd,
 }
 
@@ -71,10 +71,10 @@ impl Namespaces {
             let made = apart(|| netns::unshare().and_then(|()| netns::current()));
             made.map_err(EmulateError::system("make a network namespace"))
         };
-        let namespaces = Self { near: make()?, far: make()?, middle: make()? };
+        let namespaces = Self { local: make()?, remote: make()?, middle: make()? };
         inside(namespaces.middle.as_fd(), || namespaces.make_links(mtu_bytes))?;
-        inside(namespaces.near.as_fd(), || furnish(NEAR, FAR, FAR_MAC))?;
-        inside(namespaces.far.as_fd(), || furnish(FAR, NEAR, NEAR_MAC))?;
+        inside(namespaces.local.as_fd(), || furnish(LOCAL, REMOTE, REMOTE_MAC))?;
+        inside(namespaces.remote.as_fd(), || furnish(REMOTE, LOCAL, LOCAL_MAC))?;
         Ok(namespaces)
     }
 
@@ -83,7 +83,7 @@ impl Namespaces {
         // The path itself says nothing.
         write_sysctls(&[("net/ipv6/conf/all/disable_ipv6", "1"), ("net/ipv6/conf/default/disable_ipv6", "1")]);
         let mut netlink = Netlink::open()?;
-        for (name, namespace, mac) in [(INSIDE[0], &self.near, NEAR_MAC), (INSIDE[1], &self.far, FAR_MAC)] {
+        for (name, namespace, mac) in [(INSIDE[0], &self.local, LOCAL_MAC), (INSIDE[1], &self.remote, REMOTE_MAC)] {
             inside(namespace.as_fd(), || {
                 // Addresses are usable at once, and no others come up by themselves.
                 write_sysctls(&[
@@ -105,13 +105,13 @@ impl Namespaces {
     }
 
     /// The namespace of the command.
-    pub fn near(&self) -> Result<OwnedFd, EmulateError> {
-        self.near.try_clone().map_err(EmulateError::system("keep a network namespace"))
+    pub fn local(&self) -> Result<OwnedFd, EmulateError> {
+        self.local.try_clone().map_err(EmulateError::system("keep a network namespace"))
     }
 
     /// The namespace of the other side.
-    pub fn far(&self) -> Result<OwnedFd, EmulateError> {
-        self.far.try_clone().map_err(EmulateError::system("keep a network namespace"))
+    pub fn remote(&self) -> Result<OwnedFd, EmulateError> {
+        self.remote.try_clone().map_err(EmulateError::system("keep a network namespace"))
     }
 
     /// Listens on both sides for questions about the path.
@@ -119,13 +119,13 @@ impl Namespaces {
         let listen_in = |namespace: &OwnedFd| {
             inside(namespace.as_fd(), || listen(Netlink::open()?.link(LinkId::Name(INTERFACE))?.index))
         };
-        [&self.near, &self.far].into_iter().map(listen_in).collect()
+        [&self.local, &self.remote].into_iter().map(listen_in).collect()
     }
 
     /// Moves the calling thread to the path between the sides; returns its interfaces, and those of the sides to watch for drops.
     pub fn enter_path(&self) -> Result<(Ends, Vec<(Netlink, u32)>), EmulateError> {
         let mut watched = Vec::new();
-        for namespace in [&self.near, &self.far] {
+        for namespace in [&self.local, &self.remote] {
             watched.push(inside(namespace.as_fd(), || {
                 let mut netlink = Netlink::open()?;
                 let index = netlink.link(LinkId::Name(INTERFACE))?.index;

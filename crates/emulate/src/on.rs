@@ -191,9 +191,9 @@ fn make_links(link: &Link, middle: &OwnedFd, mtu_bytes: u32) -> Result<[u32; 2],
         let mut netlink = Netlink::open()?;
         for (own, name) in INSIDE.iter().zip(&names) {
             let settings = LinkSettings { mtu_bytes: Some(mtu_bytes), ..LinkSettings::default() };
-            let near = NewLink { name: own, namespace: None, settings };
-            let far = NewLink { name, namespace: Some(here.as_fd()), settings };
-            netlink.add_veth(&near, &far)?;
+            let local = NewLink { name: own, namespace: None, settings };
+            let remote = NewLink { name, namespace: Some(here.as_fd()), settings };
+            netlink.add_veth(&local, &remote)?;
             Ethtool::new(own)?.set_features(MERGING, false)?;
             netlink.set_link(LinkId::Name(own), &LinkSettings { up: Some(true), ..LinkSettings::default() })?;
         }

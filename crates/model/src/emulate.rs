@@ -67,9 +67,9 @@ pub enum EmulatePlacement {
     /// Around a command, in namespaces.
     Command {
         /// Addresses of the command's side.
-        near: Vec<String>,
+        local: Vec<String>,
         /// Addresses of the other side.
-        far: Vec<String>,
+        remote: Vec<String>,
     },
     /// Between two interfaces.
     Between {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
 use anyhow::Context as _;
-use landspeed_emulate::{FAR, Live, NEAR, Namespaces, Program, answer, carry, certificate};
+use landspeed_emulate::{LOCAL, Live, Namespaces, Program, REMOTE, answer, carry, certificate};
 use landspeed_emulation::LoadedPath;
 use landspeed_model::{EmulateDocument, EmulateEnd, EmulatePlacement};
 use landspeed_sys::clock::{monotonic_ns, sleep_until};
@@ -16,7 +16,7 @@ use super::{Args, LOOK, about, live, text};
 
 /// How long a command may take to end after it was interrupted, nanoseconds.
 const GRACE_NS: u64 = 3_000_000_000;
-/// How long the other end may take until it listens, nanoseconds.
+/// How long the remote end may take until it listens, nanoseconds.
 const LISTEN_NS: u64 = 3_000_000_000;
 
 /// State of a listening socket in /proc/net/tcp, and of a bound one in /proc/net/udp.
@@ -28,7 +28,7 @@ pub(super) fn run(args: &Args, path: &LoadedPath, stop: &AtomicBool) -> anyhow::
     // Before any thread: an ordinary user needs a user namespace, which a process with several threads cannot get.
     let namespaces = Namespaces::make(path.path.mtu.unwrap_or(1500))?;
     let addresses = |list: [&str; 2]| list.map(str::to_owned).to_vec();
-    let placement = EmulatePlacement::Command { near: addresses(NEAR), far: addresses(FAR) };
+    let placement = EmulatePlacement::Command { local: addresses(LOCAL), remote: addresses(REMOTE) };
     let listeners = namespaces.listen()?;
     let (live, ending) = (Live::default(), AtomicBool::new(false));
     let (tell_ready, ready) = mpsc::channel();
@@ -67,25 +67,25 @@ fn attend(
     live: &Live,
     broken: impl Fn() -> bool,
 ) -> anyhow::Result<(EmulateEnd, Option<i32>)> {
-    let (far, name) = far_command(args)?;
-    let server = Program::start(far, namespaces.far()?).context("the other end")?;
+    let (remote, name) = remote_command(args)?;
+    let server = Program::start(remote, namespaces.remote()?).context("the remote command")?;
     // landspeed serve listens for its own clients and for iperf3's.
-    let ports: &[u16] = if args.far.is_some() {
+    let ports: &[u16] = if args.remote.is_some() {
         &[]
     } else {
         &[landspeed_flow::client::DEFAULT_PORT, landspeed_iperf3::DEFAULT_PORT]
     };
-    wait_for_listener(namespaces.far()?, ports, &server, stop);
+    wait_for_listener(namespaces.remote()?, ports, &server, stop);
     if let Some(end) = server.wait(std::time::Duration::ZERO) {
-        eprintln!("landspeed: the other end ended with status {}: {name}", end.status);
+        eprintln!("landspeed: the remote command ended with status {}: {name}", end.status);
     }
     if !args.quiet {
-        eprint!("{}", text::opening(path, &format!("here {}, other end {} ({name})", NEAR[0], FAR[0])));
+        eprint!("{}", text::opening(path, &format!("local {}, remote {} ({name})", LOCAL[0], REMOTE[0])));
     }
     let (program, words) = args.command.split_first().context("name a command after --")?;
     let mut command = Command::new(program);
-    command.args(words).env("LANDSPEED_EMULATE_NEAR", NEAR[0]).env("LANDSPEED_EMULATE_FAR", FAR[0]);
-    let running = Program::start(command, namespaces.near()?)?;
+    command.args(words).env("LANDSPEED_EMULATE_LOCAL", LOCAL[0]).env("LANDSPEED_EMULATE_REMOTE", REMOTE[0]);
+    let running = Program::start(command, namespaces.local()?)?;
     let deadline_ns = args.time.map(|time| monotonic_ns().saturating_add(time.get()));
     let mut interrupted_ns = None;
     let mut view = live::View::new(args.quiet);
@@ -112,9 +112,9 @@ fn attend(
     }
 }
 
-/// What runs at the other end, and what it is called.
-fn far_command(args: &Args) -> anyhow::Result<(Command, String)> {
-    let (mut command, name) = if let Some(words) = &args.far {
+/// What runs at the remote end, and what it is called.
+fn remote_command(args: &Args) -> anyhow::Result<(Command, String)> {
+    let (mut command, name) = if let Some(words) = &args.remote {
         let mut command = Command::new("sh");
         command.args(["-c", words]);
         // Standard output is the command's.
@@ -129,7 +129,7 @@ fn far_command(args: &Args) -> anyhow::Result<(Command, String)> {
     Ok((command, name))
 }
 
-/// Waits until the other end listens: TCP on these ports, or anything if there are none.
+/// Waits until the remote end listens: TCP on these ports, or anything if there are none.
 fn wait_for_listener(namespace: OwnedFd, ports: &[u16], server: &Program, stop: &AtomicBool) {
     let identity = server.identity();
     let until_ns = monotonic_ns() + LISTEN_NS;

@@ -24,16 +24,16 @@ use crate::{CommandOutcome, options};
 
 const EXAMPLES: &str = "\
 Examples:
-  landspeed emulate --example > path.toml                a commented path file
-  landspeed emulate path.toml -- iperf3 -c 198.18.0.2    beside a server at the other end
+  landspeed emulate --example > path.toml                  a commented path file
+  landspeed emulate path.toml -- iperf3 -c 198.18.0.2      beside a server at the remote end
   landspeed emulate path.toml -- landspeed run 198.18.0.2
-  landspeed emulate path.toml --far 'nc -l 9000' -- sh   a shell, and another program there
-  landspeed emulate path.toml --between eth1,eth2        a bump in the wire, until Ctrl-C
-  landspeed emulate path.toml --on eth0 --peer 10.0.0.2  packets to and from one host only
+  landspeed emulate path.toml --remote 'nc -l 9000' -- sh  a shell, and another program there
+  landspeed emulate path.toml --between eth1,eth2          a bump in the wire, until Ctrl-C
+  landspeed emulate path.toml --on eth0 --peer 10.0.0.2    packets to and from one host only
 
-The command runs at 198.18.0.1 and 2001:2::1, the other end is 198.18.0.2 and 2001:2::2; there is no
-other network. Neither needs a privilege where user namespaces are allowed; --between and --on need
-root.
+The command runs at 198.18.0.1 and 2001:2::1, the remote end is 198.18.0.2 and 2001:2::2; there is
+no other network. Neither needs a privilege where user namespaces are allowed; --between and --on
+need root.
 Exit status: 0 clean, 1 invalid seconds, 2 failure, also of the command.";
 
 /// Longest trace file, bytes.
@@ -52,9 +52,9 @@ pub struct Args {
     #[arg(last = true, value_name = "CMD", required_unless_present_any = ["between", "on", "example"],
         conflicts_with_all = ["between", "on"])]
     command: Vec<String>,
-    /// Run this command at the other end, by the shell [default: landspeed serve, for landspeed and iperf3 clients]
+    /// Run this command at the remote end, by the shell [default: landspeed serve, for landspeed and iperf3 clients]
     #[arg(long, value_name = "CMD", conflicts_with_all = ["between", "on"])]
-    far: Option<String>,
+    remote: Option<String>,
     /// Join two interfaces of this host by the path; forward is from the first to the second
     #[arg(long, value_name = "IF,IF", value_delimiter = ',', num_args = 1)]
     between: Vec<String>,

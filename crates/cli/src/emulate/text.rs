@@ -190,7 +190,7 @@ mod tests {
             landspeed: BuildInfo { version: "0".to_owned(), server_version: None },
             command: Vec::new(),
             path: EmulatedPath { name: "1 Gb/s, 50 ms".to_owned(), seed: 1, mtu_bytes: 1500, links: 1 },
-            placement: EmulatePlacement::Command { near: Vec::new(), far: Vec::new() },
+            placement: EmulatePlacement::Command { local: Vec::new(), remote: Vec::new() },
             start_unix_ns: 0,
             duration_ns: 10_120_000_000,
             ended: EmulateEnd::Command,

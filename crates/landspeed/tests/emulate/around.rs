@@ -81,15 +81,15 @@ fn an_ordinary_user_runs_a_command_over_the_path() {
 }
 
 #[test]
-fn the_far_command_is_reached_and_ends_with_the_command() {
+fn the_remote_command_is_reached_and_ends_with_the_command() {
     landspeed_testkit::or_skip!(user_namespaces());
     let (_directory, file) = path_file(LINK);
     let mut command = landspeed();
-    command.arg("emulate").arg(&file).args(["--quiet", "--far", "exec sleep 71.125", "--", "sh", "-c", "exit 3"]);
+    command.arg("emulate").arg(&file).args(["--quiet", "--remote", "exec sleep 71.125", "--", "sh", "-c", "exit 3"]);
     let ended = Process::start(command).end(PATIENCE_S);
     assert_eq!(ended.code, 2, "{}", ended.stderr);
     assert!(ended.stderr.contains("the command ended with status 3"), "{}", ended.stderr);
-    assert!(!super::leftovers::runs("71.125"), "the far command is left");
+    assert!(!super::leftovers::runs("71.125"), "the remote command is left");
 }
 
 #[test]

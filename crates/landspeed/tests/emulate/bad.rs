@@ -154,7 +154,7 @@ fn command_lines_that_cannot_work_are_refused() {
     says(&run(&[&file, "--json", "/nonexistent/x", "--", "true"]), "cannot write /nonexistent/x");
     says(&run(&[&file, "--between", "a,b", "--", "true"]), "cannot be used with");
     says(&run(&["/dev/zero", "--", "true"]), "it is longer than");
-    let missing = run(&[&file, "--far", "exec sleep 60", "--quiet", "--", "/nonexistent/program"]);
+    let missing = run(&[&file, "--remote", "exec sleep 60", "--quiet", "--", "/nonexistent/program"]);
     if !missing.stderr.contains("namespace") {
         says(&missing, "cannot run /nonexistent/program: No such file or directory");
     }

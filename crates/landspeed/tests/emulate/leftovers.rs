@@ -46,7 +46,7 @@ fn a_killed_emulation_around_a_command_leaves_nothing() {
     let wire = landspeed_testkit::or_skip!(Wire::new());
     let before = host_of(&wire);
     let mut command = landspeed();
-    command.arg("emulate").arg(&file).args(["--far", "exec sleep 73.125"]);
+    command.arg("emulate").arg(&file).args(["--remote", "exec sleep 73.125"]);
     command.args(["--", "sh", "-c", "(trap '' TERM INT HUP; setsid sleep 74.125) & sleep 75.125"]);
     let mut process = wire.middle.run(|| Process::start(command));
     until(PATIENCE_S, "all run", || ["73.125", "74.125", "75.125"].iter().all(|word| runs(word)));
