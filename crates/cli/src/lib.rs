@@ -11,6 +11,7 @@ mod check;
 mod compare;
 mod complete;
 mod demo;
+mod emulate;
 #[cfg(test)]
 mod golden;
 mod host_changes;
@@ -79,6 +80,8 @@ Examples:
   landspeed compare before/ after/       whether the difference is more than noise
   landspeed archive find --last 7d       results are kept: find them, see trends
   landspeed report run.json -o run.html  draw what was saved
+  landspeed emulate path.toml -- iperf3 -c 198.18.0.2
+                                         a path in real time, around a command
   landspeed tap -i eth0 -w transfer.pcapng
                                          capture headers
   landspeed trace transfer.pcap          what a capture shows, packet by packet
@@ -103,6 +106,8 @@ enum Command {
     Calc(calc::Args),
     /// Emulate paths in virtual time with the real Linux TCP stack
     Lab(lab::Args),
+    /// Emulate a path in real time: around a command, between two interfaces, or for given peers
+    Emulate(Box<emulate::Args>),
     /// Change settings of this host as a transaction: apply, confirm or roll back
     Tune(tune::Args),
     /// Find faster settings for a path: change one at a time, measure, keep what helps
@@ -166,6 +171,7 @@ pub fn main() -> ExitCode {
         Command::Check(args) => check::main(&args),
         Command::Calc(args) => calc::main(&args),
         Command::Lab(args) => lab::main(&args),
+        Command::Emulate(args) => emulate::main(&args),
         Command::Tune(args) => tune::main(&args),
         Command::Tuneup(args) => tuneup::main(&args),
         Command::Sweep(args) => sweep::main(&args),

@@ -9,27 +9,33 @@ Examples:
   landspeed schema run > run.schema.json
   landspeed schema scenario > scenario.schema.json";
 
-/// The one schema of a file that people write.
+/// The schemas of files that people write.
 const SCENARIO: &str = "scenario";
+const PATH: &str = "path";
 
 /// Options of `schema`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Which document: run, lab, labset, audit, facts, trace, tap, watch, tuneup, demo; or scenario, what a lab scenario may say
+    /// Which document: run, lab, labset, audit, facts, trace, tap, watch, tuneup, emulate, demo; or what a file may say: scenario (lab), path (emulate)
     #[arg(value_name = "DOCUMENT")]
     name: String,
 }
 
 /// What there is.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    landspeed_model::SCHEMA_NAMES.iter().copied().chain([SCENARIO])
+    landspeed_model::SCHEMA_NAMES.iter().copied().chain([SCENARIO, PATH])
 }
 
 /// Prints the schema.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let found = landspeed_model::schema(&args.name);
-    let Some(schema) = found.or_else(|| (args.name == SCENARIO).then(landspeed_lab::scenario::schema)) else {
+    let written = || match &args.name[..] {
+        SCENARIO => Some(landspeed_lab::scenario::schema()),
+        PATH => Some(landspeed_emulation::schema()),
+        _ => None,
+    };
+    let Some(schema) = found.or_else(written) else {
         let names = names().collect::<Vec<_>>().join(", ");
         bail!("no document is called `{}`; there is: {names}", args.name);
     };

@@ -201,7 +201,8 @@ fn listen_address(text: &str) -> Result<SocketAddr, String> {
         .ok_or_else(|| format!("`{text}` is not an address; write 5210, 192.0.2.1, 192.0.2.1:5210 or [::]:5210"))
 }
 
-fn network(text: &str) -> Result<IpNet, String> {
+/// A network, or one address.
+pub(crate) fn network(text: &str) -> Result<IpNet, String> {
     text.parse::<IpNet>()
         .ok()
         .or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))

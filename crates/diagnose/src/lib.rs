@@ -14,6 +14,7 @@ mod advice;
 mod causes;
 mod contradictions;
 mod decide;
+mod emulation;
 mod epochs;
 mod finding;
 mod flow;
@@ -41,7 +42,8 @@ pub use warnings::warnings;
 ///
 /// Never panics and never puts a value that is not finite into the verdict, whatever the document holds.
 pub fn diagnose(document: &RunDocument, direction: Direction) -> Verdict {
-    withdraw_contradicted(decide::decide(&flow::Flow::new(document, direction)), document, None)
+    let flow = flow::Flow::new(document, direction);
+    withdraw_contradicted(emulation::withdraw_invalid(decide::decide(&flow), &flow), document, None)
 }
 
 /// [`diagnose`] for a flow of other programs that this host observed from its end: the document's client is this host, and the

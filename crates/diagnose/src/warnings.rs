@@ -4,6 +4,7 @@ mod gaps;
 
 use landspeed_model::{Direction, EndCost, NicSnapshot, Protocol, RunDocument, Status, StreamEnd, UdpEnd, Warning};
 
+use crate::emulation;
 use crate::flow::Flow;
 use crate::host::{End, HostView};
 use crate::text;
@@ -61,6 +62,7 @@ fn whole_run(document: &RunDocument, flows: &[Flow], found: &mut Vec<Warning>) {
                        memory and kernel, not of a network path.";
         push(found, "loopback", message.to_owned());
     }
+    found.extend(emulation::warning(document));
     if !document.conservation.holds && document.status == Status::Complete {
         let by = document.conservation.unaccounted_bytes;
         push(found, "accounting", format!("{by} bytes are unaccounted for."));

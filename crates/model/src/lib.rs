@@ -8,6 +8,7 @@ mod archive;
 mod audit;
 mod comparison;
 mod demo;
+mod emulate;
 mod facts;
 mod figures;
 mod host;
@@ -42,6 +43,11 @@ pub use comparison::{
     ComparisonDocument, ComparisonVerdict,
 };
 pub use demo::{DemoBar, DemoChart, DemoDocument, DemoPart, DemoResult, DemoScene};
+pub use emulate::{
+    DelayError, DelaySummary, EmulateAsked, EmulateCpu, EmulateDelivered, EmulateDirections, EmulateDocument,
+    EmulateEnd, EmulateHop, EmulatePlacement, EmulateSecond, EmulateSecondDirection, EmulateStore, EmulatedPath,
+    EmulationStatus, InvalidReason, InvalidSecond, InvalidSpan, RunEmulation,
+};
 pub use facts::{
     CgroupFacts, ChannelFacts, CoalescingFacts, CpuFacts, CpuPolicy, DriverFacts, Extent, Fact, Facts, FeatureFacts,
     IdleState, InterfaceFacts, Interrupt, KernelFacts, KernelOption, PauseFacts, PciFacts, QdiscFacts, QueueFacts,
@@ -158,6 +164,8 @@ pub const ARCHIVE_CHECK_SCHEMA: &str = "landspeed.archivecheck/1";
 
 /// The identifier written to `.schema` of figures.
 pub const FIGURES_SCHEMA: &str = "landspeed.figures/1";
+/// The identifier written to `.schema` of an emulated path's certificate.
+pub const EMULATE_SCHEMA: &str = "landspeed.emulate/1";
 
 /// The JSON Schema of a document by its short name, or `None` if there is no such document.
 pub fn schema(name: &str) -> Option<serde_json::Value> {
@@ -174,6 +182,7 @@ pub fn schema(name: &str) -> Option<serde_json::Value> {
         "watch" => Some(schemars::schema_for!(WatchDocument).to_value()),
         "tuneup" => Some(schemars::schema_for!(TuneupDocument).to_value()),
         "sweep" => Some(schemars::schema_for!(SweepDocument).to_value()),
+        "emulate" => Some(schemars::schema_for!(EmulateDocument).to_value()),
         "comparison" => Some(schemars::schema_for!(ComparisonDocument).to_value()),
         "archivelist" => Some(schemars::schema_for!(ArchiveListDocument).to_value()),
         "trend" => Some(schemars::schema_for!(TrendDocument).to_value()),
@@ -202,4 +211,5 @@ pub const SCHEMA_NAMES: &[&str] = &[
     "trend",
     "archivecheck",
     "figures",
+    "emulate",
 ];

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Conservation, Cost, Direction, HostSeries, HostSnapshot, Iperf3End, LatencyResult, LatencyUnderLoad, Parameters,
-    Stream, Verdict,
+    RunEmulation, Stream, Verdict,
 };
 
 /// One measurement between two hosts.
@@ -63,6 +63,9 @@ pub struct RunDocument {
     /// `run --from`: a third host asked for the test, and the client is another `landspeed serve`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub third_party: Option<ThirdParty>,
+    /// The path was emulated by `landspeed emulate` on this host: what that says of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emulation: Option<RunEmulation>,
     /// What held it back.
     pub verdict: Verdict,
     /// `--bidir`: the same for the other direction.

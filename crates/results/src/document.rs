@@ -1,8 +1,9 @@
 //! A document of any kind, from its bytes.
 
 use landspeed_model::{
-    AuditDocument, ComparisonDocument, DemoDocument, Facts, FiguresDocument, LabDocument, LabSetDocument,
-    RunDocument, SweepDocument, TapDocument, TraceComparison, TraceDocument, TuneupDocument, WatchDocument,
+    AuditDocument, ComparisonDocument, DemoDocument, EmulateDocument, Facts, FiguresDocument, LabDocument,
+    LabSetDocument, RunDocument, SweepDocument, TapDocument, TraceComparison, TraceDocument, TuneupDocument,
+    WatchDocument,
 };
 use serde::Deserialize;
 use serde_json::error::Category;
@@ -42,6 +43,8 @@ pub enum Document {
     Facts(Box<Facts>),
     /// `landspeed.demo/1`.
     Demo(Box<DemoDocument>),
+    /// `landspeed.emulate/1`.
+    Emulate(Box<EmulateDocument>),
 }
 
 /// Why bytes are not a document.
@@ -90,6 +93,7 @@ const KNOWN: &[(&str, u32)] = &[
     ("audit", 1),
     ("facts", 1),
     ("demo", 1),
+    ("emulate", 1),
 ];
 
 #[derive(Deserialize)]
@@ -145,6 +149,7 @@ impl Document {
             "tap" => serde_json::from_slice(bytes).map(Self::Tap),
             "audit" => serde_json::from_slice(bytes).map(Self::Audit),
             "facts" => serde_json::from_slice(bytes).map(Self::Facts),
+            "emulate" => serde_json::from_slice(bytes).map(Self::Emulate),
             _ => serde_json::from_slice(bytes).map(Self::Demo),
         };
         document.map_err(damaged)
@@ -167,6 +172,7 @@ impl Document {
             Self::Audit(_) => "audit",
             Self::Facts(_) => "facts",
             Self::Demo(_) => "demo",
+            Self::Emulate(_) => "emulate",
         }
     }
 

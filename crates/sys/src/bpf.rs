@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 pub mod egress;
 mod frame_clock;
+pub mod steer;
 
 pub use frame_clock::frame_clock;
 

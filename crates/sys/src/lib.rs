@@ -1,9 +1,11 @@
 //! Every unsafe block of landspeed lives in this crate.
 pub mod bpf;
 pub mod clock;
+pub mod contain;
 pub mod disk;
 pub mod filter;
 pub mod foreign;
+pub mod frames;
 pub mod guest;
 pub mod interface;
 pub mod job;

@@ -36,7 +36,7 @@ const PACKET_FANOUT_CPU: libc::c_int = 2;
 const SOF_TIMESTAMPING_RAW_HARDWARE: libc::c_int = 1 << 6;
 const HWTSTAMP_FILTER_ALL: i32 = 1;
 const SIOCSHWTSTAMP: libc::c_ulong = 0x89b0;
-const ETH_P_ALL: u16 = 3;
+pub(crate) const ETH_P_ALL: u16 = 3;
 const ETH_P_8021Q: u16 = 0x8100;
 /// Reserved (RFC 1701): no frame has it. Zero would mean the protocol the socket has already.
 const NO_PROTOCOL: u16 = 0xffff;
@@ -129,7 +129,7 @@ pub struct RingError {
     pub cause: io::Error,
 }
 
-trait Step<T> {
+pub(crate) trait Step<T> {
     fn step(self, step: &'static str) -> Result<T, RingError>;
 }
 
@@ -423,7 +423,7 @@ pub fn enable_hardware_time(interface: &str) -> io::Result<()> {
 }
 
 /// A protocol's packets on one interface.
-fn link_address(ifindex: u32, protocol: u16) -> io::Result<SockAddr> {
+pub(crate) fn link_address(ifindex: u32, protocol: u16) -> io::Result<SockAddr> {
     // SAFETY: the storage is zeroed and at least as large and as aligned as sockaddr_ll, all of whose bytes may be zero;
     // the length given is that of sockaddr_ll.
     let ((), address) = unsafe {
@@ -439,7 +439,7 @@ fn link_address(ifindex: u32, protocol: u16) -> io::Result<SockAddr> {
     Ok(address)
 }
 
-fn set_option(socket: &Socket, name: libc::c_int, value: &[u8]) -> io::Result<()> {
+pub(crate) fn set_option(socket: &Socket, name: libc::c_int, value: &[u8]) -> io::Result<()> {
     // SAFETY: `value` is valid for reading as long as its length says.
     let rc = unsafe {
         libc::setsockopt(

@@ -102,6 +102,7 @@ pub fn observe(flow: &SampledFlow, host: &HostSnapshot, series: HostSeries) -> O
         host_series: Ends { client: Some(series), server: None },
         iperf3: None,
         third_party: None,
+        emulation: None,
         verdict: no_verdict(),
         reverse_verdict: None,
     };

@@ -1,6 +1,7 @@
 //! `landspeed run`.
 
 mod args;
+mod emulation;
 pub mod iperf3;
 pub mod live;
 mod taps;
@@ -53,6 +54,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
                     view.show(&event);
                 })?;
                 view.finish(&document);
+                emulation::note(&mut document);
                 judge(&mut document);
                 document
             } else {
@@ -143,6 +145,7 @@ pub fn measure(
         RemoteEnd::Iperf3(extras) => landspeed_iperf3::client::run(request, extras, interrupted, &mut observe),
     };
     view.finish(&document);
+    emulation::note(&mut document);
     judge(&mut document);
     document
 }

@@ -19,8 +19,9 @@ pub use page::{Page, unmarked};
 
 /// Warnings that make the headline doubtful, the gravest first, each with its short phrase. The others are notes, which `-v`
 /// prints.
-const DOUBTS: [(&str, &str); 17] = [
+const DOUBTS: [(&str, &str); 18] = [
     ("accounting", "bytes unaccounted for"),
+    ("emulation-invalid", "the emulated path could not keep up"),
     ("one-ended", "one end's report is missing"),
     ("no-client-capture", "no local capture"),
     ("no-server-capture", "no remote capture"),

@@ -153,6 +153,7 @@ impl Scenario {
             verdict: no_verdict(),
             reverse_verdict: None,
             third_party: None,
+            emulation: None,
         }
     }
 

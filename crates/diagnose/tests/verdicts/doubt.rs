@@ -3,8 +3,8 @@
 use crate::common::Scenario;
 use landspeed_diagnose::{diagnose, warnings};
 use landspeed_model::{
-    Cause, Confidence, CounterDelta, Direction, LatencyResult, Protocol, RrMode, RrParameters, RrSize, RunDocument,
-    Status, Verdict, ZeroCopyUse,
+    Cause, Confidence, CounterDelta, Direction, EmulatedPath, InvalidReason, InvalidSpan, LatencyResult, Protocol,
+    RrMode, RrParameters, RrSize, RunDocument, RunEmulation, Status, Verdict, ZeroCopyUse,
 };
 
 fn judge(document: &RunDocument) -> Verdict {
@@ -47,6 +47,38 @@ fn three_contenders_leave_the_cause_undetermined() {
     let verdict = judge(&scenario.document());
     assert_eq!(verdict.cause, Cause::Undetermined, "{verdict:#?}");
     assert!(verdict.summary.contains("contradict"), "{}", verdict.summary);
+}
+
+/// A run over an emulated path that was not what its file says in one span.
+fn emulated(scenario: &Scenario, start_ns: u64, end_ns: u64) -> RunDocument {
+    let span = InvalidSpan {
+        start_ns,
+        end_ns,
+        reasons: vec![InvalidReason::Late],
+        message: "9 of 9 frames late".to_owned(),
+    };
+    let path = EmulatedPath { name: "a path".to_owned(), seed: 1, mtu_bytes: 1500, links: 1 };
+    RunDocument {
+        emulation: Some(RunEmulation { path, covered_ns: end_ns, invalid: vec![span] }),
+        ..scenario.document()
+    }
+}
+
+#[test]
+fn seconds_that_were_not_emulated_blame_no_network() {
+    let judged = judge(&receiver_window().document());
+    assert_eq!(judged.cause, Cause::ReceiverWindow);
+    let document = emulated(&receiver_window(), 2_000_000_000, 3_000_000_000);
+    let verdict = judge(&document);
+    assert_eq!((verdict.cause, verdict.confidence), (Cause::Undetermined, Confidence::Low), "{verdict:#?}");
+    assert!(verdict.summary.contains("the emulated path was not what its file says (9 of 9 frames late)"));
+    assert!(warnings(&document).iter().any(|warning| warning.code == "emulation-invalid"));
+    // After the steady phase.
+    let end_ns = document.phases[0].end_ns;
+    assert_eq!(judge(&emulated(&receiver_window(), end_ns, end_ns + 1)), judged);
+    // A busy thread is busy on any path.
+    let busy = Scenario { sender_thread: 0.99, ..Scenario::default() };
+    assert_eq!(judge(&emulated(&busy, 0, 1_000_000_000)), judge(&busy.document()));
 }
 
 #[test]

@@ -151,6 +151,7 @@ pub fn document(found: Ingredients) -> RunDocument {
         host_series: Ends { client: found.client.map(|r| r.host), server: observed(found.server).map(|r| r.host) },
         iperf3: None,
         third_party: None,
+        emulation: None,
         verdict: undetermined(),
         reverse_verdict: (parameters.direction == Direction::Both).then(undetermined),
     }

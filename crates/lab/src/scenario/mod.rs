@@ -3,7 +3,6 @@
 mod estimate;
 mod judge;
 mod paths;
-mod quantity;
 mod read;
 mod schema;
 mod template;
@@ -19,9 +18,9 @@ use serde::{Deserialize, Serialize};
 
 pub use estimate::{Estimate, estimate};
 pub use judge::{Judgement, Loaded, judge, load};
-pub use landspeed_problems::{Problem, Problems, TextPosition};
+pub use landspeed_emulation::{Distribution, Framing, GilbertElliott, Jitter, Loss, LossPattern};
+pub use landspeed_problems::{Problem, Problems, Rate, Share, Size, TextPosition, Time, Written};
 pub use paths::{ETHERNET_HEADER, SWITCH_QUEUE_BYTES};
-pub use quantity::{Rate, Share, Size, Time, Written};
 pub use read::{Cell, MAX_CELLS, MAX_TEXT, hash, read};
 pub use schema::schema;
 pub use template::TEMPLATE;
@@ -303,80 +302,6 @@ pub struct LinkDirection {
     pub reorder: Option<Share>,
     /// Share of the frames that are duplicated.
     pub duplicate: Option<Share>,
-}
-
-/// Framing per frame on a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Framing {
-    /// Preamble 8, checksum 4, gap 12.
-    Ethernet,
-    /// Nothing.
-    None,
-}
-
-/// Spread of a delay.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Jitter {
-    /// Standard deviation, or half the width of a uniform distribution.
-    pub spread: Time,
-    /// Its shape; default `uniform`.
-    #[serde(default)]
-    pub distribution: Distribution,
-}
-
-/// Shapes of a spread.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Distribution {
-    /// Every value within the spread alike.
-    #[default]
-    Uniform,
-    /// Gaussian.
-    Normal,
-}
-
-/// Loss of a link: random, or a pattern.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Loss {
-    /// Each frame independently, with this probability.
-    Random(Share),
-    /// A pattern.
-    Pattern(LossPattern),
-}
-
-/// Patterns of loss.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum LossPattern {
-    /// Each frame independently, with this probability.
-    Random(Share),
-    /// One frame in so many, periodically: this one and every multiple of it. Every frame of that direction counts,
-    /// acknowledgements as well, from the scenario's zero on; opening connections before that does not.
-    Every(u64),
-    /// These frames, counted from 1 on in the order in which they reach the link, as with `every`.
-    Packets(Vec<u64>),
-    /// Every frame with an IP packet longer than this, without an ICMP message: a PMTUD black hole. From the scenario's
-    /// zero on, as with `every`.
-    LongerThan(u32),
-    /// Two states, one good and one bad (Gilbert, Elliott).
-    GilbertElliott(GilbertElliott),
-}
-
-/// A two-state loss process. Probabilities are per frame.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct GilbertElliott {
-    /// From good to bad.
-    pub p: Share,
-    /// From bad to good.
-    pub r: Share,
-    /// Lost while bad; default all.
-    pub bad: Option<Share>,
-    /// Lost while good; default none.
-    pub good: Option<Share>,
 }
 
 /// A flow from one host to another. The names of its settings are those of `landspeed run`.

@@ -1,6 +1,7 @@
 //! Figures as data, derived from documents: what is drawn in a page, in SVG and PNG, and written as tables.
 
 mod comparison;
+mod emulate;
 mod grid;
 pub(crate) mod quantity;
 mod record;
@@ -46,6 +47,7 @@ pub fn has_figures(document: &Document) -> bool {
         | Document::Sweep(_)
         | Document::Comparison(_)
         | Document::Tuneup(_)
+        | Document::Emulate(_)
         | Document::Figures(_) => true,
         Document::Lab(lab) => lab.flows.iter().any(|flow| flow.run.is_some()),
         _ => false,
@@ -72,6 +74,7 @@ fn of_one(source: &Source, limits: &[Limit]) -> FiguresDocument {
         Document::Sweep(sweep) => sweep::figures(sweep, limits),
         Document::Comparison(comparison) => comparison::figures(comparison),
         Document::Tuneup(tuneup) => tuneup::figures(tuneup),
+        Document::Emulate(emulate) => emulate::figures(emulate),
         Document::Figures(figures) => (**figures).clone(),
         _ => of_several(std::slice::from_ref(source), limits),
     }
@@ -84,7 +87,11 @@ fn of_several(sources: &[Source], limits: &[Limit]) -> FiguresDocument {
     let mut left_out = Vec::new();
     for source in sources {
         match &source.document {
-            Document::Sweep(_) | Document::Comparison(_) | Document::Tuneup(_) | Document::Figures(_) => {
+            Document::Sweep(_)
+            | Document::Comparison(_)
+            | Document::Tuneup(_)
+            | Document::Emulate(_)
+            | Document::Figures(_) => {
                 parts.push((source.name.clone(), of_one(source, limits)));
             }
             Document::LabSet(set) => parts.push((source.name.clone(), samples::of_lab_set(set))),

@@ -4,9 +4,7 @@ use landspeed_units::{BitRate, Nanos};
 
 use super::Judgement;
 use crate::scenario::paths::{DEFAULT_MTU, ETHERNET_HEADER, framing};
-use crate::scenario::{
-    Distribution, GilbertElliott, Link, LinkDirection, Loss, LossPattern, Scenario, Share, Written,
-};
+use crate::scenario::{Distribution, Link, LinkDirection, Loss, LossPattern, Scenario, Written};
 
 /// Fastest link, bits/s.
 const MAX_RATE: u64 = 10_000_000_000_000;
@@ -97,7 +95,7 @@ fn direction(i: usize, link: &Link, way: &str, own: &LinkDirection, judgement: &
         "use at most 1s",
     );
     if let Some(loss) = own.loss.as_ref().or(link.loss.as_ref()) {
-        judge_loss(&key("loss", own.loss.is_some()), loss, judgement);
+        loss.problems(&key("loss", own.loss.is_some())).into_iter().for_each(|problem| judgement.add(problem));
     }
     if let Some(share) = own.reorder.or(link.reorder) {
         let key = key("reorder", own.reorder.is_some());
@@ -117,7 +115,7 @@ fn direction(i: usize, link: &Link, way: &str, own: &LinkDirection, judgement: &
 pub(super) fn drops(key: &str, loss: &Loss, judgement: &mut Judgement) {
     match loss {
         Loss::Pattern(LossPattern::Every(_) | LossPattern::Packets(_) | LossPattern::LongerThan(_)) => {
-            judge_loss(key, loss, judgement);
+            loss.problems(key).into_iter().for_each(|problem| judgement.add(problem));
         }
         Loss::Random(_) | Loss::Pattern(LossPattern::Random(_) | LossPattern::GilbertElliott(_)) => judgement
             .refuse_with(
@@ -125,79 +123,6 @@ pub(super) fn drops(key: &str, loss: &Loss, judgement: &mut Judgement) {
                 "host drops cannot be random",
                 "use { every = 700 }, { packets = [100] } or { longer-than = 1000 }",
             ),
-    }
-}
-
-fn judge_loss(key: &str, loss: &Loss, judgement: &mut Judgement) {
-    let all = |share: &Share| share.0.get() >= 1.0;
-    match loss {
-        Loss::Random(share) | Loss::Pattern(LossPattern::Random(share)) if all(share) => {
-            judgement.refuse_with(key, "the link loses everything", "use less than 100%");
-        }
-        Loss::Random(_) | Loss::Pattern(LossPattern::Random(_)) => {}
-        Loss::Pattern(LossPattern::Every(n)) => {
-            if *n < 2 {
-                judgement.refuse_with(
-                    format!("{key}.every"),
-                    format!("one frame in {n} loses everything"),
-                    "use at least 2",
-                );
-            } else if *n > u64::from(u32::MAX) {
-                judgement.refuse_with(
-                    format!("{key}.every"),
-                    format!("{n} is out of range"),
-                    "use at most 4294967295",
-                );
-            }
-        }
-        Loss::Pattern(LossPattern::Packets(numbers)) => {
-            if numbers.is_empty() {
-                judgement.refuse_with(
-                    format!("{key}.packets"),
-                    "the list is empty",
-                    "add frame numbers, or remove `loss`",
-                );
-            } else if numbers.contains(&0) {
-                judgement.refuse_with(format!("{key}.packets"), "frame numbers start at 1", "remove frame 0");
-            }
-        }
-        Loss::Pattern(LossPattern::LongerThan(bytes)) => {
-            if !(68..=65_535).contains(bytes) {
-                judgement.refuse_with(
-                    format!("{key}.longer-than"),
-                    format!("{bytes} bytes is out of range"),
-                    "use 68 to 65535; 1500 is usual",
-                );
-            }
-        }
-        Loss::Pattern(LossPattern::GilbertElliott(GilbertElliott { p, r, bad, good })) => {
-            let key = format!("{key}.gilbert-elliott");
-            let (bad, good) = (bad.map_or(1.0, |s| s.0.get()), good.map_or(0.0, |s| s.0.get()));
-            if p.0.get() == 0.0 && good == 0.0 {
-                judgement.refuse_with(
-                    format!("{key}.p"),
-                    "the link never enters the bad state, and loses nothing",
-                    "raise p, or remove `loss`",
-                );
-            }
-            if r.0.get() == 0.0 && bad >= 1.0 {
-                judgement.refuse_with(
-                    format!("{key}.r"),
-                    "the link never leaves the bad state, and then loses everything",
-                    "raise r",
-                );
-            }
-            if bad < good {
-                judgement.refuse_with(
-                    format!("{key}.bad"),
-                    "the bad state loses less than the good state",
-                    "swap `bad` and `good`",
-                );
-            }
-            if good >= 1.0 {
-                judgement.refuse_with(format!("{key}.good"), "the good state loses everything", "use less than 100%");
-            }
-        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Quantities as people write them in a scenario: a string with its unit, or a bare number of the base unit.
+//! Quantities as people write them in a file: a string with its unit, or a bare number of the base unit.
 
 use std::borrow::Cow;
 use std::fmt;

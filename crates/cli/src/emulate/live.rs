@@ -1,0 +1,91 @@
+//! A line for each second of a running emulation, on standard error if that is a terminal.
+
+use std::io::IsTerminal as _;
+
+use landspeed_emulate::Live;
+use landspeed_model::EmulateSecond;
+use landspeed_units::{BitRate, Bytes, Nanos};
+
+const HEADER: &str = "  second      forward      reverse       queues  dropped         late\n";
+
+/// The lines so far.
+#[derive(Debug)]
+pub(super) struct View {
+    shows: bool,
+    headed: bool,
+    next: u64,
+}
+
+impl View {
+    /// Lines, unless nothing but the command's output is wanted.
+    pub(super) fn new(quiet: bool) -> Self {
+        Self { shows: !quiet && std::io::stderr().is_terminal(), headed: false, next: 0 }
+    }
+
+    /// Prints the seconds that have ended since the last call.
+    pub(super) fn show(&mut self, live: &Live) {
+        if !self.shows {
+            return;
+        }
+        for second in live.seconds_from(self.next) {
+            if !std::mem::replace(&mut self.headed, true) {
+                eprint!("{HEADER}");
+            }
+            self.next = second.second + 1;
+            eprint!("{}", line(&second));
+        }
+    }
+}
+
+fn line(second: &EmulateSecond) -> String {
+    let (forward, reverse) = (&second.directions.forward, &second.directions.reverse);
+    let dropped = [forward, reverse]
+        .iter()
+        .map(|direction| direction.dropped_packets + direction.unhandled_packets)
+        .sum::<u64>();
+    let rate = |bps| BitRate::from_bps(bps).to_string();
+    format!(
+        "  {:>6} {:>12} {:>12} {:>12} {dropped:>8} {:>12}{}\n",
+        second.second,
+        rate(forward.rate_bps),
+        rate(reverse.rate_bps),
+        Bytes::new(forward.queue_bytes + reverse.queue_bytes).to_string(),
+        Nanos::new(second.late_max_ns).to_string(),
+        if second.valid { "" } else { "  invalid" }
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use landspeed_model::{EmulateDirections, EmulateSecondDirection};
+
+    use super::*;
+
+    #[test]
+    fn a_second_is_one_line_under_its_header() {
+        let direction = |rate_bps, dropped_packets, queue_bytes| EmulateSecondDirection {
+            rate_bps,
+            dropped_packets,
+            unhandled_packets: 0,
+            queue_bytes,
+        };
+        let mut second = EmulateSecond {
+            second: 12,
+            length_ns: 1_000_000_000,
+            directions: EmulateDirections {
+                forward: direction(987_654_321, 31, 999_424),
+                reverse: direction(9_470_000, 0, 0),
+            },
+            late_packets: 0,
+            late_max_ns: 17_300,
+            work_share: 0.2,
+            valid: true,
+        };
+        assert_eq!(line(&second), "      12     988 Mb/s    9.47 Mb/s      976 KiB       31      17.3 µs\n");
+        second.valid = false;
+        assert!(line(&second).ends_with("  invalid\n"));
+        // Columns are aligned by characters, not bytes.
+        let width = |text: &str| text.trim_end().trim_end_matches("  invalid").chars().count();
+        assert_eq!(width(&line(&second)), width(HEADER));
+    }
+}

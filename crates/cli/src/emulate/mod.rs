@@ -1,0 +1,217 @@
+//! `landspeed emulate`.
+
+mod around;
+mod between;
+mod live;
+mod on;
+pub mod text;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use ipnet::IpNet;
+use landspeed_emulate::{About, Live, check_memory};
+use landspeed_emulation::{LoadedPath, MAX_TEXT, TEMPLATE, load};
+use landspeed_model::{EmulateDocument, EmulateEnd, EmulatePlacement};
+use landspeed_report::Source;
+use landspeed_sys::clock::monotonic_ns;
+use landspeed_units::Nanos;
+
+use crate::output::Sink;
+use crate::{CommandOutcome, options};
+
+const EXAMPLES: &str = "\
+Examples:
+  landspeed emulate --example > path.toml                  a commented path file
+  landspeed emulate path.toml -- iperf3 -c 198.18.0.2      beside a server at the remote end
+  landspeed emulate path.toml -- landspeed run 198.18.0.2
+  landspeed emulate path.toml --remote 'nc -l 9000' -- sh  a shell, and another program there
+  landspeed emulate path.toml --between eth1,eth2          a bump in the wire, until Ctrl-C
+  landspeed emulate path.toml --on eth0 --peer 10.0.0.2    packets to and from one host only
+
+The command runs at 198.18.0.1 and 2001:2::1, the remote end is 198.18.0.2 and 2001:2::2; there is
+no other network. Neither needs a privilege where user namespaces are allowed; --between and --on
+need root.
+Exit status: 0 clean, 1 invalid seconds, 2 failure, also of the command.";
+
+/// Longest trace file, bytes.
+const MAX_TRACE: u64 = 64 << 20;
+/// How often the state of the command is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Options of `emulate`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Path file (TOML): links and queues, in both directions
+    #[arg(value_name = "PATH", required_unless_present = "example")]
+    path: Option<PathBuf>,
+    /// Run this command at one end of the path
+    #[arg(last = true, value_name = "CMD", required_unless_present_any = ["between", "on", "example"],
+        conflicts_with_all = ["between", "on"])]
+    command: Vec<String>,
+    /// Run this command at the remote end, by the shell [default: landspeed serve, for landspeed and iperf3 clients]
+    #[arg(long, value_name = "CMD", conflicts_with_all = ["between", "on"])]
+    remote: Option<String>,
+    /// Join two interfaces of this host by the path; forward is from the first to the second
+    #[arg(long, value_name = "IF,IF", value_delimiter = ',', num_args = 1)]
+    between: Vec<String>,
+    /// Put the path on this interface, for the packets to and from the peers only; forward is to the peers
+    #[arg(long, value_name = "IF", requires = "peer", conflicts_with = "between")]
+    on: Option<String>,
+    /// Whose packets take the path: addresses or networks, separated by commas
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',', value_parser = crate::serve::network, requires = "on")]
+    peer: Vec<IpNet>,
+    /// Stop after this time
+    #[arg(short, long, value_parser = options::time)]
+    time: Option<Nanos>,
+    /// Seed of every random draw, instead of the file's
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Print a commented path file and exit
+    #[arg(long, exclusive = true)]
+    example: bool,
+    /// Write the certificate as JSON (- for standard output)
+    #[arg(short = 'J', long, value_name = "FILE", help_heading = "Output")]
+    json: Option<Sink>,
+    /// Draw the certificate as an HTML report
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    report: Option<PathBuf>,
+    /// Print nothing but what the command prints
+    #[arg(short, long, help_heading = "Output")]
+    quiet: bool,
+}
+
+/// Emulates a path until something ends it.
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
+    if args.example {
+        print!("{TEMPLATE}");
+        return Ok(CommandOutcome::Clean);
+    }
+    let file = args.path.as_deref().context("name a path file")?;
+    if let Some(sink) = &args.json {
+        if *sink == Sink::Stdout && !args.command.is_empty() {
+            bail!(
+                "cannot write the certificate to standard output: the command's output goes there\nWrite it to a file: --json FILE."
+            );
+        }
+        sink.check()?;
+    }
+    if let Some(file) = &args.report {
+        let sink = Sink::File(file.clone());
+        sink.check()?;
+        anyhow::ensure!(args.json.as_ref() != Some(&sink), "two outputs go to {sink}: give each its own");
+    }
+    let mut path = read(file)?;
+    if let Some(seed) = args.seed {
+        path.path.seed = seed;
+    }
+    check_memory(&path)?;
+    let stop = landspeed_sys::process::catch_interrupts();
+    landspeed_sys::process::catch_hangup();
+    let document = match (&args.on, args.between.is_empty()) {
+        (Some(interface), _) => on::run(args, &path, interface, stop)?,
+        (None, true) => around::run(args, &path, stop)?,
+        (None, false) => between::run(args, &path, stop)?,
+    };
+    if !args.quiet {
+        let summary = text::summary(&document);
+        if args.command.is_empty() && args.json != Some(Sink::Stdout) {
+            print!("{summary}");
+        } else {
+            // Standard output is the command's, or has the document.
+            eprint!("{summary}");
+        }
+    }
+    if let Some(sink) = &args.json {
+        sink.write(&serde_json::to_vec_pretty(&document)?)?;
+    }
+    if let Some(file) = &args.report {
+        draw(file, &document)?;
+    }
+    outcome(&document)
+}
+
+/// Draws the certificate on a page.
+fn draw(file: &Path, document: &EmulateDocument) -> anyhow::Result<()> {
+    let source = Source {
+        name: file.display().to_string(),
+        document: landspeed_results::Document::Emulate(Box::new(document.clone())),
+    };
+    let html = landspeed_report::render_document(&source, &[]).context("cannot draw the report")?;
+    Sink::File(file.to_path_buf()).write(html.as_bytes())
+}
+
+fn outcome(document: &EmulateDocument) -> anyhow::Result<CommandOutcome> {
+    match document.ended {
+        EmulateEnd::Loop => bail!(
+            "cannot emulate: what leaves by one interface arrives at the other: frames would go round for ever\nUse interfaces that lead to \
+             different networks."
+        ),
+        EmulateEnd::InterfaceGone => bail!(
+            "the emulation ended: an interface disappeared or went down\nSet it up, and start again; until then nothing passes."
+        ),
+        _ => {}
+    }
+    if let Some(status) = document.exit_status
+        && status != 0
+    {
+        eprintln!("landspeed: the command ended with status {status}");
+        return Ok(CommandOutcome::Failure);
+    }
+    Ok(if document.invalid.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Findings })
+}
+
+fn read(file: &Path) -> anyhow::Result<LoadedPath> {
+    let text = bounded(file, MAX_TEXT as u64).map_err(|why| anyhow!("cannot read {}: {why}", file.display()))?;
+    let directory = file.parent().unwrap_or(Path::new("."));
+    let mut traces =
+        |name: &str| bounded(&directory.join(name), MAX_TRACE).map_err(|why| format!("cannot read {name}: {why}"));
+    load(&text, &mut traces).map_err(|problems| anyhow!("{}", problems.named(file.display().to_string())))
+}
+
+/// The text of a file that is not longer than `most` bytes.
+fn bounded(file: &Path, most: u64) -> Result<String, String> {
+    use std::io::Read as _;
+    let mut text = String::new();
+    let open = std::fs::File::open(file).map_err(|error| error.to_string())?;
+    open.take(most + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    if text.len() as u64 > most { Err(format!("it is longer than {most} bytes")) } else { Ok(text) }
+}
+
+/// Waits until the emulation is over by itself, its time has passed or it is interrupted; then `ending` is set.
+fn attend(
+    args: &Args,
+    stop: &AtomicBool,
+    ending: &AtomicBool,
+    live: &Live,
+    mut is_over: impl FnMut() -> bool,
+) -> EmulateEnd {
+    let deadline_ns = args.time.map(|time| monotonic_ns().saturating_add(time.get()));
+    let mut view = live::View::new(args.quiet);
+    let ended = loop {
+        if is_over() || stop.load(Ordering::Relaxed) {
+            break EmulateEnd::Stopped;
+        }
+        if deadline_ns.is_some_and(|at_ns| monotonic_ns() >= at_ns) {
+            break EmulateEnd::Time;
+        }
+        landspeed_sys::clock::sleep_until(monotonic_ns() + LOOK.as_nanos() as u64);
+        view.show(live);
+    };
+    ending.store(true, Ordering::Relaxed);
+    ended
+}
+
+/// What every certificate says of this program.
+fn about(placement: EmulatePlacement, ended: EmulateEnd, exit_status: Option<i32>) -> About {
+    About {
+        command: std::env::args().collect(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        placement,
+        ended,
+        exit_status,
+    }
+}

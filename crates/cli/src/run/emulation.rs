@@ -1,0 +1,114 @@
+//! The emulated path that a run went over, if it did: its seconds are asked for at the interface that leads to the server.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::UNIX_EPOCH;
+
+use ipnet::IpNet;
+use landspeed_model::{EmulatePlacement, EmulationStatus, InvalidSpan, RunDocument, RunEmulation};
+use landspeed_netlink::Netlink;
+
+/// A second, nanoseconds.
+const SECOND_NS: i128 = 1_000_000_000;
+
+/// Writes into the document of a run that has ended what a running `landspeed emulate` says of its path.
+pub fn note(document: &mut RunDocument) {
+    // The client of such a run is another host.
+    if document.third_party.is_some() {
+        return;
+    }
+    let Some(server) = document.path.as_ref().and_then(|path| address(&path.server_addr)) else { return };
+    let Some(route) = Netlink::open().and_then(|mut netlink| netlink.route(SocketAddr::new(server, 0))).ok() else {
+        return;
+    };
+    if route.local {
+        return;
+    }
+    let Some(status) = landspeed_emulate::ask(route.out_ifindex).filter(|status| leads_to(status, server)) else {
+        return;
+    };
+    let Some(start_ns) = humantime::parse_rfc3339_weak(&document.started)
+        .ok()
+        .and_then(|started| started.duration_since(UNIX_EPOCH).ok())
+        .map(|since| since.as_nanos() as i128)
+    else {
+        return;
+    };
+    let end_ns = document.phases.iter().map(|phase| phase.end_ns).max().unwrap_or(0);
+    document.emulation = Some(account(&status, start_ns, end_ns));
+}
+
+/// An address with or without a port.
+fn address(text: &str) -> Option<IpAddr> {
+    let plain = text.parse::<SocketAddr>().map(|address| address.ip()).or_else(|_| text.parse::<IpAddr>()).ok()?;
+    Some(plain.to_canonical())
+}
+
+/// Whether packets to `server` take the path.
+fn leads_to(status: &EmulationStatus, server: IpAddr) -> bool {
+    match &status.placement {
+        EmulatePlacement::Command { .. } => true,
+        EmulatePlacement::Between { .. } => false,
+        EmulatePlacement::Peers { peers, .. } => {
+            peers.iter().any(|peer| peer.parse::<IpNet>().is_ok_and(|peer| peer.contains(&server)))
+        }
+    }
+}
+
+/// Puts invalid seconds on the timeline of a run that began at `start_ns` of the Unix epoch and took `run_ns`.
+fn account(status: &EmulationStatus, start_ns: i128, run_ns: u64) -> RunEmulation {
+    let offset_ns = i128::from(status.start_unix_ns) - start_ns;
+    let clip = |ns: i128| ns.clamp(0, i128::from(run_ns)) as u64;
+    let span = |second: &landspeed_model::InvalidSecond| {
+        let from_ns = offset_ns + i128::from(second.second) * SECOND_NS;
+        let (start_ns, end_ns) = (clip(from_ns), clip(from_ns + SECOND_NS));
+        (end_ns > start_ns).then(|| InvalidSpan {
+            start_ns,
+            end_ns,
+            reasons: second.reasons.clone(),
+            message: second.message.clone(),
+        })
+    };
+    RunEmulation {
+        path: status.path.clone(),
+        covered_ns: clip(offset_ns + i128::from(status.elapsed_ns)) - clip(offset_ns),
+        invalid: status.invalid.iter().filter_map(span).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use landspeed_model::{EmulatedPath, InvalidReason, InvalidSecond};
+
+    use super::*;
+
+    fn status() -> EmulationStatus {
+        let invalid =
+            |second| InvalidSecond { second, reasons: vec![InvalidReason::Late], message: format!("{second}") };
+        EmulationStatus {
+            path: EmulatedPath { name: "a path".to_owned(), seed: 1, mtu_bytes: 1500, links: 1 },
+            placement: EmulatePlacement::Peers {
+                interface: "eth0".to_owned(),
+                peers: vec!["10.0.0.0/24".to_owned()],
+            },
+            start_unix_ns: 1_000_000_000_000,
+            elapsed_ns: 8_400_000_000,
+            invalid: vec![invalid(0), invalid(2), invalid(3), invalid(8)],
+        }
+    }
+
+    #[test]
+    fn invalid_seconds_are_placed_on_the_runs_timeline() {
+        // The run began 2.25 s after the emulation and took 6 s.
+        let emulation = account(&status(), 1_002_250_000_000, 6_000_000_000);
+        let spans: Vec<(u64, u64)> = emulation.invalid.iter().map(|span| (span.start_ns, span.end_ns)).collect();
+        assert_eq!(spans, [(0, 750_000_000), (750_000_000, 1_750_000_000), (5_750_000_000, 6_000_000_000)]);
+        assert_eq!(emulation.covered_ns, 6_000_000_000);
+    }
+
+    #[test]
+    fn only_packets_of_peers_take_the_path() {
+        assert!(leads_to(&status(), "10.0.0.9".parse().expect("an address")));
+        assert!(!leads_to(&status(), "10.0.1.9".parse().expect("an address")));
+        assert_eq!(address("[::ffff:10.0.0.9]:5210"), "10.0.0.9".parse().ok());
+    }
+}

@@ -1,0 +1,90 @@
+//! What a run over an emulated path can say of it: nothing, in the seconds in which the emulation could not keep up.
+
+use landspeed_model::{Cause, Confidence, InvalidSpan, RunDocument, Verdict, Warning};
+
+use crate::decide;
+use crate::flow::Flow;
+use crate::text;
+
+/// The verdict, unless it rests on seconds in which the path was not what its file says: then the cause is undetermined.
+pub(crate) fn withdraw_invalid(verdict: Verdict, flow: &Flow) -> Verdict {
+    let Some(emulation) = &flow.document.emulation else { return verdict };
+    let (start_ns, end_ns) = flow.span_ns;
+    let within: Vec<&InvalidSpan> =
+        emulation.invalid.iter().filter(|span| span.start_ns < end_ns && span.end_ns > start_ns).collect();
+    if within.is_empty() || verdict.cause == Cause::Undetermined || !rests_on_path(verdict.cause) {
+        return verdict;
+    }
+    let lasted_ns = length_ns(&within, start_ns, end_ns);
+    let of = format!("{} of {}", text::nanos(lasted_ns as f64), text::nanos((end_ns - start_ns) as f64));
+    Verdict {
+        cause: Cause::Undetermined,
+        confidence: Confidence::Low,
+        summary: format!(
+            "{}: the cause is undetermined: for {of} the emulated path was not what its file says ({}).",
+            decide::headline(flow),
+            within[0].message
+        ),
+        place: None,
+        evidence: Vec::new(),
+        ruled_out: Vec::new(),
+        missing: vec![format!("the path as its file describes it, for {of}")],
+        next_step: "Leave more cores idle, or emulate a slower path, until the certificate has no invalid second; then run again."
+            .to_owned(),
+        ..verdict
+    }
+}
+
+/// Whether the cause is about the network, or inferred from how it answers. The rest is read from the hosts' own counters.
+fn rests_on_path(cause: Cause) -> bool {
+    !matches!(
+        cause,
+        Cause::Pacing | Cause::Application | Cause::SenderCpu | Cause::ReceiverCpu | Cause::CpuQuota | Cause::Storage
+    )
+}
+
+/// The time that spans cover between two times; spans do not overlap.
+fn length_ns(spans: &[&InvalidSpan], start_ns: u64, end_ns: u64) -> u64 {
+    spans.iter().map(|span| span.end_ns.min(end_ns).saturating_sub(span.start_ns.max(start_ns))).sum()
+}
+
+/// What a reader should know of the path.
+pub(crate) fn warning(document: &RunDocument) -> Option<Warning> {
+    let invalid = &document.emulation.as_ref()?.invalid;
+    let first = invalid.first()?;
+    let spans: Vec<&InvalidSpan> = invalid.iter().collect();
+    let lasted_ns = length_ns(&spans, 0, u64::MAX);
+    Some(Warning {
+        code: "emulation-invalid".to_owned(),
+        message: format!(
+            "The emulated path could not keep up for {} of the run, first at {}: {}. What was measured meanwhile says nothing about \
+             the path.",
+            text::nanos(lasted_ns as f64),
+            text::nanos(first.start_ns as f64),
+            first.message
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(start_ns: u64, end_ns: u64) -> InvalidSpan {
+        InvalidSpan { start_ns, end_ns, reasons: Vec::new(), message: String::new() }
+    }
+
+    #[test]
+    fn only_the_time_within_the_phase_counts() {
+        let (a, b) = (span(0, 1_000), span(4_000, 5_000));
+        assert_eq!(length_ns(&[&a, &b], 500, 4_200), 700);
+    }
+
+    #[test]
+    fn causes_at_the_hosts_do_not_rest_on_the_path() {
+        for cause in [Cause::NetworkLoss, Cause::NetworkCongestion, Cause::NetworkPath, Cause::ReceiverWindow] {
+            assert!(rests_on_path(cause), "{cause:?}");
+        }
+        assert!(!rests_on_path(Cause::SenderCpu) && !rests_on_path(Cause::Pacing));
+    }
+}

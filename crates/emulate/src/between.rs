@@ -1,0 +1,176 @@
+//! Two interfaces of this host, and whether a path may be put between them.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::UnixListener;
+
+use landspeed_netlink::ethtool::Ethtool;
+use landspeed_netlink::{Link, LinkId, Netlink};
+
+use crate::carry::Ends;
+use crate::error::EmulateError;
+use crate::host::{Capability, has};
+
+/// Kind of hardware: Ethernet (linux/if_arp.h).
+const ARPHRD_ETHER: u16 = 1;
+pub(crate) const IFF_UP: u32 = 1;
+const IFF_LOOPBACK: u32 = 8;
+/// Offloads that merge frames on receipt.
+const MERGING: [(&str, &str); 3] = [("rx-gro", "gro"), ("rx-lro", "lro"), ("rx-gro-hw", "rx-gro-hw")];
+
+/// Two interfaces that were found fit, held against another emulation until dropped.
+#[derive(Debug)]
+pub struct Between {
+    names: [String; 2],
+    /// Abstract sockets, which are gone with the process; one for each interface.
+    _locks: [UnixListener; 2],
+}
+
+impl Between {
+    /// Takes hold of two interfaces of the calling thread's network namespace. `ssh_connection` is that variable's value.
+    pub fn hold(names: [&str; 2], mtu_bytes: u32, ssh_connection: Option<&str>) -> Result<Self, EmulateError> {
+        if !has(Capability::NetRaw) {
+            return Err(EmulateError::Privilege {
+                what: format!("read frames of {}", names[0]),
+                cause: io::ErrorKind::PermissionDenied.into(),
+                advice: "Run it as root, or around a command, which needs no privilege: `landspeed emulate PATH.toml -- CMD`."
+                    .to_owned(),
+            });
+        }
+        let mut netlink = Netlink::open()?;
+        let [a, b] = names;
+        if a == b {
+            return Err(EmulateError::interface(
+                a,
+                "it is both ends of the path",
+                "Name two interfaces: --between eth1,eth2.",
+            ));
+        }
+        let links = [find(&mut netlink, a, "two")?, find(&mut netlink, b, "two")?];
+        for link in &links {
+            fit(link, mtu_bytes)?;
+        }
+        let [first, second] = &links;
+        for link in &links {
+            not_management(&mut netlink, link, ssh_connection)?;
+            not_merging(link)?;
+        }
+        Ok(Self { names: names.map(str::to_owned), _locks: [lock(first)?, lock(second)?] })
+    }
+
+    /// The interfaces, for [`crate::carry`].
+    pub fn ends(&self) -> Ends {
+        Ends { names: self.names.clone(), ignore_reports: false, probe: true }
+    }
+}
+
+/// An interface by its name; `count` are needed.
+pub(crate) fn find(netlink: &mut Netlink, name: &str, count: &str) -> Result<Link, EmulateError> {
+    netlink.link(LinkId::Name(name)).map_err(|error| {
+        let known = Netlink::open().and_then(|mut netlink| netlink.links()).unwrap_or_default();
+        let known: Vec<&str> =
+            known.iter().filter(|link| link.flags & IFF_LOOPBACK == 0).map(|l| &l.name[..]).collect();
+        match error.os_error() {
+            Some(19) => EmulateError::interface(
+                name,
+                "there is no such interface",
+                if known.is_empty() {
+                    format!("Make {count} first; this network namespace has none.")
+                } else {
+                    format!("Use {count} of: {}.", known.join(", "))
+                },
+            ),
+            _ => error.into(),
+        }
+    })
+}
+
+/// What a single interface must be like.
+pub(crate) fn fit(link: &Link, mtu_bytes: u32) -> Result<(), EmulateError> {
+    let name = &link.name[..];
+    let refuse = |why: String, advice: String| Err(EmulateError::interface(name, why, advice));
+    if link.hardware != ARPHRD_ETHER || link.flags & IFF_LOOPBACK != 0 {
+        return refuse("it carries no Ethernet frames".to_owned(), "Use Ethernet interfaces.".to_owned());
+    }
+    if link.flags & IFF_UP == 0 {
+        return refuse("it is down".to_owned(), format!("Set it up: `ip link set {name} up`."));
+    }
+    if link.master.is_some() {
+        let why = "it is a port of a bridge, bond or VRF, which takes its frames".to_owned();
+        return refuse(why, format!("Release it: `ip link set {name} nomaster`."));
+    }
+    if link.mtu_bytes != mtu_bytes {
+        let why = format!("its MTU is {}, the path's is {mtu_bytes}", link.mtu_bytes);
+        return refuse(
+            why,
+            format!("Write mtu = {} into the path file, or: `ip link set {name} mtu {mtu_bytes}`.", link.mtu_bytes),
+        );
+    }
+    Ok(())
+}
+
+/// The interface must not be the way to this host: its traffic would go through the path, and be lost with it.
+fn not_management(netlink: &mut Netlink, link: &Link, ssh_connection: Option<&str>) -> Result<(), EmulateError> {
+    let name = &link.name[..];
+    let advice = "Use interfaces without addresses that nothing else needs.";
+    // Documentation addresses, which only a default route leads to.
+    for anywhere in ["192.0.2.1", "2001:db8::1"] {
+        if leads_to(netlink, anywhere, link.index) {
+            return Err(EmulateError::interface(name, "the default route goes by it", advice));
+        }
+    }
+    let peer = ssh_connection.and_then(|text| text.split_whitespace().next());
+    if peer.is_some_and(|peer| leads_to(netlink, peer, link.index)) {
+        return Err(EmulateError::interface(name, "your SSH session goes by it", advice));
+    }
+    let own = netlink.addresses()?.into_iter().find(|address| {
+        let link_local = matches!(address.ip, IpAddr::V6(v6) if v6.segments()[0] & 0xffc0 == 0xfe80);
+        address.ifindex == link.index && !link_local
+    });
+    if let Some(address) = own {
+        let why = format!(
+            "it has the address {}/{}: this host would answer beside the path",
+            address.ip, address.prefix_bits
+        );
+        let remove = format!("Remove it: `ip address del {}/{} dev {name}`.", address.ip, address.prefix_bits);
+        return Err(EmulateError::interface(name, why, remove));
+    }
+    Ok(())
+}
+
+fn leads_to(netlink: &mut Netlink, address: &str, index: u32) -> bool {
+    let Ok(address) = address.parse::<IpAddr>() else { return false };
+    netlink.route(SocketAddr::new(address, 0)).is_ok_and(|route| route.out_ifindex == index)
+}
+
+/// Frames merged on receipt are super-packets, which a path cannot delay one by one.
+fn not_merging(link: &Link) -> Result<(), EmulateError> {
+    let name = &link.name[..];
+    let features = Ethtool::new(name)?.features()?;
+    let on: Vec<&str> = MERGING
+        .iter()
+        .filter(|(kernel, _)| features.iter().any(|feature| feature.name == *kernel && feature.active))
+        .map(|(_, short)| *short)
+        .collect();
+    if on.is_empty() {
+        return Ok(());
+    }
+    let off: Vec<String> = on.iter().map(|short| format!("{short} off")).collect();
+    let why = format!("it merges frames on receipt ({})", on.join(", "));
+    Err(EmulateError::interface(name, why, format!("Switch that off: `ethtool -K {name} {}`.", off.join(" "))))
+}
+
+/// Holds an interface against another emulation.
+pub(crate) fn lock(link: &Link) -> Result<UnixListener, EmulateError> {
+    let address = std::os::unix::net::SocketAddr::from_abstract_name(format!("landspeed-emulate-{}", link.index))
+        .map_err(EmulateError::system("hold an interface"))?;
+    UnixListener::bind_addr(&address).map_err(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => EmulateError::interface(
+            &link.name,
+            "another landspeed emulates on it",
+            "End that one, or use other interfaces: `pgrep -a landspeed`.",
+        ),
+        _ => EmulateError::system("hold an interface")(error),
+    })
+}

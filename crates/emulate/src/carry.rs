@@ -1,0 +1,336 @@
+//! The thread that carries frames: reads, asks the model, sends each frame at its time.
+
+use std::os::fd::AsFd as _;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use landspeed_emulation::{LoadedPath, predict_store};
+use landspeed_model::{EmulateDirections, EmulateSecond, InvalidSecond};
+use landspeed_netlink::{LinkId, Netlink};
+use landspeed_stats::{LatencyHistogram, SplitMix64};
+use landspeed_sys::clock::{monotonic_ns, realtime_ns, sleep_until};
+use landspeed_sys::frames::FrameRing;
+use landspeed_sys::thread::set_timer_slack_ns;
+use landspeed_sys::tun::wait_readable;
+
+use crate::clock::Converter;
+use crate::direction::{Direction, DirectionOutcome, Received};
+use crate::error::EmulateError;
+use crate::live::Live;
+use crate::seconds::{SECOND_NS, Seconds};
+use crate::store::Store;
+
+/// Bytes of each receive ring.
+const RING_BYTES: usize = 32 << 20;
+/// Frames read from one side before the other has its turn.
+const READ_BATCH: usize = 256;
+/// Longest wait without a look at the stop flag, nanoseconds.
+const LOOK_UP_NS: u64 = 20_000_000;
+/// A wait shorter than this costs more than it saves, nanoseconds.
+const SHORTEST_WAIT_NS: u64 = 10_000;
+/// Local experimental EtherType 1 (IEEE 802): what the probe for loops is sent with.
+const PROBE_TYPE: [u8; 2] = [0x88, 0xb5];
+/// `tx_dropped` among a link's counters.
+const TX_DROPPED: usize = 7;
+
+/// The interfaces on both sides, in the network namespace of the calling thread.
+#[derive(Debug, Clone)]
+pub struct Ends {
+    /// Names of the first and the second.
+    pub names: [String; 2],
+    /// Whether multicast reports that hosts send by themselves stay out of the path.
+    pub ignore_reports: bool,
+    /// Whether a frame is sent out of both to see whether they lead to each other.
+    pub probe: bool,
+}
+
+/// What was carried.
+#[derive(Debug)]
+pub struct Carried {
+    pub(crate) start_unix_ns: u64,
+    pub(crate) duration_ns: u64,
+    pub(crate) directions: [DirectionOutcome; 2],
+    pub(crate) errors: LatencyHistogram,
+    pub(crate) invalid: Vec<InvalidSecond>,
+    pub(crate) seconds: Vec<EmulateSecond>,
+    pub(crate) work_share: f64,
+    pub(crate) work_share_max: f64,
+    /// Why it ended by itself, if it did.
+    pub(crate) broke: Option<Broke>,
+}
+
+/// Why carrying ended by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Broke {
+    /// An interface disappeared or went down.
+    Gone,
+    /// The interfaces lead to each other.
+    Loop,
+}
+
+impl Carried {
+    /// Whether it ended before it was stopped.
+    pub fn ended_by_itself(&self) -> bool {
+        self.broke.is_some()
+    }
+}
+
+/// Opens both interfaces, calls `ready`, and carries frames until `stop` is set or an interface is gone. `watched` are further
+/// interfaces whose drops make a second invalid; `live` shows what is carried.
+pub fn carry(
+    path: &LoadedPath,
+    ends: &Ends,
+    mut watched: Vec<(Netlink, u32)>,
+    stop: &AtomicBool,
+    live: &Live,
+    ready: impl FnOnce(),
+) -> Result<Carried, EmulateError> {
+    let mut netlink = Netlink::open()?;
+    let mut rings = Vec::new();
+    for name in &ends.names {
+        let index = netlink.link(LinkId::Name(name))?.index;
+        let ring_error = |cause| EmulateError::Ring { interface: name.clone(), cause };
+        let frame_bytes = path.forward.frame_bytes() as usize + 8;
+        rings.push(FrameRing::open(index, frame_bytes, RING_BYTES).map_err(ring_error)?);
+        watched.push((Netlink::open()?, index));
+    }
+    let rings: [FrameRing; 2] = rings.try_into().unwrap_or_else(|_| unreachable!("one for each of two names"));
+    let mut seeds = SplitMix64::new(path.path.seed);
+    let directions = [&path.forward, &path.reverse].map(|plan| {
+        let store = Store::new(predict_store(plan).total_bytes as usize);
+        Direction::new(plan, seeds.bits(), store, ends.ignore_reports)
+    });
+    for (ring, name) in rings.iter().zip(&ends.names) {
+        ring.start().map_err(|cause| EmulateError::Ring { interface: name.clone(), cause })?;
+    }
+    set_timer_slack_ns(1);
+    let probe = ends.probe.then(|| {
+        let nonce = realtime_ns() ^ u64::from(std::process::id()).rotate_left(32);
+        [&PROBE_TYPE[..], b"landspeed loop probe", &nonce.to_ne_bytes()].concat()
+    });
+    if let Some(probe) = &probe {
+        send_probe(&rings, probe);
+    }
+    let before = dropped(&mut watched);
+    let delay_ns = path.forward.delay_ns().max(path.reverse.delay_ns());
+    let drops = AtomicU64::new(0);
+    let mut carrier = Carrier {
+        rings,
+        directions,
+        seconds: Seconds::new(delay_ns),
+        errors: LatencyHistogram::new(),
+        converter: Converter::new(),
+        waiter: Margin(50_000),
+        start_ns: monotonic_ns(),
+        probe,
+        drops: &drops,
+        drops_seen: 0,
+        second_start_ns: 0,
+        live,
+    };
+    let start_unix_ns = realtime_ns();
+    live.begin(start_unix_ns);
+    ready();
+    let is_over = AtomicBool::new(false);
+    let broke = std::thread::scope(|scope| {
+        // Asking the kernel takes longer than a frame may be late.
+        let watching = scope.spawn(|| {
+            for look in 0_u64.. {
+                let ends = is_over.load(Ordering::Relaxed);
+                if ends || look.is_multiple_of(10) {
+                    drops.store(dropped(&mut watched).saturating_sub(before), Ordering::Relaxed);
+                }
+                if ends {
+                    break;
+                }
+                sleep_until(monotonic_ns() + LOOK_UP_NS);
+            }
+        });
+        let broke = carrier.run(stop);
+        is_over.store(true, Ordering::Relaxed);
+        let _ = watching.join();
+        broke
+    });
+    Ok(carrier.finish(start_unix_ns, broke))
+}
+
+/// Frames that these interfaces dropped on their way out, so far.
+fn dropped(watched: &mut [(Netlink, u32)]) -> u64 {
+    let of = |(netlink, index): &mut (Netlink, u32)| {
+        let link = netlink.link(LinkId::Index(*index)).ok();
+        link.and_then(|link| link.stats.get(TX_DROPPED).copied()).unwrap_or(0)
+    };
+    watched.iter_mut().map(of).sum()
+}
+
+/// A frame from a local address to nobody: bridges flood it, hosts ignore it.
+fn send_probe(rings: &[FrameRing; 2], probe: &[u8]) {
+    let mut frame = vec![0x02, 0, 0, 0x4c, 0x53, 0x02, 0x02, 0, 0, 0x4c, 0x53, 0x01];
+    frame.extend(probe);
+    frame.resize(60, 0);
+    for ring in rings {
+        // An interface that takes none now leads nowhere either.
+        let _ = ring.send(&[&frame]);
+    }
+}
+
+struct Carrier<'a> {
+    rings: [FrameRing; 2],
+    directions: [Direction; 2],
+    seconds: Seconds,
+    errors: LatencyHistogram,
+    converter: Converter,
+    waiter: Margin,
+    start_ns: u64,
+    probe: Option<Vec<u8>>,
+    drops: &'a AtomicU64,
+    drops_seen: u64,
+    second_start_ns: u64,
+    live: &'a Live,
+}
+
+impl Carrier<'_> {
+    /// Carries until `stop` is set; returns why it ended if that was not it.
+    fn run(&mut self, stop: &AtomicBool) -> Option<Broke> {
+        while !stop.load(Ordering::Relaxed) {
+            let begin_ns = monotonic_ns();
+            let elapsed_ns = begin_ns - self.start_ns;
+            self.converter.refresh(begin_ns);
+            match self.turn() {
+                Ok(0) => {
+                    if let Some(why) = self.wait() {
+                        return Some(why);
+                    }
+                }
+                Ok(_) => self.seconds.now().work_ns += monotonic_ns() - begin_ns,
+                Err(why) => return Some(why),
+            }
+            if self.seconds.is_over(elapsed_ns) {
+                self.conclude(elapsed_ns);
+            }
+            if let Some(question) = self.live.question() {
+                self.gather();
+                self.live.answer(question, self.seconds.present(), elapsed_ns);
+            }
+        }
+        None
+    }
+
+    fn finish(mut self, start_unix_ns: u64, broke: Option<Broke>) -> Carried {
+        let duration_ns = monotonic_ns() - self.start_ns;
+        self.conclude(duration_ns);
+        Carried {
+            start_unix_ns,
+            duration_ns,
+            directions: self.directions.map(Direction::finish),
+            errors: self.errors,
+            invalid: self.seconds.invalid,
+            seconds: self.live.take_seconds(),
+            work_share: self.seconds.work_ns as f64 / duration_ns.max(1) as f64,
+            work_share_max: self.seconds.work_share_max,
+            broke,
+        }
+    }
+
+    /// Reads, and sends what is due; returns how many frames were moved.
+    fn turn(&mut self) -> Result<usize, Broke> {
+        let mut moved = 0;
+        for (side, direction) in self.directions.iter_mut().enumerate() {
+            let ring = &mut self.rings[side];
+            // The line goes on to this time and no farther: frames that come meanwhile have later ones.
+            let now_ns = monotonic_ns();
+            let mut horizon_ns = now_ns - self.start_ns;
+            for n in 1..=READ_BATCH {
+                let Some(frame) = ring.peek() else { break };
+                let at_ns = self.converter.monotonic(frame.timestamp_ns, now_ns).saturating_sub(self.start_ns);
+                if n == READ_BATCH {
+                    // There may be more that came before `now_ns`.
+                    horizon_ns = horizon_ns.min(at_ns);
+                }
+                if direction.receive(&frame, at_ns, self.probe.as_deref(), &mut self.seconds) == Received::Probe {
+                    return Err(Broke::Loop);
+                }
+                ring.release();
+                moved += 1;
+            }
+            direction.collect(horizon_ns);
+            let out = &self.rings[1 - side];
+            let sent = direction.send(out, self.start_ns, &mut self.seconds, &mut self.errors);
+            moved += sent.map_err(|_| Broke::Gone)?;
+        }
+        Ok(moved)
+    }
+
+    /// Waits for a frame or for the next departure: asleep as long as that is safe, then spinning.
+    fn wait(&mut self) -> Option<Broke> {
+        let next_ns = self.directions.iter().filter_map(Direction::next_departure).min();
+        let now_ns = monotonic_ns();
+        let due_ns = next_ns.map_or(u64::MAX, |next_ns| self.start_ns.saturating_add(next_ns));
+        let sleep_ns = due_ns.saturating_sub(now_ns).saturating_sub(self.waiter.0).min(LOOK_UP_NS);
+        if sleep_ns > SHORTEST_WAIT_NS {
+            wait_readable([self.rings[0].as_fd(), self.rings[1].as_fd()], sleep_ns);
+            let woken_ns = monotonic_ns();
+            let target_ns = now_ns + sleep_ns;
+            if woken_ns >= target_ns {
+                self.waiter.learn(woken_ns - target_ns);
+            } else if !self.rings.iter().any(FrameRing::has_frame) {
+                // Woken early without a frame: by an error.
+                let is_gone = self.rings.iter().any(|ring| ring.take_error().is_some());
+                return is_gone.then_some(Broke::Gone);
+            }
+            return None;
+        }
+        while monotonic_ns() < due_ns && !self.rings.iter().any(FrameRing::has_frame) {
+            std::hint::spin_loop();
+        }
+        None
+    }
+
+    /// Counts what others dropped meanwhile.
+    fn gather(&mut self) {
+        for (ring, direction) in self.rings.iter().zip(&mut self.directions) {
+            let missed = u64::from(ring.drops().unwrap_or(0));
+            self.seconds.now().ring_full += missed;
+            direction.missed(missed);
+        }
+        let drops = self.drops.load(Ordering::Relaxed);
+        self.seconds.now().interface_drops += drops.saturating_sub(self.drops_seen);
+        self.drops_seen = self.drops_seen.max(drops);
+    }
+
+    /// The second is over.
+    fn conclude(&mut self, elapsed_ns: u64) {
+        self.gather();
+        let length_ns = elapsed_ns - self.second_start_ns;
+        let [forward, reverse] = self.directions.each_mut().map(|direction| direction.conclude_second(length_ns));
+        self.second_start_ns = elapsed_ns / SECOND_NS * SECOND_NS;
+        let concluded = self.seconds.conclude(elapsed_ns);
+        // Little time says little of a rate; an emulation that was over sooner has one second all the same.
+        if length_ns < SECOND_NS / 10 && concluded.number > 0 && concluded.invalid.is_empty() {
+            return;
+        }
+        let second = EmulateSecond {
+            second: concluded.number,
+            length_ns: concluded.length_ns,
+            directions: EmulateDirections { forward, reverse },
+            late_packets: concluded.counts.late,
+            late_max_ns: concluded.counts.latest_ns,
+            work_share: concluded.work_share,
+            valid: concluded.invalid.is_empty(),
+        };
+        self.live.add(second, concluded.invalid, elapsed_ns);
+    }
+}
+
+/// How much before a departure a sleep ends, nanoseconds: the 99th percentile of the lateness of sleeps, up by 99 steps when one
+/// ends later, down by one when not.
+struct Margin(u64);
+
+impl Margin {
+    const STEP_NS: u64 = 100;
+
+    fn learn(&mut self, late_ns: u64) {
+        let margin_ns =
+            if late_ns > self.0 { self.0 + 99 * Self::STEP_NS } else { self.0.saturating_sub(Self::STEP_NS) };
+        self.0 = margin_ns.clamp(3_000, 250_000);
+    }
+}

@@ -1,0 +1,73 @@
+//! The kernel's timestamps on the monotonic clock.
+
+use landspeed_sys::clock::{monotonic_ns, realtime_ns};
+
+/// How long an offset between the two clocks is used, nanoseconds.
+const VALID_NS: u64 = 50_000_000;
+
+/// How far timestamps may be after the time at which reading began, or before it, nanoseconds.
+const AHEAD_NS: u64 = 20_000_000;
+const BEHIND_NS: u64 = 10_000_000_000;
+
+/// Converts times of `CLOCK_REALTIME`, which may be stepped or slewed, to the monotonic clock.
+#[derive(Debug)]
+pub(crate) struct Converter {
+    /// Monotonic minus realtime, nanoseconds.
+    offset_ns: i128,
+    measured_ns: u64,
+}
+
+impl Converter {
+    pub(crate) fn new() -> Self {
+        let mut converter = Self { offset_ns: 0, measured_ns: 0 };
+        converter.measure();
+        converter
+    }
+
+    fn measure(&mut self) {
+        // The closest pair of three readings.
+        let mut best_ns = u64::MAX;
+        for _ in 0..3 {
+            let before_ns = monotonic_ns();
+            let real_ns = realtime_ns();
+            let after_ns = monotonic_ns();
+            if after_ns - before_ns < best_ns {
+                best_ns = after_ns - before_ns;
+                self.offset_ns = i128::from(before_ns + best_ns / 2) - i128::from(real_ns);
+            }
+        }
+        self.measured_ns = monotonic_ns();
+    }
+
+    /// Takes a new offset now and then.
+    pub(crate) fn refresh(&mut self, now_ns: u64) {
+        if now_ns.saturating_sub(self.measured_ns) > VALID_NS {
+            self.measure();
+        }
+    }
+
+    /// The monotonic time of a frame's timestamp; `now_ns` for one that cannot be right (well after now, or more than 10 s old).
+    pub(crate) fn monotonic(&self, realtime_ns: u64, now_ns: u64) -> u64 {
+        let at_ns = i128::from(realtime_ns) + self.offset_ns;
+        match u64::try_from(at_ns) {
+            Ok(at_ns) if at_ns < now_ns + AHEAD_NS && now_ns < at_ns + BEHIND_NS => at_ns,
+            _ => now_ns,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_convert_and_wild_ones_count_as_now() {
+        let mut converter = Converter::new();
+        let (real_ns, now_ns) = (realtime_ns(), monotonic_ns());
+        converter.refresh(now_ns);
+        let at_ns = converter.monotonic(real_ns, now_ns + 1_000_000);
+        assert!(at_ns.abs_diff(now_ns) < 1_000_000, "{at_ns} {now_ns}");
+        assert_eq!(converter.monotonic(real_ns + 1_000_000_000, now_ns), now_ns);
+        assert_eq!(converter.monotonic(0, now_ns), now_ns);
+    }
+}

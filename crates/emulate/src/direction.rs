@@ -1,0 +1,262 @@
+//! One direction of the path with its frames.
+
+use std::io;
+
+use landspeed_emulation::{DirectionPlan, Event, Frame, HopCounters, Line, LineCounters, frame};
+use landspeed_model::EmulateSecondDirection;
+use landspeed_stats::LatencyHistogram;
+use landspeed_sys::clock::monotonic_ns;
+use landspeed_sys::frames::{FrameRing, ReceivedFrame, SEND_BATCH};
+
+use crate::seconds::{SECOND_NS, Seconds};
+use crate::store::{Slot, Store};
+
+/// How long an interface that takes no frames is asked again, nanoseconds.
+const PATIENCE_NS: u64 = 1_000_000;
+/// All MLDv2 routers, to which hosts send reports by themselves.
+const MULTICAST_REPORTS: [u8; 6] = [0x33, 0x33, 0, 0, 0, 0x16];
+
+/// A direction at work.
+pub(crate) struct Direction {
+    line: Line<Slot>,
+    store: Store,
+    events: Vec<Event<Slot>>,
+    /// Frames whose time has come, with when that was.
+    due: Vec<(Frame<Slot>, u64)>,
+    frame_bytes: usize,
+    framing_bytes: u64,
+    ignore_reports: bool,
+    delays: LatencyHistogram,
+    unhandled: u64,
+    second_bytes: u64,
+    peak_bps: u64,
+    before: Before,
+}
+
+/// Counters at the start of the present second.
+#[derive(Debug, Clone, Copy, Default)]
+struct Before {
+    dropped: u64,
+    unhandled: u64,
+    queue_byte_ns: u128,
+}
+
+/// What a direction did.
+#[derive(Debug)]
+pub struct DirectionOutcome {
+    pub(crate) counters: LineCounters,
+    pub(crate) hops: Vec<HopCounters>,
+    pub(crate) delays: LatencyHistogram,
+    pub(crate) unhandled: u64,
+    pub(crate) framing_bytes: u64,
+    pub(crate) peak_bps: u64,
+    pub(crate) store_used_max: u64,
+    pub(crate) store_capacity: u64,
+}
+
+/// What came of a frame that was read.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    /// It was dealt with.
+    Handled,
+    /// It is the probe: the interfaces lead to each other.
+    Probe,
+}
+
+impl Direction {
+    pub(crate) fn new(plan: &DirectionPlan, seed: u64, store: Store, ignore_reports: bool) -> Self {
+        Self {
+            line: Line::new(plan, seed),
+            store,
+            events: Vec::new(),
+            due: Vec::new(),
+            frame_bytes: plan.frame_bytes() as usize,
+            framing_bytes: plan.framing_bytes(),
+            ignore_reports,
+            delays: LatencyHistogram::new(),
+            unhandled: 0,
+            second_bytes: 0,
+            peak_bps: 0,
+            before: Before::default(),
+        }
+    }
+
+    /// A frame arrived at `at_ns` after the start.
+    pub(crate) fn receive(
+        &mut self,
+        received: &ReceivedFrame<'_>,
+        at_ns: u64,
+        probe: Option<&[u8]>,
+        seconds: &mut Seconds,
+    ) -> Received {
+        let data = received.data;
+        if probe.is_some_and(|probe| data.get(12..).is_some_and(|rest| rest.starts_with(probe))) {
+            return Received::Probe;
+        }
+        if self.ignore_reports && data.starts_with(&MULTICAST_REPORTS) {
+            return Received::Handled;
+        }
+        // A tag inside the frame has room beside the MTU.
+        if received.original_bytes as usize > self.frame_bytes + 4 || data.len() < received.original_bytes as usize {
+            seconds.now().super_packets += 1;
+            self.unhandled += 1;
+            return Received::Handled;
+        }
+        let slot = match (&received.vlan, data.split_at_checked(12)) {
+            (Some(tag), Some((addresses, rest))) => self.store.insert(&[addresses, tag, rest]),
+            _ => self.store.insert(&[data]),
+        };
+        let Some(slot) = slot else {
+            seconds.now().store_full += 1;
+            self.unhandled += 1;
+            return Received::Handled;
+        };
+        let bytes = self.store.frame_mut(slot);
+        if received.checksum_missing {
+            frame::complete_checksum(bytes);
+        }
+        let info = frame::inspect(bytes);
+        let frame = Frame {
+            ip_bytes: info.ip_bytes,
+            flow: info.flow,
+            ecn_capable: info.ecn_capable,
+            ..Frame::new(slot, bytes.len() as u32)
+        };
+        self.line.offer(at_ns, frame, &mut self.events);
+        self.digest();
+        Received::Handled
+    }
+
+    /// Takes out what leaves by `now_ns` after the start.
+    pub(crate) fn collect(&mut self, now_ns: u64) {
+        self.line.take(now_ns, &mut self.events);
+        self.digest();
+    }
+
+    fn digest(&mut self) {
+        for event in self.events.drain(..) {
+            match event {
+                Event::Deliver { frame, due_ns } => self.due.push((frame, due_ns)),
+                Event::Copy { item } => self.store.retain(item),
+                Event::Drop { item, .. } => self.store.release(item),
+            }
+        }
+    }
+
+    /// When to look again, after the start.
+    pub(crate) fn next_departure(&self) -> Option<u64> {
+        self.line.next_departure()
+    }
+
+    /// Sends what is due; returns how many frames were. `start_ns` is when the emulation began, on the monotonic clock.
+    ///
+    /// # Errors
+    /// Those that mean the interface is gone.
+    pub(crate) fn send(
+        &mut self,
+        ring: &FrameRing,
+        start_ns: u64,
+        seconds: &mut Seconds,
+        errors: &mut LatencyHistogram,
+    ) -> io::Result<usize> {
+        let count = self.due.len();
+        let mut at = 0;
+        let mut patience_until_ns = None;
+        while at < count {
+            let batch = &self.due[at..count.min(at + SEND_BATCH)];
+            for (frame, _) in batch.iter().filter(|(frame, _)| frame.marked) {
+                frame::mark_ce(self.store.frame_mut(frame.item));
+            }
+            let mut frames: [&[u8]; SEND_BATCH] = [&[]; SEND_BATCH];
+            for (bytes, (frame, _)) in frames.iter_mut().zip(batch) {
+                *bytes = self.store.frame(frame.item);
+            }
+            let outcome = ring.send(&frames[..batch.len()]);
+            let now_ns = monotonic_ns();
+            let (sent, failed) = match outcome {
+                Ok(0) => (0, 1),
+                Ok(sent) => (sent, 0),
+                Err(error) if is_gone(&error) => return Err(error),
+                Err(error) if is_busy(&error) => {
+                    let until_ns = *patience_until_ns.get_or_insert(now_ns + PATIENCE_NS);
+                    (0, usize::from(now_ns >= until_ns))
+                }
+                Err(_) => (0, 1),
+            };
+            if sent + failed > 0 {
+                patience_until_ns = None;
+            }
+            for (frame, due_ns) in &self.due[at..at + sent] {
+                let late_ns = now_ns.saturating_sub(start_ns + due_ns);
+                seconds.sent(late_ns);
+                errors.record(late_ns);
+                self.delays.record(now_ns.saturating_sub(start_ns + frame.offered_ns));
+                self.second_bytes += u64::from(frame.bytes) + self.framing_bytes;
+                self.store.release(frame.item);
+            }
+            for (frame, _) in &self.due[at + sent..at + sent + failed] {
+                seconds.now().send_failed += 1;
+                self.unhandled += 1;
+                self.store.release(frame.item);
+            }
+            at += sent + failed;
+        }
+        self.due.clear();
+        Ok(count)
+    }
+
+    /// A second of `length_ns` is over.
+    pub(crate) fn conclude_second(&mut self, length_ns: u64) -> EmulateSecondDirection {
+        let length = u128::from(length_ns.max(1));
+        let bytes = std::mem::take(&mut self.second_bytes);
+        let rate_bps = (u128::from(bytes) * 8 * u128::from(SECOND_NS) / length) as u64;
+        // Shorter ones are no seconds; the last one may be.
+        if length_ns >= SECOND_NS {
+            self.peak_bps = self.peak_bps.max(rate_bps);
+        }
+        let now = Before {
+            dropped: self.line.counters().dropped,
+            unhandled: self.unhandled,
+            queue_byte_ns: self.line.hops().map(|hop| hop.queue_byte_ns).sum(),
+        };
+        let before = std::mem::replace(&mut self.before, now);
+        EmulateSecondDirection {
+            rate_bps,
+            dropped_packets: now.dropped - before.dropped,
+            unhandled_packets: now.unhandled - before.unhandled,
+            queue_bytes: ((now.queue_byte_ns - before.queue_byte_ns) / length) as u64,
+        }
+    }
+
+    /// The end.
+    pub(crate) fn finish(self) -> DirectionOutcome {
+        DirectionOutcome {
+            counters: self.line.counters(),
+            hops: self.line.hops().collect(),
+            delays: self.delays,
+            unhandled: self.unhandled,
+            framing_bytes: self.framing_bytes,
+            peak_bps: self.peak_bps,
+            store_used_max: self.store.used_max() as u64,
+            store_capacity: self.store.capacity() as u64,
+        }
+    }
+
+    /// Counts frames that the ring had no room for.
+    pub(crate) fn missed(&mut self, frames: u64) {
+        self.unhandled += frames;
+    }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    use io::ErrorKind::{NetworkDown, NotFound};
+    const ENXIO: i32 = 6;
+    const ENODEV: i32 = 19;
+    matches!(error.kind(), NetworkDown | NotFound) || matches!(error.raw_os_error(), Some(ENXIO | ENODEV))
+}
+
+fn is_busy(error: &io::Error) -> bool {
+    const ENOBUFS: i32 = 105;
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+        || error.raw_os_error() == Some(ENOBUFS)
+}

@@ -1,0 +1,118 @@
+//! What this process may do, and the memory there is.
+
+use landspeed_emulation::{DirectionPlan, LoadedPath, predict_store};
+
+use crate::error::EmulateError;
+
+/// A capability (linux/capability.h).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Capability {
+    NetAdmin = 12,
+    NetRaw = 13,
+    SysAdmin = 21,
+}
+
+/// Whether the process has it.
+pub(crate) fn has(capability: Capability) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let set = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let set = set.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0);
+    set >> capability as u32 & 1 == 1
+}
+
+/// Memory that one direction needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Need {
+    /// Bytes.
+    pub bytes: u64,
+    /// How they come about: "1.00 Gb/s x 25.0 ms = 3.13 MB in flight + 1.00 MB of queues".
+    pub arithmetic: String,
+}
+
+/// The memory that a path needs, with the arithmetic.
+pub fn needed_memory(path: &LoadedPath) -> [Need; 2] {
+    let need = |plan: &DirectionPlan| {
+        let prediction = predict_store(plan);
+        let arithmetic = format!(
+            "{:.4} Gb/s x {} ms: {} in flight + {} of queues",
+            plan.rate_bps() as f64 / 1e9,
+            plan.delay_ns() as f64 / 1e6,
+            megabytes(prediction.flight_bytes),
+            megabytes(prediction.queue_bytes),
+        );
+        Need { bytes: prediction.total_bytes, arithmetic }
+    };
+    [need(&path.forward), need(&path.reverse)]
+}
+
+/// Refuses a path whose frames do not fit into the memory that is free.
+pub fn check_memory(path: &LoadedPath) -> Result<(), EmulateError> {
+    check_against(path, free_memory())
+}
+
+fn check_against(path: &LoadedPath, free: Option<u64>) -> Result<(), EmulateError> {
+    let [forward, reverse] = needed_memory(path);
+    let needed = forward.bytes.saturating_add(reverse.bytes);
+    match free {
+        Some(free) if needed > free => Err(EmulateError::Memory {
+            arithmetic: format!(
+                "forward {}; reverse {}; with headers {}, {} are free",
+                forward.arithmetic,
+                reverse.arithmetic,
+                megabytes(needed),
+                megabytes(free)
+            ),
+            advice:
+                "Lower the rate or the delay of a link, or give the direction that carries only ACKs a lower rate."
+                    .to_owned(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn megabytes(bytes: u64) -> String {
+    if bytes >= 1_000_000_000 {
+        format!("{:.2} GB", bytes as f64 / 1e9)
+    } else {
+        format!("{:.2} MB", bytes as f64 / 1e6)
+    }
+}
+
+/// Free memory, bytes: of the host, or of the control group if that has less.
+fn free_memory() -> Option<u64> {
+    let read = |path: &str| std::fs::read_to_string(path).ok();
+    let host = read("/proc/meminfo").and_then(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+        line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
+    });
+    let group = read("/proc/self/cgroup").and_then(|text| {
+        let name = text.lines().find_map(|line| line.strip_prefix("0::"))?;
+        let number = |file: &str| read(&format!("/sys/fs/cgroup{name}/{file}"))?.trim().parse::<u64>().ok();
+        Some(number("memory.max")?.saturating_sub(number("memory.current")?))
+    });
+    host.into_iter().chain(group).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_beyond_the_memory_is_refused_with_the_arithmetic() {
+        let text = "name = \"long\"\n[[link]]\nrate = \"10G\"\ndelay = \"1600ms\"\n[link.reverse]\nrate = \"100M\"\n";
+        let path = landspeed_emulation::load(text, &mut |_| Err(String::new())).unwrap_or_else(|e| panic!("{e}"));
+        assert!(check_against(&path, Some(3_000_000_000)).is_ok());
+        let error = check_against(&path, Some(1_000_000_000)).expect_err("too little").to_string();
+        assert_eq!(
+            error,
+            "not enough memory for the path: forward 10.0000 Gb/s x 1600 ms: 2.00 GB in flight + 1.00 MB of queues; reverse \
+             0.1000 Gb/s x 1600 ms: 20.00 MB in flight + 1.00 MB of queues; with headers 2.02 GB, 1.00 GB are free\n\
+             Lower the rate or the delay of a link, or give the direction that carries only ACKs a lower rate."
+        );
+    }
+
+    #[test]
+    fn free_memory_is_known_here() {
+        assert!(free_memory().is_some_and(|bytes| bytes > 1 << 20));
+    }
+}

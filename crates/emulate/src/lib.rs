@@ -1,0 +1,33 @@
+//! Paths in real time: frames go from one interface to another as a path file says, and the run certifies itself.
+//!
+//! [`Namespaces`] puts a path around a command, [`Between`] between two interfaces of this host, [`OnInterface`] on one for given peers; all end in [`carry`], which moves the
+//! frames: it takes them out of packet rings with the kernel's timestamps, asks [`landspeed_emulation::Line`] what becomes of them,
+//! and sends each at its time.
+#![forbid(unsafe_code)]
+
+mod between;
+mod carry;
+mod certificate;
+mod clock;
+mod direction;
+mod error;
+mod host;
+mod live;
+mod namespaces;
+mod on;
+mod peers;
+mod program;
+mod seconds;
+mod status;
+mod store;
+
+pub use between::Between;
+pub use carry::{Carried, Ends, carry};
+pub use certificate::{About, certificate};
+pub use error::EmulateError;
+pub use host::{Need, check_memory, needed_memory};
+pub use live::{Live, Snapshot};
+pub use namespaces::{LOCAL, Namespaces, REMOTE};
+pub use on::{Diversion, OnInterface};
+pub use program::{Program, ProgramEnd};
+pub use status::{answer, ask, listen};

@@ -1,0 +1,150 @@
+//! What a running emulation shows: its seconds, as they end.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use landspeed_model::{EmulateSecond, InvalidSecond};
+use landspeed_sys::clock::{monotonic_ns, sleep_until};
+
+/// Seconds that are kept: two hours. Of longer emulations the last ones.
+pub(crate) const MOST_SECONDS: usize = 7200;
+/// How long an answer about the present second is waited for, nanoseconds: several times what the carrying thread sleeps at most.
+const PATIENCE_NS: u64 = 200_000_000;
+
+/// Shared between the thread that carries frames and those that show what it does.
+#[derive(Debug, Default)]
+pub struct Live {
+    shown: Mutex<Shown>,
+    /// Questions asked about the present second, and answered.
+    asked: AtomicU64,
+    answered: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Shown {
+    start_unix_ns: u64,
+    elapsed_ns: u64,
+    seconds: VecDeque<EmulateSecond>,
+    invalid: Vec<InvalidSecond>,
+    /// The present second, if it is invalid already.
+    present: Option<InvalidSecond>,
+}
+
+/// What can be told at one moment.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Snapshot {
+    /// When the emulation began, nanoseconds since the Unix epoch; 0 before it began.
+    pub start_unix_ns: u64,
+    /// How long it has run, nanoseconds.
+    pub elapsed_ns: u64,
+    /// Invalid seconds, the present one among them.
+    pub invalid: Vec<InvalidSecond>,
+}
+
+impl Live {
+    fn shown(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn begin(&self, start_unix_ns: u64) {
+        self.shown().start_unix_ns = start_unix_ns;
+    }
+
+    /// A second is over.
+    pub(crate) fn add(&self, second: EmulateSecond, invalid: Vec<InvalidSecond>, elapsed_ns: u64) {
+        let mut shown = self.shown();
+        if shown.seconds.len() == MOST_SECONDS {
+            shown.seconds.pop_front();
+        }
+        shown.seconds.push_back(second);
+        shown.invalid.extend(invalid);
+        shown.present = None;
+        shown.elapsed_ns = elapsed_ns;
+    }
+
+    /// The number of the question about the present second that waits for an answer, if one does.
+    pub(crate) fn question(&self) -> Option<u64> {
+        let asked = self.asked.load(Ordering::Relaxed);
+        (asked != self.answered.load(Ordering::Relaxed)).then_some(asked)
+    }
+
+    /// Answers the question: whether the present second is invalid already.
+    pub(crate) fn answer(&self, question: u64, present: Option<InvalidSecond>, elapsed_ns: u64) {
+        let mut shown = self.shown();
+        shown.present = present;
+        shown.elapsed_ns = elapsed_ns;
+        drop(shown);
+        self.answered.store(question, Ordering::Release);
+    }
+
+    /// The seconds from this number on that are over.
+    pub fn seconds_from(&self, number: u64) -> Vec<EmulateSecond> {
+        let shown = self.shown();
+        let known = shown.seconds.iter().rev().take_while(|second| second.second >= number).count();
+        shown.seconds.iter().skip(shown.seconds.len() - known).cloned().collect()
+    }
+
+    /// All that is known now. The thread that carries frames answers within its next wake-up.
+    pub fn snapshot(&self) -> Snapshot {
+        let question = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        let until_ns = monotonic_ns() + PATIENCE_NS;
+        while self.answered.load(Ordering::Acquire) < question && monotonic_ns() < until_ns {
+            sleep_until(monotonic_ns() + 1_000_000);
+        }
+        let shown = self.shown();
+        Snapshot {
+            start_unix_ns: shown.start_unix_ns,
+            elapsed_ns: shown.elapsed_ns,
+            invalid: shown.invalid.iter().chain(&shown.present).cloned().collect(),
+        }
+    }
+
+    /// The seconds, at the end.
+    pub(crate) fn take_seconds(&self) -> Vec<EmulateSecond> {
+        std::mem::take(&mut self.shown().seconds).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use landspeed_model::InvalidReason;
+
+    use super::*;
+
+    fn second(number: u64) -> EmulateSecond {
+        EmulateSecond { second: number, ..EmulateSecond::default() }
+    }
+
+    #[test]
+    fn seconds_are_given_from_a_number_on() {
+        let live = Live::default();
+        for number in [0, 1, 2, 5] {
+            live.add(second(number), Vec::new(), number);
+        }
+        let numbers = |from| live.seconds_from(from).iter().map(|second| second.second).collect::<Vec<_>>();
+        assert_eq!((numbers(0), numbers(2), numbers(3), numbers(6)), (vec![0, 1, 2, 5], vec![2, 5], vec![5], vec![]));
+    }
+
+    #[test]
+    fn a_snapshot_has_the_present_second() {
+        let live = Live::default();
+        let invalid =
+            |number| InvalidSecond { second: number, reasons: vec![InvalidReason::Late], message: String::new() };
+        live.begin(7);
+        live.add(second(0), vec![invalid(0)], 1_000);
+        let snapshot = std::thread::scope(|scope| {
+            let asking = scope.spawn(|| live.snapshot());
+            let until_ns = monotonic_ns() + 10_000_000_000;
+            while !asking.is_finished() && monotonic_ns() < until_ns {
+                if let Some(question) = live.question() {
+                    live.answer(question, Some(invalid(1)), 1_500);
+                }
+            }
+            asking.join().expect("no panic")
+        });
+        assert_eq!((snapshot.start_unix_ns, snapshot.elapsed_ns), (7, 1_500));
+        assert_eq!(snapshot.invalid, [invalid(0), invalid(1)]);
+        assert_eq!(live.question(), None);
+    }
+}

@@ -1,0 +1,214 @@
+//! A path on one interface of this host, for given peers only.
+//!
+//! Programs at the interface's TCX hooks take the packets to and from the peers and send them into two virtual links, whose
+//! other ends are in a nameless namespace. There frames are carried as between two interfaces, and what comes back is put where it was
+//! taken. The descriptors of this process hold all of it: when it ends, however it ends, the kernel removes it.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixListener;
+
+use ipnet::IpNet;
+use landspeed_netlink::configure::{LinkSettings, NewLink};
+use landspeed_netlink::ethtool::Ethtool;
+use landspeed_netlink::{Link, LinkId, Netlink};
+use landspeed_sys::bpf::steer::{Attachment, Hook, Mark, PEERS_MOST, Peer, divert, forward, guard};
+use landspeed_sys::clock::realtime_ns;
+use landspeed_sys::netns;
+
+use crate::between::{IFF_UP, find, fit, lock};
+use crate::carry::Ends;
+use crate::error::EmulateError;
+use crate::host::{Capability, has};
+use crate::namespaces::{MERGING, SEGMENTATION, apart, inside, write_sysctls};
+use crate::peers::Management;
+
+/// The ends inside: towards this host, and towards the network.
+const INSIDE: [&str; 2] = ["host", "network"];
+/// `EPERM`, and `EINVAL` from a kernel that does not know TCX.
+const EPERM: i32 = 1;
+const EINVAL: i32 = 22;
+
+/// A path on an interface, held against another emulation until dropped.
+#[derive(Debug)]
+pub struct OnInterface {
+    interface: u32,
+    name: String,
+    peers: Vec<Peer>,
+    mark: Mark,
+    middle: OwnedFd,
+    /// The ends on this host: towards this host, and towards the network.
+    outside: [u32; 2],
+    /// What brings packets back, and keeps others out.
+    _returns: Vec<Attachment>,
+    _lock: UnixListener,
+}
+
+/// Packets of the peers take the path until this is dropped.
+#[derive(Debug)]
+pub struct Diversion {
+    _taken: [Attachment; 2],
+}
+
+impl OnInterface {
+    /// Prepares a path on an interface of the calling thread's network namespace; nothing takes it yet. `ssh_connection` is that
+    /// variable's value.
+    pub fn hold(
+        name: &str,
+        peers: &[IpNet],
+        mtu_bytes: u32,
+        ssh_connection: Option<&str>,
+    ) -> Result<Self, EmulateError> {
+        if ![Capability::SysAdmin, Capability::NetAdmin, Capability::NetRaw].into_iter().all(has) {
+            return Err(EmulateError::Privilege {
+                what: format!("emulate on {name}"),
+                cause: io::ErrorKind::PermissionDenied.into(),
+                advice: "Run it as root, or around a command, which needs no privilege: `landspeed emulate PATH.toml -- CMD`."
+                    .to_owned(),
+            });
+        }
+        let mut netlink = Netlink::open()?;
+        let link = find(&mut netlink, name, "one")?;
+        fit(&link, mtu_bytes)?;
+        judge(&mut netlink, &link, peers, ssh_connection)?;
+        let lock = lock(&link)?;
+        let middle = apart(|| netns::unshare().and_then(|()| netns::current()))
+            .map_err(EmulateError::system("make a network namespace"))?;
+        let outside = make_links(&link, &middle, mtu_bytes)?;
+        let mark = Mark::new(realtime_ns() ^ u64::from(std::process::id()).rotate_left(16));
+        let [host, network] = outside;
+        let attach = || -> io::Result<Vec<Attachment>> {
+            Ok(vec![
+                guard(host, mark)?,
+                guard(network, mark)?,
+                forward(host, link.index, Hook::Ingress, mark)?,
+                forward(network, link.index, Hook::Egress, mark)?,
+            ])
+        };
+        let returns = attach().map_err(|cause| refused(name, cause))?;
+        for index in outside {
+            netlink.set_link(LinkId::Index(index), &LinkSettings { up: Some(true), ..LinkSettings::default() })?;
+        }
+        Ok(Self {
+            interface: link.index,
+            name: name.to_owned(),
+            peers: peers.iter().map(|peer| (peer.network(), peer.prefix_len())).collect(),
+            mark,
+            middle,
+            outside,
+            _returns: returns,
+            _lock: lock,
+        })
+    }
+
+    /// Its index.
+    pub fn index(&self) -> u32 {
+        self.interface
+    }
+
+    /// Whether the interface is there and up. To be asked in its network namespace.
+    pub fn is_up(&self) -> bool {
+        let link = Netlink::open().and_then(|mut netlink| netlink.link(LinkId::Index(self.interface)));
+        link.is_ok_and(|link| link.flags & IFF_UP != 0)
+    }
+
+    /// Moves the calling thread to the path; returns its ends, and interfaces of this host to watch for drops.
+    pub fn enter_path(&self) -> Result<(Ends, Vec<(Netlink, u32)>), EmulateError> {
+        let mut watched = Vec::new();
+        for index in self.outside {
+            watched.push((Netlink::open()?, index));
+        }
+        netns::enter(self.middle.as_fd()).map_err(EmulateError::system("enter a network namespace"))?;
+        Ok((Ends { names: INSIDE.map(str::to_owned), ignore_reports: false, probe: false }, watched))
+    }
+
+    /// From now on the packets of the peers take the path.
+    pub fn divert(&self) -> Result<Diversion, EmulateError> {
+        let [host, network] = self.outside;
+        let take = |hook, to| divert(self.interface, hook, &self.peers, to, self.mark);
+        let taken = take(Hook::Egress, host).and_then(|out| Ok([out, take(Hook::Ingress, network)?]));
+        Ok(Diversion { _taken: taken.map_err(|cause| refused(&self.name, cause))? })
+    }
+}
+
+fn refused(name: &str, cause: io::Error) -> EmulateError {
+    let advice = match cause.raw_os_error() {
+        Some(EPERM) => {
+            "Run it as root of the host: programs at an interface need CAP_BPF outside of user namespaces."
+        }
+        Some(EINVAL) => {
+            "Use Linux 6.6 or later with CONFIG_NET_XGRESS, or put the path between two interfaces: --between."
+        }
+        _ => "Put the path between two interfaces instead: --between.",
+    };
+    EmulateError::Privilege { what: format!("attach a program to {name}"), cause, advice: advice.to_owned() }
+}
+
+/// Refuses peers that are not reached by this interface, and those that must stay reachable whatever happens.
+fn judge(
+    netlink: &mut Netlink,
+    link: &Link,
+    peers: &[IpNet],
+    ssh_connection: Option<&str>,
+) -> Result<(), EmulateError> {
+    let name = &link.name[..];
+    if peers.len() > PEERS_MOST {
+        let why = format!("{} peers are more than {PEERS_MOST}", peers.len());
+        return Err(EmulateError::interface(name, why, "Name networks instead of hosts: --peer 10.0.0.0/24."));
+    }
+    let management = Management::read(ssh_connection);
+    for peer in peers {
+        if let Some((why, advice)) = management.objection(peer) {
+            return Err(EmulateError::interface(name, why, advice));
+        }
+        let host: IpAddr = peer.hosts().next().unwrap_or(peer.network());
+        let Ok(route) = netlink.route(SocketAddr::new(host, 0)) else {
+            let why = format!("there is no route to the peer {peer}");
+            return Err(EmulateError::interface(name, why, format!("Add one: `ip route add {peer} dev {name}`.")));
+        };
+        if route.local {
+            let why = format!("the peer {host} is this host");
+            return Err(EmulateError::interface(name, why, "Name other hosts."));
+        }
+        if route.out_ifindex != link.index {
+            let by =
+                netlink.link(LinkId::Index(route.out_ifindex)).map_or_else(|_| "another".to_owned(), |by| by.name);
+            let why = format!("the route to the peer {peer} leaves by {by}");
+            return Err(EmulateError::interface(name, why, format!("Emulate on that one: --on {by}.")));
+        }
+    }
+    Ok(())
+}
+
+/// The two virtual links between this host and the path; returns the ends on this host, which are down.
+fn make_links(link: &Link, middle: &OwnedFd, mtu_bytes: u32) -> Result<[u32; 2], EmulateError> {
+    let here = netns::current().map_err(EmulateError::system("keep a network namespace"))?;
+    let names = ["h", "n"].map(|side| format!("lsemu{}{side}", link.index % 100_000_000));
+    inside(middle.as_fd(), || {
+        // The path itself says nothing.
+        write_sysctls(&[("net/ipv6/conf/all/disable_ipv6", "1"), ("net/ipv6/conf/default/disable_ipv6", "1")]);
+        let mut netlink = Netlink::open()?;
+        for (own, name) in INSIDE.iter().zip(&names) {
+            let settings = LinkSettings { mtu_bytes: Some(mtu_bytes), ..LinkSettings::default() };
+            let local = NewLink { name: own, namespace: None, settings };
+            let remote = NewLink { name, namespace: Some(here.as_fd()), settings };
+            netlink.add_veth(&local, &remote)?;
+            Ethtool::new(own)?.set_features(MERGING, false)?;
+            netlink.set_link(LinkId::Name(own), &LinkSettings { up: Some(true), ..LinkSettings::default() })?;
+        }
+        Ok(())
+    })?;
+    let mut netlink = Netlink::open()?;
+    let mut indices = [0; 2];
+    for (index, name) in indices.iter_mut().zip(&names) {
+        // It has no addresses, and says nothing.
+        write_sysctls(&[(&format!("net/ipv6/conf/{name}/disable_ipv6"), "1")]);
+        let mut tool = Ethtool::new(name)?;
+        // What the host sends as one super-packet, or has merged on receipt, takes the path in single frames.
+        tool.set_features(SEGMENTATION, false)?;
+        tool.set_features(MERGING, false)?;
+        *index = netlink.link(LinkId::Name(name))?.index;
+    }
+    Ok(indices)
+}

@@ -1,0 +1,179 @@
+//! Whose traffic may take a path on an interface of this host, and whose never does.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::IpNet;
+
+/// Most parents of this process that are looked at for an SSH session.
+const MOST_PARENTS: usize = 64;
+/// Where sshd listens.
+const SSH_PORT: u16 = 22;
+/// State of an established socket in /proc/net/tcp.
+const ESTABLISHED: &str = "01";
+
+/// What this host must go on reaching as it does.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Management {
+    /// Hosts with an SSH session here.
+    pub sessions: Vec<IpAddr>,
+    /// Next hops of default routes.
+    pub gateways: Vec<IpAddr>,
+}
+
+impl Management {
+    /// Reads both from /proc. `ssh_connection` is that variable's value, which sudo removes: that of each parent counts, too.
+    pub(crate) fn read(ssh_connection: Option<&str>) -> Self {
+        let mut sessions: Vec<IpAddr> = ssh_connection.and_then(client_of).into_iter().collect();
+        sessions.extend(sessions_of_parents());
+        for table in ["tcp", "tcp6"] {
+            sessions.extend(clients_of_sshd(&read(&format!("/proc/thread-self/net/{table}"))));
+        }
+        let mut gateways = ipv4_gateways(&read("/proc/thread-self/net/route"));
+        gateways.extend(ipv6_gateways(&read("/proc/thread-self/net/ipv6_route")));
+        for list in [&mut sessions, &mut gateways] {
+            list.sort_unstable();
+            list.dedup();
+        }
+        Self { sessions, gateways }
+    }
+
+    /// Why packets of `peer` must not be taken, and what to do.
+    pub(crate) fn objection(&self, peer: &IpNet) -> Option<(String, String)> {
+        let inside = |list: &[IpAddr]| list.iter().find(|address| peer.contains(*address)).copied();
+        let narrower = || "Name the hosts to emulate a path to: --peer ADDRESS,ADDRESS.".to_owned();
+        if peer.prefix_len() == 0 {
+            return Some((format!("the peer {peer} is everybody"), narrower()));
+        }
+        let address = peer.network();
+        if address.is_multicast() || address.is_loopback() || address.is_unspecified() {
+            return Some((format!("the peer {peer} is not another host"), narrower()));
+        }
+        if let Some(client) = inside(&self.sessions) {
+            return Some((format!("the peer {peer} covers {client}, which has an SSH session here"), narrower()));
+        }
+        inside(&self.gateways)
+            .map(|gateway| (format!("the peer {peer} covers {gateway}, the default gateway"), narrower()))
+    }
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+/// The client in `SSH_CONNECTION`, without the zone of its address.
+fn client_of(text: &str) -> Option<IpAddr> {
+    let word = text.split_whitespace().next()?;
+    word.split('%').next()?.parse::<IpAddr>().ok().map(|address| address.to_canonical())
+}
+
+fn sessions_of_parents() -> Vec<IpAddr> {
+    let mut found = Vec::new();
+    let mut process = "self".to_owned();
+    for _ in 0..MOST_PARENTS {
+        let environment = std::fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+        let variable = environment.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(b"SSH_CONNECTION="));
+        found.extend(variable.and_then(|value| client_of(&String::from_utf8_lossy(value))));
+        let status = read(&format!("/proc/{process}/status"));
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")).map(str::trim);
+        match parent {
+            Some(parent) if parent != "0" => parent.clone_into(&mut process),
+            _ => break,
+        }
+    }
+    found
+}
+
+/// The remote addresses of established sockets at sshd's port, from a table as /proc/net/tcp or /proc/net/tcp6 has it.
+fn clients_of_sshd(table: &str) -> Vec<IpAddr> {
+    let client = |line: &str| {
+        let mut fields = line.split_whitespace().skip(1);
+        let (local, remote, state) = (fields.next()?, fields.next()?, fields.next()?);
+        let port = local.rsplit(':').next().and_then(|port| u16::from_str_radix(port, 16).ok())?;
+        let is_session = state == ESTABLISHED && port == SSH_PORT;
+        is_session.then(|| remote.split(':').next().and_then(socket_address))?
+    };
+    table.lines().skip(1).filter_map(client).collect()
+}
+
+/// An address of /proc/net/tcp or tcp6: words of 32 bits in this host's order of bytes.
+fn socket_address(text: &str) -> Option<IpAddr> {
+    let word = |at: usize| u32::from_str_radix(text.get(at..at + 8)?, 16).ok().map(u32::to_ne_bytes);
+    match text.len() {
+        8 => Some(Ipv4Addr::from(word(0)?).into()),
+        32 => {
+            let words = [word(0)?, word(8)?, word(16)?, word(24)?];
+            let address: [u8; 16] = words.as_flattened().try_into().ok()?;
+            Some(IpAddr::from(Ipv6Addr::from(address)).to_canonical())
+        }
+        _ => None,
+    }
+}
+
+/// From /proc/net/route: destination, gateway and mask as [`socket_address`] (proc(5)).
+fn ipv4_gateways(table: &str) -> Vec<IpAddr> {
+    let gateway = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            [_, "00000000", gateway, _, _, _, _, "00000000", ..] => socket_address(gateway),
+            _ => None,
+        }
+    };
+    table.lines().skip(1).filter_map(gateway).filter(|address| !address.is_unspecified()).collect()
+}
+
+/// From /proc/net/ipv6_route: destination, its bits, source, its bits, next hop (Documentation/networking/ipv6.rst).
+fn ipv6_gateways(table: &str) -> Vec<IpAddr> {
+    let gateway = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            [destination, "00", _, _, gateway, ..] if destination.bytes().all(|digit| digit == b'0') => {
+                u128::from_str_radix(gateway, 16).ok().map(|bits| IpAddr::from(bits.to_be_bytes()))
+            }
+            _ => None,
+        }
+    };
+    table.lines().filter_map(gateway).filter(|address| !address.is_unspecified()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ssh_clients_and_gateways_are_read_from_proc() {
+        let tcp = "  sl  local_address rem_address   st tx_queue\n   0: 00000000:0016 00000000:0000 0A 0:0\n   \
+                   1: 0200010A:0016 0500010A:C3E2 01 0:0\n   2: 0200010A:1451 0600010A:C3E4 01 0:0\n";
+        assert_eq!(clients_of_sshd(tcp), [IpAddr::from([10, 1, 0, 5])]);
+        let tcp6 = "  sl  local\n   0: B80D0120000000000000000001000000:0016 B80D0120000000000000000009000000:C3E2 01 0\n   1: \
+                    0000000000000000FFFF00000200010A:0016 0000000000000000FFFF00000700010A:C3E2 01 0\n";
+        let expected: Vec<IpAddr> =
+            ["2001:db8::9", "10.1.0.7"].map(|text| text.parse().expect("an address")).to_vec();
+        assert_eq!(clients_of_sshd(tcp6), expected);
+        let route = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\neth0\t00000000\t0100010A\t0003\t0\t0\t0\t\
+                     00000000\t0\neth0\t0000010A\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\n";
+        assert_eq!(ipv4_gateways(route), [IpAddr::from([10, 1, 0, 1])]);
+        let route = "00000000000000000000000000000000 00 00000000000000000000000000000000 00 fe800000000000000000000000000001 \
+                     00000400 1 0 3 eth0\n20010db8000000000000000000000000 40 0 00 00000000000000000000000000000000 0 1 0 1 eth0\n";
+        assert_eq!(ipv6_gateways(route), ["fe80::1".parse::<IpAddr>().expect("an address")]);
+        assert_eq!(client_of("fe80::9%eth0 50000 fe80::1%eth0 22"), "fe80::9".parse().ok());
+    }
+
+    #[test]
+    fn management_traffic_is_never_taken() {
+        let address = |text: &str| text.parse::<IpAddr>().expect("an address");
+        let management = Management {
+            sessions: vec![address("10.0.0.9")],
+            gateways: vec![address("10.0.0.1"), address("fe80::1")],
+        };
+        let why = |peer: &str| management.objection(&peer.parse().expect("a network")).map(|(why, _)| why);
+        assert_eq!(why("10.0.0.2/32"), None);
+        assert_eq!(why("2001:db8::/32"), None);
+        let session = why("10.0.0.8/29");
+        assert_eq!(session.as_deref(), Some("the peer 10.0.0.8/29 covers 10.0.0.9, which has an SSH session here"));
+        let gateway = why("10.0.0.0/30");
+        assert_eq!(gateway.as_deref(), Some("the peer 10.0.0.0/30 covers 10.0.0.1, the default gateway"));
+        assert_eq!(why("fe80::/10").as_deref(), Some("the peer fe80::/10 covers fe80::1, the default gateway"));
+        assert_eq!(why("0.0.0.0/0").as_deref(), Some("the peer 0.0.0.0/0 is everybody"));
+        assert_eq!(why("224.0.0.0/4").as_deref(), Some("the peer 224.0.0.0/4 is not another host"));
+    }
+}

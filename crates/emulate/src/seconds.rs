@@ -1,0 +1,210 @@
+//! What went wrong in each second, and whether it can be trusted.
+
+use landspeed_model::{InvalidReason, InvalidSecond};
+
+/// A second.
+pub(crate) const SECOND_NS: u64 = 1_000_000_000;
+/// Most invalid seconds that are kept with their words.
+const MAX_KEPT: usize = 10_000;
+/// A frame is late beyond this, nanoseconds, or beyond a hundredth of the path's delay.
+const LATE_NS: u64 = 200_000;
+
+/// Counts of the present second, both directions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Second {
+    /// Frames sent.
+    pub sent: u64,
+    /// Frames sent too late.
+    pub late: u64,
+    /// How late the latest was, nanoseconds.
+    pub latest_ns: u64,
+    /// Frames the receive rings dropped.
+    pub ring_full: u64,
+    /// Frames the store had no room for.
+    pub store_full: u64,
+    /// Super-packets.
+    pub super_packets: u64,
+    /// Frames the interface did not take.
+    pub send_failed: u64,
+    /// Frames that the interfaces dropped.
+    pub interface_drops: u64,
+    /// Time spent on frames, nanoseconds.
+    pub work_ns: u64,
+}
+
+/// A second that is over.
+#[derive(Debug)]
+pub(crate) struct Concluded {
+    /// Its number.
+    pub number: u64,
+    /// How long it was, nanoseconds.
+    pub length_ns: u64,
+    /// What was counted in it.
+    pub counts: Second,
+    /// Share of it spent on frames.
+    pub work_share: f64,
+    /// Whether it is invalid. A pause makes all the seconds invalid that it covers.
+    pub invalid: Vec<InvalidSecond>,
+}
+
+/// All seconds.
+#[derive(Debug)]
+pub(crate) struct Seconds {
+    tolerance_ns: u64,
+    now: Second,
+    number: u64,
+    /// The invalid ones.
+    pub(crate) invalid: Vec<InvalidSecond>,
+    /// Greatest share of a whole second spent on frames.
+    pub(crate) work_share_max: f64,
+    /// Time spent on frames, nanoseconds.
+    pub(crate) work_ns: u64,
+}
+
+impl Seconds {
+    /// For a path with this delay in its slower direction.
+    pub(crate) fn new(delay_ns: u64) -> Self {
+        Self {
+            tolerance_ns: LATE_NS.max(delay_ns / 100),
+            now: Second::default(),
+            number: 0,
+            invalid: Vec::new(),
+            work_share_max: 0.0,
+            work_ns: 0,
+        }
+    }
+
+    /// The counts of the present second.
+    pub(crate) fn now(&mut self) -> &mut Second {
+        &mut self.now
+    }
+
+    /// A frame left `late_ns` after its time.
+    pub(crate) fn sent(&mut self, late_ns: u64) {
+        self.now.sent += 1;
+        self.now.late += u64::from(late_ns > self.tolerance_ns);
+        self.now.latest_ns = self.now.latest_ns.max(late_ns);
+    }
+
+    /// Whether the second that ends at `elapsed_ns` is over.
+    pub(crate) fn is_over(&self, elapsed_ns: u64) -> bool {
+        elapsed_ns >= (self.number + 1) * SECOND_NS
+    }
+
+    /// Concludes the present second; the one in which `elapsed_ns` lies begins. A pause longer than a second is one long second.
+    pub(crate) fn conclude(&mut self, elapsed_ns: u64) -> Concluded {
+        let number = self.number;
+        let length_ns = elapsed_ns.saturating_sub(number * SECOND_NS).max(1);
+        let next = (elapsed_ns / SECOND_NS).max(number);
+        let invalid: Vec<InvalidSecond> = match self.present() {
+            None => Vec::new(),
+            Some(invalid) => (number..next.max(number + 1))
+                .take(MAX_KEPT.saturating_sub(self.invalid.len()))
+                .map(|second| InvalidSecond { second, ..invalid.clone() })
+                .collect(),
+        };
+        self.invalid.extend_from_slice(&invalid);
+        let counts = std::mem::take(&mut self.now);
+        self.work_ns += counts.work_ns;
+        let work_share = (counts.work_ns as f64 / length_ns as f64).min(1.0);
+        // The last one may be short, and a share of little time says little.
+        if length_ns > SECOND_NS / 10 {
+            self.work_share_max = self.work_share_max.max(work_share);
+        }
+        self.number = next;
+        Concluded { number, length_ns, counts, work_share, invalid }
+    }
+
+    /// The present second, if it is invalid already.
+    pub(crate) fn present(&self) -> Option<InvalidSecond> {
+        let (reasons, message) = judge(&self.now, self.tolerance_ns);
+        (!reasons.is_empty()).then_some(InvalidSecond { second: self.number, reasons, message })
+    }
+}
+
+/// Why a second is invalid; nothing if it is not.
+fn judge(second: &Second, tolerance_ns: u64) -> (Vec<InvalidReason>, String) {
+    let mut reasons = Vec::new();
+    let mut words = Vec::new();
+    let mut add = |reason, holds: bool, text: String| {
+        if holds {
+            reasons.push(reason);
+            words.push(text);
+        }
+    };
+    add(
+        InvalidReason::Late,
+        second.late * 100 > second.sent,
+        format!(
+            "{} of {} frames left more than {} µs late, the latest by {} µs",
+            second.late,
+            second.sent,
+            tolerance_ns / 1000,
+            second.latest_ns / 1000
+        ),
+    );
+    let frames = |count: u64, what: &str| format!("{count} frames {what}");
+    add(InvalidReason::RingFull, second.ring_full > 0, frames(second.ring_full, "found the receive ring full"));
+    add(InvalidReason::StoreFull, second.store_full > 0, frames(second.store_full, "found the store full"));
+    add(
+        InvalidReason::SuperPackets,
+        second.super_packets > 0,
+        frames(second.super_packets, "were super-packets, longer than the path's MTU"),
+    );
+    add(
+        InvalidReason::SendFailed,
+        second.send_failed > 0,
+        frames(second.send_failed, "were not taken by the interface"),
+    );
+    add(
+        InvalidReason::InterfaceDrops,
+        second.interface_drops > 0,
+        frames(second.interface_drops, "were dropped by the interfaces"),
+    );
+    (reasons, words.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_is_invalid_from_one_late_frame_in_a_hundred_on() {
+        let mut seconds = Seconds::new(50_000_000);
+        for (second, late) in [(0, 1), (1, 2)] {
+            for i in 0..100 {
+                // A hundredth of the delay is 0.5 ms.
+                seconds.sent(if i < late { 600_000 } else { 400_000 });
+            }
+            assert!(seconds.is_over((second + 1) * SECOND_NS) && !seconds.is_over((second + 1) * SECOND_NS - 1));
+            seconds.conclude((second + 1) * SECOND_NS);
+        }
+        let expected = "2 of 100 frames left more than 500 µs late, the latest by 600 µs";
+        assert_eq!(seconds.invalid.len(), 1);
+        assert_eq!((seconds.invalid[0].second, &seconds.invalid[0].message[..]), (1, expected));
+    }
+
+    #[test]
+    fn a_pause_makes_every_second_invalid_that_it_covers() {
+        let mut seconds = Seconds::new(0);
+        seconds.conclude(2 * SECOND_NS);
+        seconds.sent(3 * SECOND_NS);
+        assert_eq!(seconds.present().map(|invalid| invalid.second), Some(2));
+        let concluded = seconds.conclude(5 * SECOND_NS + 7);
+        let numbers: Vec<u64> = concluded.invalid.iter().map(|invalid| invalid.second).collect();
+        assert_eq!((concluded.number, numbers), (2, vec![2, 3, 4]));
+        assert_eq!(seconds.invalid, concluded.invalid);
+        assert!(seconds.conclude(6 * SECOND_NS).invalid.is_empty());
+    }
+
+    #[test]
+    fn any_frame_that_was_not_handled_makes_its_second_invalid() {
+        let mut seconds = Seconds::new(0);
+        seconds.now().store_full = 1;
+        seconds.now().super_packets = 2;
+        seconds.now().work_ns = SECOND_NS / 4;
+        seconds.conclude(SECOND_NS);
+        assert_eq!(seconds.invalid[0].reasons, [InvalidReason::StoreFull, InvalidReason::SuperPackets]);
+        assert!((seconds.work_share_max - 0.25).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,114 @@
+//! Who measures over an emulated path can ask what it did: at an abstract socket of the network namespace, named after the interface
+//! that leads into the path. So it is found without an environment variable, and gone with the process.
+
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use landspeed_emulation::LoadedPath;
+use landspeed_model::{EmulatePlacement, EmulationStatus};
+use landspeed_sys::tun::wait_readable;
+
+use crate::certificate::emulated;
+use crate::error::EmulateError;
+use crate::live::Live;
+
+/// How long either side waits for the other.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Longest answer that is read, bytes.
+const MOST_BYTES: u64 = 16 << 20;
+/// Longest wait without a look at the stop flag, nanoseconds.
+const LOOK_UP_NS: u64 = 50_000_000;
+
+fn address(ifindex: u32) -> io::Result<SocketAddr> {
+    SocketAddr::from_abstract_name(format!("landspeed-emulate-status-{ifindex}"))
+}
+
+/// Listens for questions at an interface of the calling thread's network namespace.
+pub fn listen(ifindex: u32) -> Result<UnixListener, EmulateError> {
+    let listen = || {
+        let listener = UnixListener::bind_addr(&address(ifindex)?)?;
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    };
+    listen().map_err(EmulateError::system("listen for questions about the path"))
+}
+
+/// Answers questions until `stop` is set.
+pub fn answer(
+    listeners: &[UnixListener],
+    path: &LoadedPath,
+    placement: &EmulatePlacement,
+    live: &Live,
+    stop: &AtomicBool,
+) {
+    let (Some(first), Some(last)) = (listeners.first(), listeners.last()) else { return };
+    while !stop.load(Ordering::Relaxed) {
+        let either: [BorrowedFd<'_>; 2] = [first.as_fd(), last.as_fd()];
+        wait_readable(either, LOOK_UP_NS);
+        for listener in listeners {
+            if let Ok((stream, _)) = listener.accept() {
+                // Who does not read has no answer.
+                let _ = tell(&stream, path, placement, live);
+            }
+        }
+    }
+}
+
+fn tell(mut stream: &UnixStream, path: &LoadedPath, placement: &EmulatePlacement, live: &Live) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let snapshot = live.snapshot();
+    let status = EmulationStatus {
+        path: emulated(path),
+        placement: placement.clone(),
+        start_unix_ns: snapshot.start_unix_ns,
+        elapsed_ns: snapshot.elapsed_ns,
+        invalid: snapshot.invalid,
+    };
+    stream.write_all(&serde_json::to_vec(&status)?)
+}
+
+/// Asks the emulation at an interface of the calling thread's network namespace; `None` if there is none.
+pub fn ask(ifindex: u32) -> Option<EmulationStatus> {
+    let stream = UnixStream::connect_addr(&address(ifindex).ok()?).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    let mut text = Vec::new();
+    stream.take(MOST_BYTES).read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use landspeed_model::{EmulateSecond, InvalidReason, InvalidSecond};
+
+    use super::*;
+
+    #[test]
+    fn who_asks_gets_the_seconds_so_far() {
+        let text = "name = \"a path\"\n[[link]]\nrate = \"1G\"\n";
+        let path = landspeed_emulation::load(text, &mut |_| Err(String::new())).unwrap_or_else(|e| panic!("{e}"));
+        let placement =
+            EmulatePlacement::Peers { interface: "eth0".to_owned(), peers: vec!["192.0.2.1/32".to_owned()] };
+        // No interface has this index.
+        let ifindex = u32::MAX - std::process::id();
+        assert_eq!(ask(ifindex), None);
+        let listeners = [listen(ifindex).expect("an abstract socket")];
+        let (live, stop) = (Live::default(), AtomicBool::new(false));
+        live.begin(5);
+        let invalid = InvalidSecond { second: 0, reasons: vec![InvalidReason::Late], message: "late".to_owned() };
+        live.add(EmulateSecond::default(), vec![invalid.clone()], 1_000_000_000);
+        let status = std::thread::scope(|scope| {
+            scope.spawn(|| answer(&listeners, &path, &placement, &live, &stop));
+            let status = ask(ifindex);
+            stop.store(true, Ordering::Relaxed);
+            status.expect("an answer")
+        });
+        assert_eq!((status.start_unix_ns, status.elapsed_ns), (5, 1_000_000_000));
+        assert_eq!((status.path.name.as_str(), status.invalid), ("a path", vec![invalid]));
+        assert_eq!(status.placement, placement);
+    }
+}

@@ -1,0 +1,213 @@
+//! One link with its policer and queue, in one direction.
+
+use landspeed_stats::SplitMix64;
+
+use crate::event::{DropCause, Event, Frame};
+use crate::path::{Framing, HopPlan, QueueKind, QueuePlan};
+use crate::policer::TokenBucket;
+use crate::queue::{AnyQueue, Codel, Drops, Fifo, FqCodel, Pie, Red};
+use crate::serialiser::Serialiser;
+use crate::wire::{Fate, Wire};
+
+/// What came by at one hop.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HopCounters {
+    /// Frames that arrived at it.
+    pub arrived: u64,
+    /// Frames the policer dropped.
+    pub policed: u64,
+    /// Frames a full queue dropped.
+    pub queue_full: u64,
+    /// Frames that active queue management dropped.
+    pub aqm: u64,
+    /// Frames that were marked (CE).
+    pub marked: u64,
+    /// Frames that reached the link after the queue.
+    pub sent: u64,
+    /// Their length on the link with framing, bytes.
+    pub sent_bytes: u64,
+    /// Frames the link lost.
+    pub lost: u64,
+    /// Frames sent while the link was down.
+    pub down: u64,
+    /// Copies the link added.
+    pub duplicated: u64,
+    /// Greatest occupancy of the queue, bytes.
+    pub queue_bytes_max: u64,
+    /// Greatest occupancy of the queue, frames.
+    pub queue_packets_max: u64,
+    /// Sum of the queue's occupancy over time, bytes times nanoseconds.
+    pub queue_byte_ns: u128,
+}
+
+/// What the sending end is doing.
+#[derive(Debug)]
+enum Sending<T> {
+    /// Nothing: the queue is empty.
+    Idle,
+    /// It waits for an opportunity at this time.
+    Waits(u64),
+    /// This frame's last bit goes out at this time.
+    Sends(Frame<T>, u64),
+}
+
+/// A hop.
+#[derive(Debug)]
+pub(crate) struct Hop<T> {
+    policer: Option<TokenBucket>,
+    queue: AnyQueue<T>,
+    serialiser: Serialiser,
+    framing: Framing,
+    sending: Sending<T>,
+    pub(crate) wire: Wire<T>,
+    pub(crate) counters: HopCounters,
+    drops: Drops<T>,
+    changed_ns: u64,
+}
+
+impl<T: Copy> Hop<T> {
+    pub(crate) fn new(plan: &HopPlan, mut seed: SplitMix64) -> Self {
+        let mut random = || SplitMix64::new(seed.bits());
+        let queue = match &plan.queue {
+            QueuePlan::Bytes(limit) => AnyQueue::Fifo(Fifo::of_bytes(*limit)),
+            QueuePlan::Packets(limit) => AnyQueue::Fifo(Fifo::of_packets(*limit)),
+            QueuePlan::Red(settings) => AnyQueue::Red(Red::new(*settings, random())),
+            QueuePlan::Codel { settings, packets } => AnyQueue::Codel(Codel::new(*settings, *packets)),
+            QueuePlan::FqCodel { settings, packets, quantum } => {
+                AnyQueue::FqCodel(Box::new(FqCodel::new(*settings, *packets, *quantum, random().bits())))
+            }
+            QueuePlan::Pie { packets, target_ns, ecn, frame_bytes } => {
+                AnyQueue::Pie(Pie::new(*packets, *target_ns, *ecn, *frame_bytes, random()))
+            }
+        };
+        Self {
+            policer: plan.policer.map(|(bps, burst_bytes)| TokenBucket::new(bps, burst_bytes)),
+            queue,
+            serialiser: Serialiser::new(plan.schedule.clone()),
+            framing: plan.framing,
+            sending: Sending::Idle,
+            wire: Wire::new(plan.wire.clone(), random()),
+            counters: HopCounters::default(),
+            drops: Vec::new(),
+            changed_ns: 0,
+        }
+    }
+
+    /// Bytes that a frame takes on this link.
+    fn link_bytes(&self, frame: &Frame<T>) -> u64 {
+        u64::from(frame.bytes) + self.framing.bytes()
+    }
+
+    /// A frame arrives at `now_ns`.
+    pub(crate) fn arrive(&mut self, now_ns: u64, mut frame: Frame<T>, events: &mut Vec<Event<T>>) {
+        self.counters.arrived += 1;
+        if self.policer.as_mut().is_some_and(|policer| !policer.passes(now_ns, frame.bytes)) {
+            self.counters.policed += 1;
+            events.push(Event::Drop { item: frame.item, cause: DropCause::Policer });
+            return;
+        }
+        frame.queued_ns = now_ns;
+        self.account(now_ns);
+        self.queue.enqueue(now_ns, frame, &mut self.drops);
+        self.report_drops(events);
+        if matches!(self.sending, Sending::Idle) {
+            self.begin(now_ns, events);
+        }
+        // Occupancy counts what waits, not what is being sent.
+        self.counters.queue_bytes_max = self.counters.queue_bytes_max.max(self.queue.bytes());
+        self.counters.queue_packets_max = self.counters.queue_packets_max.max(self.queue.packets() as u64);
+    }
+
+    fn account(&mut self, now_ns: u64) {
+        self.counters.queue_byte_ns += u128::from(self.queue.bytes()) * u128::from(now_ns - self.changed_ns);
+        self.changed_ns = now_ns;
+    }
+
+    fn report_drops(&mut self, events: &mut Vec<Event<T>>) {
+        for (frame, cause) in self.drops.drain(..) {
+            match cause {
+                DropCause::Aqm => self.counters.aqm += 1,
+                _ => self.counters.queue_full += 1,
+            }
+            events.push(Event::Drop { item: frame.item, cause });
+        }
+    }
+
+    /// The link is free at `now_ns`: sends the next frame, if there is one and it may.
+    fn begin(&mut self, now_ns: u64, events: &mut Vec<Event<T>>) {
+        self.sending = Sending::Idle;
+        if self.queue.packets() == 0 {
+            return;
+        }
+        let start_ns = self.serialiser.start(now_ns);
+        if start_ns > now_ns {
+            self.sending = Sending::Waits(start_ns);
+            return;
+        }
+        self.account(now_ns);
+        let frame = self.queue.dequeue(now_ns, &mut self.drops);
+        self.report_drops(events);
+        if let Some(frame) = frame {
+            let bits = self.link_bytes(&frame) * 8;
+            let ip_bytes = frame.bytes.saturating_sub(crate::frame::ETHERNET_HEADER);
+            let end_ns = self.serialiser.send(now_ns, bits, u64::from(ip_bytes));
+            self.sending = Sending::Sends(frame, end_ns);
+        }
+    }
+
+    /// When the sending end acts next; `None` while it has nothing to do.
+    pub(crate) fn next_action(&self) -> Option<u64> {
+        match self.sending {
+            Sending::Idle => None,
+            Sending::Waits(at_ns) | Sending::Sends(_, at_ns) => Some(at_ns),
+        }
+    }
+
+    /// Carries out the action that [`Hop::next_action`] announced for `now_ns`.
+    pub(crate) fn act(&mut self, now_ns: u64, events: &mut Vec<Event<T>>) {
+        if let Sending::Sends(frame, _) = std::mem::replace(&mut self.sending, Sending::Idle) {
+            self.counters.sent += 1;
+            self.counters.sent_bytes += self.link_bytes(&frame);
+            self.counters.marked += u64::from(frame.marked);
+            match self.wire.draw(now_ns, &frame) {
+                Fate::Lost => {
+                    self.counters.lost += 1;
+                    events.push(Event::Drop { item: frame.item, cause: DropCause::Lost });
+                }
+                Fate::Down => {
+                    self.counters.down += 1;
+                    events.push(Event::Drop { item: frame.item, cause: DropCause::LinkDown });
+                }
+                Fate::Passes { copies } => {
+                    self.wire.launch(now_ns, frame);
+                    for _ in 1..copies {
+                        self.counters.duplicated += 1;
+                        events.push(Event::Copy { item: frame.item });
+                        self.wire.launch(now_ns, frame);
+                    }
+                }
+            }
+        }
+        self.begin(now_ns, events);
+    }
+
+    /// Frames in it: waiting, being sent, in flight.
+    pub(crate) fn holds(&self) -> u64 {
+        let sending = usize::from(matches!(self.sending, Sending::Sends(..)));
+        (self.queue.packets() + sending + self.wire.in_flight()) as u64
+    }
+}
+
+impl QueueKind {
+    /// Its name in `tc`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bfifo => "bfifo",
+            Self::Pfifo => "pfifo",
+            Self::Red => "red",
+            Self::Codel => "codel",
+            Self::FqCodel => "fq_codel",
+            Self::Pie => "pie",
+        }
+    }
+}

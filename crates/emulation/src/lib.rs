@@ -1,0 +1,32 @@
+//! What the links and queues of a path do to frames: a model without I/O.
+//!
+//! [`load`] reads a path file. A [`Line`] is one direction of the path: [`Line::offer`] gives it a frame,
+//! [`Line::next_departure`] says when to look again, [`Line::take`] hands out what has left. Times are nanoseconds and enter as
+//! arguments; what happens depends on the path, the seed, and the times and lengths of the frames offered, and on nothing else:
+//! not on how often or how late [`Line::take`] is called.
+#![forbid(unsafe_code)]
+
+mod event;
+pub mod frame;
+mod hop;
+mod line;
+mod path;
+mod policer;
+mod queue;
+mod serialiser;
+mod store;
+#[cfg(test)]
+mod tests;
+mod trace;
+mod wire;
+
+pub use event::{DropCause, Event, Frame};
+pub use hop::HopCounters;
+pub use line::{Line, LineCounters};
+pub use path::{
+    DirectionPlan, Distribution, Framing, GilbertElliott, HopPlan, Jitter, Link, LinkDirection, LoadedPath, Loss,
+    LossPattern, MAX_TEXT, Outage, Path, Policer, Queue, QueueKind, QueueSettings, RateSource, TEMPLATE, load,
+    schema,
+};
+pub use serialiser::{RateStep, Schedule};
+pub use store::{SLOT_HEADER_BYTES, StorePrediction, predict_store};

@@ -1,0 +1,140 @@
+//! One direction of a path: its hops, one behind the other.
+
+use landspeed_stats::SplitMix64;
+
+use crate::event::{Event, Frame};
+use crate::hop::{Hop, HopCounters};
+use crate::path::DirectionPlan;
+
+/// What came by at a line as a whole. `offered + duplicated = delivered + dropped + inside`, always.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LineCounters {
+    /// Frames offered.
+    pub offered: u64,
+    /// Their bytes, from the Ethernet header on.
+    pub offered_bytes: u64,
+    /// Frames delivered, copies included.
+    pub delivered: u64,
+    /// Their bytes, from the Ethernet header on.
+    pub delivered_bytes: u64,
+    /// Frames dropped or lost anywhere.
+    pub dropped: u64,
+    /// Copies that links added.
+    pub duplicated: u64,
+    /// Frames delivered after one that was offered later.
+    pub reordered: u64,
+    /// Frames still inside.
+    pub inside: u64,
+}
+
+/// One direction of a path. `T` is the caller's handle of a frame.
+#[derive(Debug)]
+pub struct Line<T> {
+    hops: Vec<Hop<T>>,
+    now_ns: u64,
+    counters: LineCounters,
+    /// One more than the highest number delivered.
+    highest: u64,
+}
+
+impl<T: Copy> Line<T> {
+    /// A line that has carried nothing. Its random draws follow from `seed` alone.
+    pub fn new(plan: &DirectionPlan, seed: u64) -> Self {
+        let mut seeds = SplitMix64::new(seed);
+        let hops = plan.hops.iter().map(|hop| Hop::new(hop, SplitMix64::new(seeds.bits()))).collect();
+        Self { hops, now_ns: 0, counters: LineCounters::default(), highest: 0 }
+    }
+
+    /// A frame arrives at `now_ns`; a time before an earlier one's counts as that. What becomes of frames is added to `events`.
+    /// Returns the frame's number.
+    pub fn offer(&mut self, now_ns: u64, frame: Frame<T>, events: &mut Vec<Event<T>>) -> u64 {
+        let before = events.len();
+        self.advance(now_ns, events);
+        let number = self.counters.offered;
+        self.counters.offered += 1;
+        self.counters.offered_bytes += u64::from(frame.bytes);
+        let frame = Frame { offered_ns: self.now_ns, number, marked: false, ..frame };
+        self.hops[0].arrive(self.now_ns, frame, events);
+        self.count(&events[before..]);
+        number
+    }
+
+    /// The earliest time at which a frame may leave, nanoseconds: not after the next departure, perhaps before it.
+    pub fn next_departure(&self) -> Option<u64> {
+        let mut least_ns = 0_u64;
+        let mut next: Option<u64> = None;
+        for (index, hop) in self.hops.iter().enumerate().rev() {
+            let arrival_ns = hop.wire.next_arrival().map(|at_ns| at_ns.saturating_add(least_ns));
+            least_ns = least_ns.saturating_add(hop.wire.least_delay_ns());
+            let action_ns = hop.next_action().map(|at_ns| at_ns.saturating_add(least_ns));
+            debug_assert!(index < self.hops.len());
+            next = [next, arrival_ns, action_ns].into_iter().flatten().min();
+        }
+        next
+    }
+
+    /// Adds what leaves, is dropped or is copied by `now_ns` to `events`, in the order of time.
+    pub fn take(&mut self, now_ns: u64, events: &mut Vec<Event<T>>) {
+        let before = events.len();
+        self.advance(now_ns, events);
+        self.count(&events[before..]);
+    }
+
+    /// Lets the time go on.
+    fn advance(&mut self, now_ns: u64, events: &mut Vec<Event<T>>) {
+        self.now_ns = self.now_ns.max(now_ns);
+        let last = self.hops.len() - 1;
+        // The earliest thing that happens; where several happen at once, what is farther along the path comes first.
+        while let Some((at_ns, index, arrives)) = self.next_event().filter(|(at_ns, ..)| *at_ns <= self.now_ns) {
+            if !arrives {
+                self.hops[index].act(at_ns, events);
+            } else if let Some((at_ns, frame)) = self.hops[index].wire.arrive(at_ns) {
+                if index == last {
+                    self.counters.reordered += u64::from(frame.number + 1 < self.highest);
+                    self.highest = self.highest.max(frame.number + 1);
+                    events.push(Event::Deliver { frame, due_ns: at_ns });
+                } else {
+                    self.hops[index + 1].arrive(at_ns, frame, events);
+                }
+            }
+        }
+    }
+
+    /// When the next thing happens, at which hop, and whether it is an arrival at the hop's far end.
+    fn next_event(&self) -> Option<(u64, usize, bool)> {
+        let mut next: Option<(u64, usize, bool)> = None;
+        for (index, hop) in self.hops.iter().enumerate().rev() {
+            for (at_ns, arrives) in [(hop.wire.next_arrival(), true), (hop.next_action(), false)] {
+                if let Some(at_ns) = at_ns
+                    && next.is_none_or(|(first_ns, ..)| at_ns < first_ns)
+                {
+                    next = Some((at_ns, index, arrives));
+                }
+            }
+        }
+        next
+    }
+
+    fn count(&mut self, events: &[Event<T>]) {
+        for event in events {
+            match event {
+                Event::Deliver { frame, .. } => {
+                    self.counters.delivered += 1;
+                    self.counters.delivered_bytes += u64::from(frame.bytes);
+                }
+                Event::Copy { .. } => self.counters.duplicated += 1,
+                Event::Drop { .. } => self.counters.dropped += 1,
+            }
+        }
+    }
+
+    /// What came by so far.
+    pub fn counters(&self) -> LineCounters {
+        LineCounters { inside: self.hops.iter().map(Hop::holds).sum(), ..self.counters }
+    }
+
+    /// What came by at each hop, in the order of the path.
+    pub fn hops(&self) -> impl Iterator<Item = HopCounters> + '_ {
+        self.hops.iter().map(|hop| hop.counters)
+    }
+}

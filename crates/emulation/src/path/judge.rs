@@ -1,0 +1,238 @@
+//! Whether a path that reads well also makes sense.
+
+use landspeed_problems::{Problem, Share, Time, Written};
+use landspeed_units::{BitRate, Bytes, Nanos};
+
+use super::plan::{DEFAULT_LIMIT, DEFAULT_MTU};
+use super::{Distribution, Link, LinkDirection, Path, Policer, QueueKind, QueueSettings, RateSource};
+use crate::frame::ETHERNET_HEADER;
+
+/// Fastest and slowest link, bits/s.
+const RATES: std::ops::RangeInclusive<u64> = 1_000..=1_000_000_000_000;
+/// Longest one-way delay of a link, nanoseconds.
+const MAX_DELAY: u64 = 60_000_000_000;
+/// Latest time an outage may begin or end, and longest step of a rate, nanoseconds (30 days).
+const MAX_TIME: u64 = 30 * 86_400 * 1_000_000_000;
+/// Most links of a path.
+const MAX_LINKS: usize = 16;
+
+/// What is to be said about a path.
+#[derive(Debug, Default)]
+pub(super) struct Judgement {
+    /// Why it cannot be run.
+    pub problems: Vec<Problem>,
+    /// What a reader should know.
+    pub warnings: Vec<String>,
+}
+
+pub(super) fn judge(path: &Path) -> Judgement {
+    let mut judgement = Judgement::default();
+    if path.name.trim().is_empty() || path.name.chars().count() > 200 {
+        judgement.refuse("name", "the name is empty or too long", "use 1 to 200 characters");
+    }
+    if let Some(mtu) = path.mtu
+        && !(68..=65_521).contains(&mtu)
+    {
+        judgement.refuse("mtu", format!("MTU {mtu} is out of range"), "use 68 to 65521; 1500 and 9000 are usual");
+    }
+    if path.link.is_empty() {
+        judgement.refuse("link", "the path has no link", "add a [[link]] with a `rate`");
+    } else if path.link.len() > MAX_LINKS {
+        judgement.refuse("link", format!("the path has {} links", path.link.len()), "use at most 16");
+    }
+    let frame = u64::from(path.mtu.unwrap_or(DEFAULT_MTU).min(65_521) + ETHERNET_HEADER);
+    for (i, link) in path.link.iter().enumerate() {
+        direction(i, link, "forward", &link.forward, frame, &mut judgement);
+        direction(i, link, "reverse", &link.reverse, frame, &mut judgement);
+    }
+    judgement
+}
+
+impl Judgement {
+    fn refuse(&mut self, key: impl Into<String>, message: impl Into<String>, hint: impl Into<String>) {
+        let problem = Problem::new(key, message).hint(hint);
+        if !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
+    }
+
+    fn warn(&mut self, warning: String) {
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
+    }
+
+    fn time(&mut self, key: String, time: Option<Time>, range: std::ops::RangeInclusive<u64>, hint: &str) {
+        if let Some(time) = time
+            && !range.contains(&time.0.get())
+        {
+            self.refuse(key, format!("{time} is out of range"), hint);
+        }
+    }
+
+    fn share(&mut self, key: String, share: Option<Share>, why: &str) {
+        if share.is_some_and(|share| share.0.get() >= 1.0) {
+            self.refuse(key, why, "use less than 100%");
+        }
+    }
+}
+
+fn direction(i: usize, link: &Link, name: &str, own: &LinkDirection, frame: u64, judgement: &mut Judgement) {
+    let key = |what: &str, is_own: bool| {
+        if is_own { format!("link.{i}.{name}.{what}") } else { format!("link.{i}.{what}") }
+    };
+    rate(&key("rate", own.rate.is_some()), own.rate.as_ref().unwrap_or(&link.rate), judgement);
+    let delay = own.delay.or(link.delay);
+    judgement.time(key("delay", own.delay.is_some()), delay, 0..=MAX_DELAY, "use at most 60s one way");
+    let delay_ns = delay.map_or(0, |time| time.0.get());
+    if let Some(jitter) = own.jitter.as_ref().or(link.jitter.as_ref()) {
+        let key = key("jitter", own.jitter.is_some());
+        if jitter.spread.0.get() > delay_ns {
+            let delay = Written(Nanos::new(delay_ns));
+            let message = format!("jitter of {} exceeds the delay of {delay}", jitter.spread);
+            judgement.refuse(key, message, "raise `delay`: negative delays would be cut to zero");
+        } else {
+            if jitter.distribution == Distribution::Normal && jitter.spread.0.get().saturating_mul(4) > delay_ns {
+                judgement.warn(format!("{key}: the distribution reaches below zero and is cut there"));
+            }
+            judgement.warn(format!(
+                "{key}: frames keep their order, so the delay is above `delay` on average while they follow each other closely"
+            ));
+        }
+    }
+    if let Some(loss) = own.loss.as_ref().or(link.loss.as_ref()) {
+        judgement.problems.extend(loss.problems(&key("loss", own.loss.is_some())));
+    }
+    let reorder = own.reorder.or(link.reorder);
+    let reorder_key = key("reorder", own.reorder.is_some());
+    if reorder.is_some_and(|share| share.0.get() > 0.0) && delay_ns == 0 {
+        judgement.refuse(&reorder_key, "reordering needs a delay", "set a `delay`: reordered frames skip it");
+    }
+    judgement.share(reorder_key, reorder, "if every frame skips the delay, none is reordered");
+    if let Some(settings) = own.queue.as_ref().or(link.queue.as_ref()) {
+        queue(&key("queue", own.queue.is_some()), &settings.settings(), frame, judgement);
+    }
+    if let Some(policer) = own.policer.as_ref().or(link.policer.as_ref()) {
+        self::policer(&key("policer", own.policer.is_some()), policer, frame, judgement);
+    }
+    let down_key = key("down", own.down.is_some());
+    let mut last_end = 0;
+    for (n, outage) in own.down.as_ref().or(link.down.as_ref()).into_iter().flatten().enumerate() {
+        let (at, duration) = (outage.at.0.get(), outage.duration.0.get());
+        judgement.time(format!("{down_key}.{n}.at"), Some(outage.at), 0..=MAX_TIME, "use at most 30 days");
+        judgement.time(format!("{down_key}.{n}.for"), Some(outage.duration), 1..=MAX_TIME, "use 1ns to 30 days");
+        if at < last_end {
+            let hint = "list them in order, apart from each other";
+            judgement.refuse(format!("{down_key}.{n}.at"), "the link is down already, or was later", hint);
+        }
+        last_end = at.saturating_add(duration);
+    }
+}
+
+fn rate(key: &str, rate: &RateSource, judgement: &mut Judgement) {
+    let in_range = |judgement: &mut Judgement, key: &str, bps: u64| match bps {
+        0 => judgement.refuse(key, "a link with rate 0 carries nothing", "use a rate such as \"10G\""),
+        _ if !RATES.contains(&bps) => {
+            judgement.refuse(key, format!("{} is out of range", BitRate::from_bps(bps)), "use 1k to 1T");
+        }
+        _ => {}
+    };
+    match rate {
+        RateSource::Fixed(rate) => in_range(judgement, key, rate.0.bps()),
+        RateSource::Mahimahi(_) | RateSource::Rattan(_) => {}
+        RateSource::Steps(steps) => {
+            if steps.is_empty() {
+                judgement.refuse(format!("{key}.steps"), "the list is empty", "add { for = \"5s\", rate = \"1G\" }");
+            }
+            for (n, step) in steps.iter().enumerate() {
+                let key = format!("{key}.steps.{n}");
+                judgement.time(format!("{key}.for"), Some(step.duration), 1..=MAX_TIME, "use 1ns to 30 days");
+                let last = n + 1 == steps.len();
+                if last || step.rate.0.bps() != 0 {
+                    in_range(judgement, &format!("{key}.rate"), step.rate.0.bps());
+                }
+            }
+        }
+    }
+}
+
+fn policer(key: &str, policer: &Policer, frame: u64, judgement: &mut Judgement) {
+    if !RATES.contains(&policer.rate.0.bps()) {
+        judgement.refuse(format!("{key}.rate"), format!("{} is out of range", policer.rate), "use 1k to 1T");
+    }
+    if policer.burst.0.get() < frame {
+        let hint = format!("use at least {frame} bytes: a full frame with its Ethernet header");
+        judgement.refuse(format!("{key}.burst"), format!("{} is less than one frame", policer.burst), hint);
+    }
+}
+
+/// The settings a kind has, by their names.
+fn settings_of(kind: QueueKind) -> &'static [&'static str] {
+    match kind {
+        QueueKind::Bfifo => &["limit"],
+        QueueKind::Pfifo => &["packets"],
+        QueueKind::Red => &["limit", "min", "max", "probability", "ecn"],
+        QueueKind::Codel | QueueKind::FqCodel => &["packets", "target", "interval", "ecn"],
+        QueueKind::Pie => &["packets", "target", "ecn"],
+    }
+}
+
+fn queue(key: &str, settings: &QueueSettings, frame: u64, judgement: &mut Judgement) {
+    let known = settings_of(settings.kind);
+    let name = settings.kind.name();
+    for (setting, given) in [
+        ("limit", settings.limit.is_some()),
+        ("packets", settings.packets.is_some()),
+        ("min", settings.min.is_some()),
+        ("max", settings.max.is_some()),
+        ("probability", settings.probability.is_some()),
+        ("target", settings.target.is_some()),
+        ("interval", settings.interval.is_some()),
+        ("ecn", settings.ecn.is_some()),
+    ] {
+        if given && !known.contains(&setting) {
+            let message = format!("`{setting}` does not apply to {name}");
+            judgement.refuse(format!("{key}.{setting}"), message, format!("use one of {}", known.join(", ")));
+        }
+    }
+    if let Some(limit) = settings.limit
+        && !(frame..=u64::from(u32::MAX)).contains(&limit.0.get())
+    {
+        let hint = format!("use {frame} bytes (a full frame with its Ethernet header) to 4GiB");
+        judgement.refuse(format!("{key}.limit"), format!("{limit} is out of range"), hint);
+    }
+    if settings.packets.is_some_and(|packets| !(1..=10_000_000).contains(&packets)) {
+        judgement.refuse(format!("{key}.packets"), "the limit is out of range", "use 1 to 10000000");
+    }
+    if settings.kind == QueueKind::Red {
+        red(key, settings, judgement);
+    }
+    let times = 1_000..=60_000_000_000;
+    judgement.time(format!("{key}.target"), settings.target, times.clone(), "use 1us to 60s");
+    judgement.time(format!("{key}.interval"), settings.interval, times, "use 1us to 60s");
+    let nanos = |time: Option<Time>, default| time.map_or(default, |time| time.0.get());
+    if matches!(settings.kind, QueueKind::Codel | QueueKind::FqCodel)
+        && nanos(settings.target, 5_000_000) >= nanos(settings.interval, 100_000_000)
+    {
+        let hint = "interval is about one RTT, and target 1/20 of that";
+        judgement.refuse(format!("{key}.target"), "target is not below interval", hint);
+    }
+}
+
+fn red(key: &str, settings: &QueueSettings, judgement: &mut Judgement) {
+    let limit = settings.limit.map_or(DEFAULT_LIMIT, |size| size.0.get());
+    let min = settings.min.map_or(limit / 12, |size| size.0.get());
+    let max = settings.max.map_or(limit / 4, |size| size.0.get());
+    if min == 0 || min >= max || max > limit {
+        let text = |bytes| Written(Bytes::new(bytes));
+        judgement.refuse(
+            format!("{key}.{}", if settings.min.is_some() { "min" } else { "max" }),
+            format!("min {}, max {} and limit {} do not follow each other", text(min), text(max), text(limit)),
+            "use 0 < min < max <= limit (defaults: 1/12 and 1/4 of the limit)",
+        );
+    }
+    if settings.probability.is_some_and(|share| share.0.get() <= 0.0 || share.0.get() >= 1.0) {
+        let hint = "use more than 0 and less than 100%";
+        judgement.refuse(format!("{key}.probability"), "the probability is out of range", hint);
+    }
+}

@@ -1,0 +1,199 @@
+//! What a link does to frames, as it is written: shared by paths and by the lab's scenarios.
+
+use landspeed_problems::{EMPTY, Notations, Problem, Share, Time, read_by_notations};
+use schemars::JsonSchema;
+use serde::de::value::StrDeserializer;
+use serde::de::{self, Error, MapAccess};
+use serde::{Deserialize, Serialize};
+
+/// Framing per frame on a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Framing {
+    /// Preamble 8, checksum 4, gap 12.
+    Ethernet,
+    /// Nothing.
+    None,
+}
+
+/// Spread of a delay.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Jitter {
+    /// Standard deviation, or half the width of a uniform distribution.
+    pub spread: Time,
+    /// Its shape; default `uniform`.
+    #[serde(default)]
+    pub distribution: Distribution,
+}
+
+/// Shapes of a spread.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Distribution {
+    /// Every value within the spread alike.
+    #[default]
+    Uniform,
+    /// Gaussian.
+    Normal,
+}
+
+/// Loss of a link: random, or a pattern.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Loss {
+    /// Each frame independently, with this probability.
+    Random(Share),
+    /// A pattern.
+    Pattern(LossPattern),
+}
+
+/// Patterns of loss.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LossPattern {
+    /// Each frame independently, with this probability.
+    Random(Share),
+    /// One frame in so many, periodically: this one and every multiple of it. Every frame of that direction counts,
+    /// acknowledgements as well, from the scenario's zero on; opening connections before that does not.
+    Every(u64),
+    /// These frames, counted from 1 on in the order in which they reach the link, as with `every`.
+    Packets(Vec<u64>),
+    /// Every frame with an IP packet longer than this, without an ICMP message: a PMTUD black hole. From the scenario's
+    /// zero on, as with `every`.
+    LongerThan(u32),
+    /// Two states, one good and one bad (Gilbert, Elliott).
+    GilbertElliott(GilbertElliott),
+}
+
+/// A two-state loss process. Probabilities are per frame.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct GilbertElliott {
+    /// From good to bad.
+    pub p: Share,
+    /// From bad to good.
+    pub r: Share,
+    /// Lost while bad; default all.
+    pub bad: Option<Share>,
+    /// Lost while good; default none.
+    pub good: Option<Share>,
+}
+
+impl Loss {
+    /// What is wrong with it; `key` is the dotted path of the loss.
+    pub fn problems(&self, key: &str) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let mut refuse = |key: String, message: String, hint: &str| {
+            problems.push(Problem::new(key, message).hint(hint));
+        };
+        let all = |share: &Share| share.0.get() >= 1.0;
+        match self {
+            Self::Random(share) | Self::Pattern(LossPattern::Random(share)) if all(share) => {
+                refuse(key.to_owned(), "the link loses everything".to_owned(), "use less than 100%");
+            }
+            Self::Random(_) | Self::Pattern(LossPattern::Random(_)) => {}
+            Self::Pattern(LossPattern::Every(n)) => {
+                if *n < 2 {
+                    refuse(format!("{key}.every"), format!("one frame in {n} loses everything"), "use at least 2");
+                } else if *n > u64::from(u32::MAX) {
+                    refuse(format!("{key}.every"), format!("{n} is out of range"), "use at most 4294967295");
+                }
+            }
+            Self::Pattern(LossPattern::Packets(numbers)) => {
+                if numbers.is_empty() {
+                    refuse(
+                        format!("{key}.packets"),
+                        "the list is empty".to_owned(),
+                        "add frame numbers, or remove `loss`",
+                    );
+                } else if numbers.contains(&0) {
+                    refuse(format!("{key}.packets"), "frame numbers start at 1".to_owned(), "remove frame 0");
+                }
+            }
+            Self::Pattern(LossPattern::LongerThan(bytes)) => {
+                if !(68..=65_535).contains(bytes) {
+                    refuse(
+                        format!("{key}.longer-than"),
+                        format!("{bytes} bytes is out of range"),
+                        "use 68 to 65535; 1500 is usual",
+                    );
+                }
+            }
+            Self::Pattern(LossPattern::GilbertElliott(GilbertElliott { p, r, bad, good })) => {
+                let key = format!("{key}.gilbert-elliott");
+                let (bad, good) = (bad.map_or(1.0, |s| s.0.get()), good.map_or(0.0, |s| s.0.get()));
+                if p.0.get() == 0.0 && good == 0.0 {
+                    refuse(
+                        format!("{key}.p"),
+                        "the link never enters the bad state, and loses nothing".to_owned(),
+                        "raise p, or remove `loss`",
+                    );
+                }
+                if r.0.get() == 0.0 && bad >= 1.0 {
+                    refuse(
+                        format!("{key}.r"),
+                        "the link never leaves the bad state, and then loses everything".to_owned(),
+                        "raise r",
+                    );
+                }
+                if bad < good {
+                    refuse(
+                        format!("{key}.bad"),
+                        "the bad state loses less than the good state".to_owned(),
+                        "swap `bad` and `good`",
+                    );
+                }
+                if good >= 1.0 {
+                    refuse(format!("{key}.good"), "the good state loses everything".to_owned(), "use less than 100%");
+                }
+            }
+        }
+        problems
+    }
+}
+
+read_by_notations!(Loss);
+
+impl Notations for Loss {
+    const WHAT: &'static str = "a share of the frames such as \"0.0046%\" or \"1/22000\", or a table with one of \
+                                `random`, `every`, `packets`, `longer-than`, `gilbert-elliott`";
+
+    fn text<E: Error>(text: &str) -> Result<Self, E> {
+        Share::deserialize(StrDeserializer::new(text)).map(Self::Random)
+    }
+
+    fn number<E: Error>(number: f64) -> Result<Self, E> {
+        Share::deserialize(de::value::F64Deserializer::new(number)).map(Self::Random)
+    }
+
+    fn table<'de, A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+        let Some(key) = map.next_key::<LossKey>()? else {
+            return Err(A::Error::custom(format!("{EMPTY}: expected {}", Self::WHAT)));
+        };
+        let pattern = match key {
+            LossKey::Random => LossPattern::Random(map.next_value::<Share>()?),
+            LossKey::Every => LossPattern::Every(map.next_value::<u64>()?),
+            LossKey::Packets => LossPattern::Packets(map.next_value::<Vec<u64>>()?),
+            LossKey::LongerThan => LossPattern::LongerThan(map.next_value::<u32>()?),
+            LossKey::GilbertElliott => LossPattern::GilbertElliott(map.next_value::<GilbertElliott>()?),
+        };
+        if map.next_key::<LossKey>()?.is_some() {
+            return Err(A::Error::custom(
+                "a link loses frames in one way: give one of `random`, `every`, `packets`, `longer-than`, \
+                 `gilbert-elliott`",
+            ));
+        }
+        Ok(Self::Pattern(pattern))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "kebab-case")]
+enum LossKey {
+    Random,
+    Every,
+    Packets,
+    LongerThan,
+    GilbertElliott,
+}

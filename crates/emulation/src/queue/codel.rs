@@ -1,0 +1,198 @@
+//! Controlled delay (RFC 8289): the pseudocode of its section 5.
+
+use super::{Drops, Fifo};
+use crate::event::{DropCause, Frame};
+
+/// How controlled delay is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CodelSettings {
+    /// Delay to hold, nanoseconds.
+    pub target_ns: u64,
+    /// Time in which a standing queue must fall below the target once, nanoseconds.
+    pub interval_ns: u64,
+    /// Whether it marks.
+    pub ecn: bool,
+    /// Longest frame, bytes: a queue of one of these is no standing queue.
+    pub frame_bytes: u64,
+}
+
+/// The state of the controller for one queue.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CodelState {
+    first_above_ns: Option<u64>,
+    drop_next_ns: u64,
+    count: u64,
+    last_count: u64,
+    dropping: bool,
+}
+
+impl CodelState {
+    /// `interval / sqrt(count)` after `from_ns`.
+    fn control_law(settings: &CodelSettings, from_ns: u64, count: u64) -> u64 {
+        from_ns + (settings.interval_ns as f64 / (count.max(1) as f64).sqrt()) as u64
+    }
+
+    /// Takes a frame out of the queue, and says whether the delay has been above the target for an interval.
+    fn look<T: Copy>(
+        &mut self,
+        settings: &CodelSettings,
+        now_ns: u64,
+        queue: &mut Fifo<T>,
+    ) -> (Option<Frame<T>>, bool) {
+        let Some(frame) = queue.pop() else {
+            self.first_above_ns = None;
+            return (None, false);
+        };
+        let sojourn_ns = now_ns - frame.queued_ns;
+        if sojourn_ns < settings.target_ns || queue.bytes() <= settings.frame_bytes {
+            self.first_above_ns = None;
+            return (Some(frame), false);
+        }
+        match self.first_above_ns {
+            None => {
+                self.first_above_ns = Some(now_ns + settings.interval_ns);
+                (Some(frame), false)
+            }
+            Some(first_above_ns) => (Some(frame), now_ns >= first_above_ns),
+        }
+    }
+
+    /// The next frame to send. What is dropped, or marked, is so by the control law.
+    pub(crate) fn dequeue<T: Copy>(
+        &mut self,
+        settings: &CodelSettings,
+        now_ns: u64,
+        queue: &mut Fifo<T>,
+        drops: &mut Drops<T>,
+    ) -> Option<Frame<T>> {
+        let (mut frame, mut ok_to_drop) = self.look(settings, now_ns, queue);
+        if self.dropping {
+            if !ok_to_drop {
+                self.dropping = false;
+            }
+            while self.dropping && now_ns >= self.drop_next_ns {
+                let Some(found) = frame else { break };
+                self.count += 1;
+                if settings.ecn && found.ecn_capable {
+                    self.drop_next_ns = Self::control_law(settings, self.drop_next_ns, self.count);
+                    return Some(Frame { marked: true, ..found });
+                }
+                drops.push((found, DropCause::Aqm));
+                (frame, ok_to_drop) = self.look(settings, now_ns, queue);
+                if ok_to_drop {
+                    self.drop_next_ns = Self::control_law(settings, self.drop_next_ns, self.count);
+                } else {
+                    self.dropping = false;
+                }
+            }
+        } else if ok_to_drop {
+            let found = frame?;
+            let marks = settings.ecn && found.ecn_capable;
+            if marks {
+                frame = Some(Frame { marked: true, ..found });
+            } else {
+                drops.push((found, DropCause::Aqm));
+                (frame, _) = self.look(settings, now_ns, queue);
+            }
+            self.dropping = true;
+            // Where the last dropping state ended shortly before, the rate that was right then is resumed.
+            let delta = self.count - self.last_count;
+            let recent = now_ns.saturating_sub(self.drop_next_ns) < 16 * settings.interval_ns;
+            self.count = if delta > 1 && recent { delta } else { 1 };
+            self.drop_next_ns = Self::control_law(settings, now_ns, self.count);
+            self.last_count = self.count;
+        }
+        frame
+    }
+}
+
+/// One queue with controlled delay.
+#[derive(Debug)]
+pub(crate) struct Codel<T> {
+    fifo: Fifo<T>,
+    settings: CodelSettings,
+    state: CodelState,
+}
+
+impl<T: Copy> Codel<T> {
+    pub(crate) fn new(settings: CodelSettings, limit_packets: usize) -> Self {
+        Self { fifo: Fifo::of_packets(limit_packets), settings, state: CodelState::default() }
+    }
+
+    pub(super) fn enqueue(&mut self, frame: Frame<T>, drops: &mut Drops<T>) {
+        self.fifo.enqueue(frame, drops);
+    }
+
+    pub(super) fn dequeue(&mut self, now_ns: u64, drops: &mut Drops<T>) -> Option<Frame<T>> {
+        self.state.dequeue(&self.settings, now_ns, &mut self.fifo, drops)
+    }
+
+    pub(super) fn packets(&self) -> usize {
+        self.fifo.packets()
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.fifo.bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+    const SETTINGS: CodelSettings =
+        CodelSettings { target_ns: 5 * MS, interval_ns: 100 * MS, ecn: false, frame_bytes: 1514 };
+
+    /// Times at which frames are dropped while one frame leaves each millisecond and the queue never empties.
+    fn drops_of_a_standing_queue(settings: CodelSettings) -> Vec<u64> {
+        let mut codel = Codel::new(settings, 10_000);
+        let mut drops = Vec::new();
+        let mut times = Vec::new();
+        for _ in 0..5_000 {
+            codel.enqueue(Frame { ecn_capable: settings.ecn, ..Frame::new((), 1514) }, &mut drops);
+        }
+        for ms in 10..1_000 {
+            let before = drops.len();
+            let frame = codel.dequeue(ms * MS, &mut drops);
+            let marked = usize::from(frame.is_some_and(|frame| frame.marked));
+            times.extend(std::iter::repeat_n(ms, drops.len() - before + marked));
+        }
+        times
+    }
+
+    #[test]
+    fn drops_follow_the_control_law() {
+        let times = drops_of_a_standing_queue(SETTINGS);
+        // The first frame seen above the target is that of 10 ms; an interval later the first one is dropped.
+        let mut expected = vec![110];
+        let mut next = 110.0;
+        for count in 1_u32.. {
+            next += 100.0 / f64::from(count).sqrt();
+            if next >= 999.0 {
+                break;
+            }
+            expected.push(next.ceil() as u64);
+        }
+        assert_eq!(times, expected);
+    }
+
+    #[test]
+    fn marks_come_when_drops_would() {
+        let marks = drops_of_a_standing_queue(CodelSettings { ecn: true, ..SETTINGS });
+        assert_eq!(marks, drops_of_a_standing_queue(SETTINGS));
+    }
+
+    #[test]
+    fn a_queue_below_the_target_is_left_alone() {
+        let mut codel = Codel::new(SETTINGS, 10_000);
+        let mut drops = Vec::new();
+        for ms in 0..10_000 {
+            codel.enqueue(Frame { queued_ns: ms * MS, ..Frame::new((), 1514) }, &mut drops);
+            if ms >= 4 {
+                assert!(codel.dequeue(ms * MS, &mut drops).is_some());
+            }
+        }
+        assert_eq!(drops, []);
+    }
+}

@@ -1,0 +1,293 @@
+//! How long a frame takes onto a link: exact in fractions of a nanosecond, also where the rate changes over time.
+
+/// Nanoseconds of a second.
+const NS: u64 = 1_000_000_000;
+/// What one delivery opportunity of a mahimahi trace carries, bytes: a packet of 1500 bytes and the four that its TUN device adds.
+const OPPORTUNITY_BYTES: u64 = 1504;
+
+/// A rate for a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateStep {
+    /// How long, nanoseconds; not 0.
+    pub duration_ns: u64,
+    /// Rate, bits/s; 0 carries nothing.
+    pub bps: u64,
+}
+
+/// The rate of a link over time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Schedule {
+    /// The same rate always, bits/s; not 0.
+    Fixed(u64),
+    /// One rate after the other; not empty.
+    Steps {
+        /// The rates.
+        steps: Vec<RateStep>,
+        /// Whether they begin again after the last; else the last one stays.
+        repeat: bool,
+    },
+    /// Times at which one packet of 1500 bytes may leave (mahimahi), nanoseconds, ascending; again and again with the last one as
+    /// period, which is not 0.
+    Opportunities(Vec<u64>),
+}
+
+impl Schedule {
+    /// Highest rate over any `window_ns`, bits/s: an upper bound for what is in flight on a link with that delay.
+    pub fn peak_bps(&self, window_ns: u64) -> u64 {
+        match self {
+            Self::Fixed(bps) => *bps,
+            Self::Steps { steps, .. } => steps.iter().map(|step| step.bps).max().unwrap_or(0),
+            Self::Opportunities(times) => {
+                let period = *times.last().unwrap_or(&NS);
+                // Whole periods, and the most opportunities in the rest of the window wherever that begins.
+                let rest_ns = window_ns % period;
+                let (mut most, mut end) = (0, 0);
+                for start in 0..times.len() {
+                    end = end.max(start);
+                    let at = |i: usize| times[i % times.len()] + period * (i / times.len()) as u64;
+                    while end < start + times.len() && at(end) <= times[start] + rest_ns {
+                        end += 1;
+                    }
+                    most = most.max(end - start);
+                }
+                let packets = u128::from(window_ns / period) * times.len() as u128 + most as u128;
+                let bits = packets * u128::from(OPPORTUNITY_BYTES * 8) * u128::from(NS);
+                u64::try_from(bits / u128::from(window_ns.max(1))).unwrap_or(u64::MAX)
+            }
+        }
+    }
+
+    /// Mean rate of one period, or of everything; bits/s.
+    pub fn mean_bps(&self) -> u64 {
+        match self {
+            Self::Fixed(bps) => *bps,
+            Self::Steps { steps, .. } => {
+                let bits: u128 = steps.iter().map(|s| u128::from(s.bps) * u128::from(s.duration_ns)).sum();
+                let ns: u128 = steps.iter().map(|s| u128::from(s.duration_ns)).sum();
+                (bits / ns.max(1)) as u64
+            }
+            Self::Opportunities(times) => {
+                let bits = times.len() as u128 * u128::from(OPPORTUNITY_BYTES * 8) * u128::from(NS);
+                (bits / u128::from(times.last().copied().unwrap_or(1).max(1))) as u64
+            }
+        }
+    }
+}
+
+/// A link's sending end. It sends one frame after the other.
+#[derive(Debug, Clone)]
+pub(crate) struct Serialiser {
+    schedule: Schedule,
+    /// When it is free, nanoseconds, rounded down.
+    free_ns: u64,
+    /// What of the nanosecond that begins at `free_ns` is used: in units of 1e-9 bit, below the rate.
+    used: u64,
+    /// Where in the schedule it is: the step or the opportunity, and when the current period began.
+    index: usize,
+    period_start_ns: u64,
+    /// When the current step began.
+    step_start_ns: u64,
+    /// Length of all steps together, nanoseconds; 0 for other schedules.
+    steps_ns: u64,
+    /// Bytes that the opportunity at `free_ns` can still carry.
+    budget: u64,
+}
+
+impl Serialiser {
+    pub(crate) fn new(schedule: Schedule) -> Self {
+        let steps_ns = match &schedule {
+            Schedule::Steps { steps, .. } => steps.iter().map(|step| step.duration_ns).sum(),
+            _ => 0,
+        };
+        Self { schedule, free_ns: 0, used: 0, index: 0, period_start_ns: 0, step_start_ns: 0, steps_ns, budget: 0 }
+    }
+
+    /// When a frame that waits since `now_ns` begins to be sent, if it does not wait for another one.
+    pub(crate) fn start(&mut self, now_ns: u64) -> u64 {
+        if !matches!(self.schedule, Schedule::Opportunities(_)) || (self.budget > 0 && now_ns <= self.free_ns) {
+            return now_ns;
+        }
+        self.budget = 0;
+        self.opportunity(now_ns)
+    }
+
+    /// Sends a frame of `bits` as counted on the link (`bytes` is its IP packet) that begins at `now_ns`; returns when its last bit
+    /// is sent, rounded down to nanoseconds.
+    pub(crate) fn send(&mut self, now_ns: u64, bits: u64, ip_bytes: u64) -> u64 {
+        if now_ns > self.free_ns {
+            (self.free_ns, self.used) = (now_ns, 0);
+        }
+        match &self.schedule {
+            Schedule::Fixed(bps) => {
+                let total = self.used + bits * NS;
+                self.free_ns += total / bps;
+                self.used = total % bps;
+            }
+            Schedule::Steps { .. } => self.send_by_steps(bits),
+            Schedule::Opportunities(_) => self.send_by_opportunities(now_ns, ip_bytes),
+        }
+        self.free_ns
+    }
+
+    fn send_by_steps(&mut self, bits: u64) {
+        let Schedule::Steps { steps, repeat } = &self.schedule else { return };
+        if *repeat {
+            // After a pause, whole periods are skipped at once.
+            self.step_start_ns += (self.free_ns.saturating_sub(self.step_start_ns)) / self.steps_ns * self.steps_ns;
+        }
+        let mut left = bits * NS;
+        loop {
+            let step = steps[self.index];
+            let last = self.index + 1 == steps.len();
+            let holds = last && !repeat;
+            let end_ns = if holds { u64::MAX } else { self.step_start_ns.saturating_add(step.duration_ns) };
+            if self.free_ns < end_ns {
+                let room = u128::from(end_ns - self.free_ns) * u128::from(step.bps) - u128::from(self.used);
+                if step.bps > 0 && u128::from(left) < room {
+                    let total = self.used + left;
+                    self.free_ns += total / step.bps;
+                    self.used = total % step.bps;
+                    return;
+                }
+                if holds {
+                    // Nothing more is ever sent.
+                    (self.free_ns, self.used) = (u64::MAX, 0);
+                    return;
+                }
+                left -= room as u64;
+                (self.free_ns, self.used) = (end_ns, 0);
+                if left == 0 {
+                    return;
+                }
+            } else {
+                self.used = 0;
+            }
+            self.step_start_ns = end_ns;
+            self.index = if last { 0 } else { self.index + 1 };
+        }
+    }
+
+    /// The first opportunity at or after `now_ns`; the schedule moves there.
+    fn opportunity(&mut self, now_ns: u64) -> u64 {
+        let Schedule::Opportunities(times) = &self.schedule else { return now_ns };
+        let period = times.last().copied().unwrap_or(1).max(1);
+        if now_ns.saturating_sub(self.period_start_ns) > period {
+            self.period_start_ns = (now_ns - 1) / period * period;
+            self.index = 0;
+        }
+        loop {
+            while self.index < times.len() {
+                let at_ns = self.period_start_ns + times[self.index];
+                if at_ns >= now_ns {
+                    return at_ns;
+                }
+                self.index += 1;
+            }
+            self.index = 0;
+            self.period_start_ns += period;
+        }
+    }
+
+    fn send_by_opportunities(&mut self, now_ns: u64, ip_bytes: u64) {
+        let mut left = ip_bytes + 4;
+        let mut from_ns = now_ns;
+        loop {
+            if self.budget == 0 {
+                self.free_ns = self.opportunity(from_ns);
+                self.budget = OPPORTUNITY_BYTES;
+                // Several opportunities can be at the same time: each is used once.
+                self.index += 1;
+                from_ns = self.free_ns;
+            }
+            let sent = left.min(self.budget);
+            self.budget -= sent;
+            left -= sent;
+            if left == 0 {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// When back-to-back frames of `bits` end.
+    fn ends(schedule: Schedule, bits: u64, frames: usize) -> Vec<u64> {
+        let mut serialiser = Serialiser::new(schedule);
+        let mut at = 0;
+        (0..frames)
+            .map(|_| {
+                at = serialiser.start(at);
+                at = serialiser.send(at, bits, bits / 8);
+                at
+            })
+            .collect()
+    }
+
+    #[test]
+    fn fractions_of_a_nanosecond_add_up() {
+        // 1538 bytes at 9.999 Gb/s take 1230.523… ns.
+        let ends = ends(Schedule::Fixed(9_999_000_000), 1538 * 8, 1_000_000);
+        for (i, end) in ends.iter().enumerate() {
+            let exact = (i as u128 + 1) * 1538 * 8 * 1_000_000_000 / 9_999_000_000;
+            assert_eq!(u128::from(*end), exact, "frame {i}");
+        }
+    }
+
+    #[test]
+    fn a_frame_across_a_change_of_rate_is_split_exactly() {
+        // 1 ms at 1 Mb/s carries 1000 bits of 1500; the other 500 take 50 µs at 10 Mb/s.
+        let steps = vec![
+            RateStep { duration_ns: 1_000_000, bps: 1_000_000 },
+            RateStep { duration_ns: 1_000_000, bps: 10_000_000 },
+            RateStep { duration_ns: 1_000_000, bps: 0 },
+        ];
+        assert_eq!(ends(Schedule::Steps { steps: steps.clone(), repeat: true }, 1500, 1), [1_050_000]);
+        // 11,000 bits fit before the outage; what is left of the eighth frame takes 1 ms at 1 Mb/s after it.
+        let ends = ends(Schedule::Steps { steps, repeat: true }, 1500, 8);
+        assert_eq!(ends[6..], [1_950_000, 4_000_000]);
+    }
+
+    #[test]
+    fn a_schedule_that_does_not_repeat_keeps_its_last_rate() {
+        let steps = vec![RateStep { duration_ns: 1000, bps: 1_000 }, RateStep { duration_ns: 1, bps: 1_000_000_000 }];
+        let ends = ends(Schedule::Steps { steps, repeat: false }, 8, 3);
+        assert_eq!(ends, [1007, 1015, 1023], "8 bits at 1 Gb/s each, after 1 µs that carried 1e-6 bit");
+    }
+
+    #[test]
+    fn an_opportunity_carries_one_full_packet_or_several_small_ones() {
+        let times = vec![1_000_000, 1_000_000, 5_000_000];
+        assert_eq!(
+            ends(Schedule::Opportunities(times.clone()), 1500 * 8, 5),
+            [1_000_000, 1_000_000, 5_000_000, 6_000_000, 6_000_000]
+        );
+        // 1504 / (748 + 4) = 2.
+        assert_eq!(
+            ends(Schedule::Opportunities(times.clone()), 748 * 8, 6),
+            [1_000_000, 1_000_000, 1_000_000, 1_000_000, 5_000_000, 5_000_000]
+        );
+        // A packet of 3004 bytes needs two, and leaves with the second.
+        assert_eq!(ends(Schedule::Opportunities(times), 3004 * 8, 2), [1_000_000, 6_000_000]);
+    }
+
+    #[test]
+    fn an_unused_opportunity_is_lost() {
+        let mut serialiser = Serialiser::new(Schedule::Opportunities(vec![1_000, 2_000]));
+        assert_eq!(serialiser.start(1_500), 2_000);
+        assert_eq!(serialiser.send(2_000, 0, 100), 2_000);
+        assert_eq!(serialiser.start(2_100), 3_000, "what the last one left is gone");
+        assert_eq!(serialiser.start(1_000_000_500), 1_000_001_000);
+    }
+
+    #[test]
+    fn the_peak_of_a_trace_depends_on_the_window() {
+        let bursts = Schedule::Opportunities(vec![1_000_000, 1_000_000, 1_000_000, 1_000_000, 100_000_000]);
+        assert_eq!(bursts.mean_bps(), 5 * 1504 * 8 * 10);
+        assert!(bursts.peak_bps(1_000_000) >= 4 * 1504 * 8 * 1000);
+        let fixed = Schedule::Fixed(7);
+        assert_eq!((fixed.peak_bps(1), fixed.mean_bps()), (7, 7));
+    }
+}

@@ -1,0 +1,230 @@
+//! Rates over time from files of other emulators.
+
+use serde::Deserialize;
+
+use crate::serialiser::{RateStep, Schedule};
+
+/// Most steps or lines of a trace.
+const MAX_STEPS: usize = 5_000_000;
+/// Highest rate of a step, bits/s.
+const MAX_BPS: u64 = 1_000_000_000_000;
+/// Most levels of patterns within patterns.
+const MAX_DEPTH: u32 = 16;
+
+/// A trace of mahimahi: a whole number of milliseconds in each line, ascending.
+pub(crate) fn mahimahi(text: &str) -> Result<Schedule, String> {
+    let mut times = Vec::new();
+    let mut last_ms = 0;
+    for (number, line) in text.lines().enumerate().map(|(i, line)| (i + 1, line.trim())) {
+        if line.is_empty() {
+            continue;
+        }
+        let ms: u64 = line.parse().map_err(|_| {
+            let shown: String = line.chars().take(40).collect();
+            format!("line {number}: `{shown}` is not a time in milliseconds")
+        })?;
+        if ms < last_ms {
+            return Err(format!("line {number}: {ms} is before {last_ms}; times must ascend"));
+        }
+        if ms > 1_000_000_000 {
+            return Err(format!("line {number}: {ms} ms is out of range"));
+        }
+        if times.len() >= MAX_STEPS {
+            return Err(format!("more than {MAX_STEPS} lines"));
+        }
+        times.push(ms * 1_000_000);
+        last_ms = ms;
+    }
+    match times.last() {
+        None => Err("the trace is empty".to_owned()),
+        Some(0) => Err("the trace ends at 0 ms: its last time is its period".to_owned()),
+        Some(_) => Ok(Schedule::Opportunities(times)),
+    }
+}
+
+/// A bandwidth trace of rattan: netem-trace's JSON, in its two ways of writing rates and times.
+pub(crate) fn rattan(text: &str) -> Result<Schedule, String> {
+    let config: BwConfig = serde_json::from_str(text).map_err(|error| format!("not a bandwidth trace: {error}"))?;
+    let mut steps = Vec::new();
+    let repeat = config.append(&mut steps, 0)?;
+    let carries =
+        if repeat { steps.iter().any(|step| step.bps > 0) } else { steps.last().is_some_and(|s| s.bps > 0) };
+    if !carries {
+        return Err("the trace ends with a rate of 0, or is empty".to_owned());
+    }
+    Ok(Schedule::Steps { steps, repeat })
+}
+
+/// netem-trace's serde names.
+#[derive(Deserialize)]
+enum BwConfig {
+    #[serde(rename = "StaticBwConfig")]
+    Static { bw: Option<Bandwidth>, duration: Option<Duration> },
+    #[serde(rename = "RepeatedBwPatternConfig")]
+    Repeated {
+        pattern: Vec<BwConfig>,
+        #[serde(default)]
+        count: usize,
+    },
+    #[serde(rename = "TraceBwConfig")]
+    Trace { pattern: Vec<(Duration, Vec<Bandwidth>)> },
+}
+
+#[derive(Deserialize, Clone, Copy)]
+#[serde(untagged)]
+enum Bandwidth {
+    Parts { gbps: u64, bps: u64 },
+    Text(#[serde(deserialize_with = "rate_text")] u64),
+}
+
+#[derive(Deserialize, Clone, Copy)]
+#[serde(untagged)]
+enum Duration {
+    Parts { secs: u64, nanos: u64 },
+    Text(#[serde(deserialize_with = "time_text")] u64),
+}
+
+fn rate_text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    // "12Mbps", "1.5 Gbps": the same as 12M and 1.5G.
+    let bare: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    let rate = bare.strip_suffix("bps").unwrap_or(&bare).parse::<landspeed_units::BitRate>();
+    rate.map(landspeed_units::BitRate::bps).map_err(serde::de::Error::custom)
+}
+
+fn time_text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    // "1s 500ms": the parts add up.
+    text.split_whitespace().try_fold(0_u64, |sum, part| {
+        let time = part.parse::<landspeed_units::Nanos>().map_err(serde::de::Error::custom)?;
+        Ok(sum.saturating_add(time.get()))
+    })
+}
+
+impl Bandwidth {
+    fn bps(self) -> u64 {
+        match self {
+            Self::Parts { gbps, bps } => gbps.saturating_mul(1_000_000_000).saturating_add(bps),
+            Self::Text(bps) => bps,
+        }
+    }
+}
+
+impl Duration {
+    fn ns(self) -> u64 {
+        match self {
+            Self::Parts { secs, nanos } => secs.saturating_mul(1_000_000_000).saturating_add(nanos),
+            Self::Text(ns) => ns,
+        }
+    }
+}
+
+impl BwConfig {
+    /// Adds its steps; returns whether it never ends.
+    fn append(&self, steps: &mut Vec<RateStep>, depth: u32) -> Result<bool, String> {
+        if depth > MAX_DEPTH {
+            return Err(format!("patterns are nested more than {MAX_DEPTH} deep"));
+        }
+        let push = |bw: Bandwidth, duration: Duration, steps: &mut Vec<RateStep>| {
+            let step = RateStep { duration_ns: duration.ns(), bps: bw.bps() };
+            if step.bps > MAX_BPS || step.duration_ns > 86_400 * 30 * 1_000_000_000 {
+                return Err("a rate above 1 Tb/s, or a time above 30 days".to_owned());
+            }
+            if steps.len() >= MAX_STEPS {
+                return Err(format!("more than {MAX_STEPS} steps"));
+            }
+            if step.duration_ns > 0 {
+                steps.push(step);
+            }
+            Ok(())
+        };
+        match self {
+            Self::Static { bw, duration } => {
+                // netem-trace's defaults.
+                let bw = bw.unwrap_or(Bandwidth::Text(12_000_000));
+                push(bw, duration.unwrap_or(Duration::Text(1_000_000_000)), steps)?;
+                Ok(false)
+            }
+            Self::Trace { pattern } => {
+                for (duration, rates) in pattern {
+                    for bw in rates {
+                        push(*bw, *duration, steps)?;
+                    }
+                }
+                Ok(false)
+            }
+            Self::Repeated { pattern, count } => {
+                for _ in 0..(*count).max(1) {
+                    for part in pattern {
+                        if part.append(steps, depth + 1)? {
+                            // What follows a pattern without an end is never reached.
+                            return Ok(true);
+                        }
+                    }
+                    if steps.is_empty() {
+                        break;
+                    }
+                }
+                Ok(*count == 0)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mahimahi_trace_is_a_list_of_milliseconds() {
+        assert_eq!(
+            mahimahi("0\n5\n5\n\n12\n"),
+            Ok(Schedule::Opportunities(vec![0, 5_000_000, 5_000_000, 12_000_000]))
+        );
+        for (text, why) in [
+            ("", "the trace is empty"),
+            ("0\n", "the trace ends at 0 ms: its last time is its period"),
+            ("5\n4\n", "line 2: 4 is before 5; times must ascend"),
+            ("1\nx\n", "line 2: `x` is not a time in milliseconds"),
+        ] {
+            assert_eq!(mahimahi(text), Err(why.to_owned()));
+        }
+    }
+
+    #[test]
+    fn rattan_traces_read_in_both_notations() {
+        let human = r#"{"RepeatedBwPatternConfig":{"pattern":[{"StaticBwConfig":{"bw":"12Mbps","duration":"1s"}},
+            {"StaticBwConfig":{"bw":"24Mbps","duration":"1s 500ms"}}],"count":2}}"#;
+        let plain = r#"{"RepeatedBwPatternConfig":{"pattern":[
+            {"StaticBwConfig":{"bw":{"gbps":0,"bps":12000000},"duration":{"secs":1,"nanos":0}}},
+            {"StaticBwConfig":{"bw":{"gbps":0,"bps":24000000},"duration":{"secs":1,"nanos":500000000}}}],"count":2}}"#;
+        let a = RateStep { duration_ns: 1_000_000_000, bps: 12_000_000 };
+        let b = RateStep { duration_ns: 1_500_000_000, bps: 24_000_000 };
+        let expected = Schedule::Steps { steps: vec![a, b, a, b], repeat: false };
+        assert_eq!(rattan(human), Ok(expected.clone()));
+        assert_eq!(rattan(plain), Ok(expected));
+    }
+
+    #[test]
+    fn a_pattern_without_a_count_never_ends() {
+        let text = r#"{"RepeatedBwPatternConfig":{"count":0,"pattern":[
+            {"TraceBwConfig":{"pattern":[["25ms",["769k","0"]],["5ms",["1M"]]]}}]}}"#;
+        let step = |ms: u64, bps| RateStep { duration_ns: ms * 1_000_000, bps };
+        let steps = vec![step(25, 769_000), step(25, 0), step(5, 1_000_000)];
+        assert_eq!(rattan(text), Ok(Schedule::Steps { steps, repeat: true }));
+    }
+
+    #[test]
+    fn damaged_rattan_traces_are_refused() {
+        for text in [
+            "",
+            "{}",
+            "[1]",
+            r#"{"StaticBwConfig":{"bw":"fast"}}"#,
+            r#"{"StaticBwConfig":{"bw":"0"}}"#,
+            r#"{"RepeatedBwPatternConfig":{"pattern":[],"count":1000000000000}}"#,
+        ] {
+            assert!(rattan(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! The link itself: what it loses, duplicates, delays and reorders.
+
+use std::collections::VecDeque;
+
+use landspeed_stats::SplitMix64;
+
+use crate::event::Frame;
+use crate::path::{Distribution, GilbertElliott, Loss, LossPattern};
+
+/// How the link treats frames.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WirePlan {
+    /// Delay, nanoseconds.
+    pub delay_ns: u64,
+    /// Spread of the delay, nanoseconds, and its shape; no frame overtakes another by it.
+    pub jitter: Option<(u64, Distribution)>,
+    /// Loss.
+    pub loss: Option<Loss>,
+    /// Share of the frames that skip the delay.
+    pub reorder: f64,
+    /// Share of the frames that are duplicated.
+    pub duplicate: f64,
+    /// Times in which it is down, from and to, nanoseconds; ascending, apart from each other.
+    pub down: Vec<(u64, u64)>,
+}
+
+/// What the link does to one frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It passes, so many times.
+    Passes { copies: u32 },
+    /// The loss process takes it.
+    Lost,
+    /// The link is down.
+    Down,
+}
+
+/// A link with the frames in flight.
+#[derive(Debug)]
+pub(crate) struct Wire<T> {
+    plan: WirePlan,
+    loss: LossProcess,
+    duplicates: SplitMix64,
+    delays: SplitMix64,
+    reorders: SplitMix64,
+    /// The next time of being down.
+    next_down: usize,
+    /// Frames in flight with their arrival, in order.
+    flight: VecDeque<(u64, Frame<T>)>,
+    /// The same of those that skip the delay.
+    ahead: VecDeque<(u64, Frame<T>)>,
+}
+
+impl<T: Copy> Wire<T> {
+    pub(crate) fn new(plan: WirePlan, mut seed: SplitMix64) -> Self {
+        let mut random = || SplitMix64::new(seed.bits());
+        let loss = LossProcess::new(plan.loss.as_ref(), random());
+        let (duplicates, delays, reorders) = (random(), random(), random());
+        Self {
+            plan,
+            loss,
+            duplicates,
+            delays,
+            reorders,
+            next_down: 0,
+            flight: VecDeque::new(),
+            ahead: VecDeque::new(),
+        }
+    }
+
+    /// Draws what happens to a frame whose last bit is sent at `now_ns`.
+    pub(crate) fn draw(&mut self, now_ns: u64, frame: &Frame<T>) -> Fate {
+        let lost = self.loss.takes(frame.ip_bytes);
+        while self.plan.down.get(self.next_down).is_some_and(|(_, to_ns)| *to_ns <= now_ns) {
+            self.next_down += 1;
+        }
+        if self.plan.down.get(self.next_down).is_some_and(|(from_ns, _)| *from_ns <= now_ns) {
+            return Fate::Down;
+        }
+        if lost {
+            return Fate::Lost;
+        }
+        let duplicated = self.plan.duplicate > 0.0 && self.duplicates.happens(self.plan.duplicate);
+        Fate::Passes { copies: 1 + u32::from(duplicated) }
+    }
+
+    /// A frame that passes begins its flight at `now_ns`.
+    pub(crate) fn launch(&mut self, now_ns: u64, frame: Frame<T>) {
+        if self.plan.reorder > 0.0 && self.reorders.happens(self.plan.reorder) {
+            self.ahead.push_back((now_ns, frame));
+            return;
+        }
+        let mut arrival_ns = now_ns + self.plan.delay_ns;
+        if let Some((spread_ns, distribution)) = self.plan.jitter {
+            let unit = match distribution {
+                Distribution::Uniform => 2.0 * self.delays.unit() - 1.0,
+                Distribution::Normal => normal(&mut self.delays),
+            };
+            let shifted = arrival_ns as f64 + unit * spread_ns as f64;
+            arrival_ns = (shifted as u64).max(now_ns);
+            // A path keeps the order of its frames.
+            arrival_ns = arrival_ns.max(self.flight.back().map_or(0, |(last_ns, _)| *last_ns));
+        }
+        self.flight.push_back((arrival_ns, frame));
+    }
+
+    /// When the next frame arrives at the other end.
+    pub(crate) fn next_arrival(&self) -> Option<u64> {
+        let front = |queue: &VecDeque<(u64, Frame<T>)>| queue.front().map(|(at_ns, _)| *at_ns);
+        match (front(&self.flight), front(&self.ahead)) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// The next frame that arrives by `now_ns`, with its time.
+    pub(crate) fn arrive(&mut self, now_ns: u64) -> Option<(u64, Frame<T>)> {
+        let at_ns = self.next_arrival().filter(|at_ns| *at_ns <= now_ns)?;
+        let ahead_is_first = self.ahead.front().is_some_and(|(first_ns, _)| *first_ns == at_ns);
+        if ahead_is_first && self.flight.front().is_none_or(|(first_ns, _)| *first_ns > at_ns) {
+            self.ahead.pop_front()
+        } else {
+            self.flight.pop_front()
+        }
+    }
+
+    /// The shortest time a frame may spend in flight, nanoseconds.
+    pub(crate) fn least_delay_ns(&self) -> u64 {
+        if self.plan.reorder > 0.0 {
+            return 0;
+        }
+        match self.plan.jitter {
+            None => self.plan.delay_ns,
+            Some((spread_ns, Distribution::Uniform)) => self.plan.delay_ns.saturating_sub(spread_ns),
+            Some((_, Distribution::Normal)) => 0,
+        }
+    }
+
+    /// Frames in flight.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.flight.len() + self.ahead.len()
+    }
+}
+
+/// A normally distributed number (Box and Muller, "A Note on the Generation of Random Normal Deviates", 1958).
+fn normal(random: &mut SplitMix64) -> f64 {
+    let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * random.unit()).cos()
+}
+
+/// Which frames are lost.
+#[derive(Debug)]
+struct LossProcess {
+    kind: Kind,
+    random: SplitMix64,
+    /// Frames that have come by.
+    frames: u64,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Nothing,
+    Random(f64),
+    Every(u64),
+    /// Ascending; how many of them have passed.
+    Packets(Vec<u64>, usize),
+    LongerThan(u32),
+    GilbertElliott {
+        p: f64,
+        r: f64,
+        bad: f64,
+        good: f64,
+        is_bad: bool,
+    },
+}
+
+impl LossProcess {
+    fn new(loss: Option<&Loss>, random: SplitMix64) -> Self {
+        let kind = match loss {
+            None => Kind::Nothing,
+            Some(Loss::Random(share) | Loss::Pattern(LossPattern::Random(share))) => Kind::Random(share.0.get()),
+            Some(Loss::Pattern(LossPattern::Every(n))) => Kind::Every(*n),
+            Some(Loss::Pattern(LossPattern::Packets(numbers))) => {
+                let mut numbers = numbers.clone();
+                numbers.sort_unstable();
+                numbers.dedup();
+                Kind::Packets(numbers, 0)
+            }
+            Some(Loss::Pattern(LossPattern::LongerThan(bytes))) => Kind::LongerThan(*bytes),
+            Some(Loss::Pattern(LossPattern::GilbertElliott(GilbertElliott { p, r, bad, good }))) => {
+                Kind::GilbertElliott {
+                    p: p.0.get(),
+                    r: r.0.get(),
+                    bad: bad.map_or(1.0, |share| share.0.get()),
+                    good: good.map_or(0.0, |share| share.0.get()),
+                    is_bad: false,
+                }
+            }
+        };
+        Self { kind, random, frames: 0 }
+    }
+
+    fn takes(&mut self, ip_bytes: u32) -> bool {
+        self.frames += 1;
+        match &mut self.kind {
+            Kind::Nothing => false,
+            Kind::Random(share) => self.random.happens(*share),
+            Kind::Every(n) => self.frames.is_multiple_of(*n),
+            Kind::Packets(numbers, passed) => {
+                let hit = numbers.get(*passed) == Some(&self.frames);
+                *passed += usize::from(hit);
+                hit
+            }
+            Kind::LongerThan(bytes) => ip_bytes > *bytes,
+            Kind::GilbertElliott { p, r, bad, good, is_bad } => {
+                let turns = self.random.happens(if *is_bad { *r } else { *p });
+                *is_bad ^= turns;
+                let share = if *is_bad { *bad } else { *good };
+                self.random.happens(share)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use landspeed_problems::Share;
+    use landspeed_units::Ratio;
+
+    use super::*;
+
+    fn share(value: f64) -> Share {
+        landspeed_problems::Written(Ratio::new(value).expect("a share"))
+    }
+
+    fn taken(loss: &Loss, frames: usize) -> Vec<usize> {
+        let mut process = LossProcess::new(Some(loss), SplitMix64::new(7));
+        (1..=frames).filter(|_| process.takes(1500)).collect()
+    }
+
+    #[test]
+    fn patterns_take_the_frames_they_name() {
+        assert_eq!(taken(&Loss::Pattern(LossPattern::Every(7)), 30), [7, 14, 21, 28]);
+        assert_eq!(taken(&Loss::Pattern(LossPattern::Packets(vec![9, 2, 2, 100])), 30), [2, 9]);
+        assert_eq!(taken(&Loss::Pattern(LossPattern::LongerThan(1499)), 2), [1, 2]);
+        assert_eq!(taken(&Loss::Pattern(LossPattern::LongerThan(1500)), 2), [0; 0]);
+    }
+
+    #[test]
+    fn random_loss_has_its_share() {
+        let lost = taken(&Loss::Random(share(0.01)), 1_000_000).len() as f64;
+        // Four standard deviations of a binomial: sqrt(1e6 * 0.01 * 0.99) = 99.5.
+        assert!((lost - 10_000.0).abs() < 400.0, "{lost}");
+    }
+
+    #[test]
+    fn gilbert_elliott_loses_its_stationary_share_in_bursts() {
+        let parameters =
+            GilbertElliott { p: share(0.01), r: share(0.2), bad: Some(share(0.5)), good: Some(share(0.001)) };
+        let frames = 2_000_000;
+        let lost = taken(&Loss::Pattern(LossPattern::GilbertElliott(parameters)), frames);
+        // Stationary: p / (p + r) of the time bad.
+        let bad = 0.01 / 0.21;
+        let expected = bad * 0.5 + (1.0 - bad) * 0.001;
+        let found = lost.len() as f64 / frames as f64;
+        assert!((found / expected - 1.0).abs() < 0.03, "{found} {expected}");
+        // After a lost frame the next one is lost much more often than on average.
+        let follow = lost.windows(2).filter(|pair| pair[1] == pair[0] + 1).count() as f64 / lost.len() as f64;
+        assert!(follow > 0.3, "{follow}");
+    }
+
+    #[test]
+    fn jitter_has_its_spread_and_keeps_the_order() {
+        let plan = WirePlan {
+            delay_ns: 10_000_000,
+            jitter: Some((1_000_000, Distribution::Uniform)),
+            loss: None,
+            reorder: 0.0,
+            duplicate: 0.0,
+            down: Vec::new(),
+        };
+        let mut wire: Wire<u64> = Wire::new(plan, SplitMix64::new(1));
+        let mut last_ns = 0;
+        let mut sum = 0;
+        for number in 0..10_000_u64 {
+            // Apart enough that order takes nothing from the spread.
+            let now_ns = number * 3_000_000;
+            wire.launch(now_ns, Frame { number, ..Frame::new(number, 100) });
+            let (at_ns, frame) = wire.arrive(u64::MAX).expect("launched");
+            assert!(frame.item == number && at_ns >= last_ns);
+            let delay_ns = at_ns - now_ns;
+            assert!((9_000_000..=11_000_000).contains(&delay_ns), "{delay_ns}");
+            (last_ns, sum) = (at_ns, sum + delay_ns);
+        }
+        assert!((sum / 10_000).abs_diff(10_000_000) < 30_000, "{sum}");
+    }
+
+    #[test]
+    fn the_link_is_down_when_its_plan_says() {
+        let plan = WirePlan {
+            delay_ns: 0,
+            jitter: None,
+            loss: None,
+            reorder: 0.0,
+            duplicate: 0.0,
+            down: vec![(10, 20), (30, 31)],
+        };
+        let mut wire: Wire<()> = Wire::new(plan, SplitMix64::new(1));
+        let down: Vec<u64> =
+            (0..40).filter(|now_ns| wire.draw(*now_ns, &Frame::new((), 100)) == Fate::Down).collect();
+        assert_eq!(down, (10..20).chain(30..31).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,173 @@
+//! A path around a command.
+
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+use landspeed_testkit::process::{Process, until};
+use serde_json::Value;
+
+use super::{PATIENCE_S, certificate, landspeed, number, path_file};
+
+const LINK: &str = "[[link]]\nrate = \"100M\"\ndelay = \"20ms\"\nqueue = { kind = \"bfifo\", limit = \"500KB\" }";
+/// nobody.
+const USER: u32 = 65_534;
+
+/// Whether user namespaces can be had; the error says why not.
+fn user_namespaces() -> Result<(), String> {
+    let mut command = Command::new("unshare");
+    command.args(["-U", "-n", "true"]);
+    if landspeed_sys::process::is_root() {
+        command.uid(USER).gid(USER);
+    }
+    match command.output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(format!("no user namespaces: {}", String::from_utf8_lossy(&output.stderr).trim())),
+        Err(why) => Err(format!("cannot run unshare: {why}")),
+    }
+}
+
+/// Runs `landspeed run` over a path, and returns its document and the certificate.
+fn run_over(command: &mut Command, directory: &std::path::Path) -> (Value, Value) {
+    let (json, run) = (directory.join("certificate.json"), directory.join("run.json"));
+    command.args(["--json".as_ref(), json.as_os_str(), "--".as_ref(), env!("CARGO_BIN_EXE_landspeed").as_ref()]);
+    command.args(["run", "198.18.0.2", "-t", "2s", "--quiet", "--json"]).arg(&run);
+    let ended = Process::start(command).end(PATIENCE_S);
+    assert!(ended.code < 2, "{}", ended.stderr);
+    let run = serde_json::from_str(&std::fs::read_to_string(run).expect("a run")).expect("JSON");
+    (run, certificate(&json))
+}
+
+fn holds(run: &Value, certificate: &Value) {
+    assert_eq!(certificate["ended"], "command");
+    assert_eq!(number(certificate, "/asked/forward/delay_ns"), 20_000_000);
+    let least = number(certificate, "/delivered/forward/delay_ns/min");
+    assert!(least >= 20_000_000, "{least}");
+    // 100 Mb/s with framing: no second has more, but for what was late from the one before.
+    let peak = number(certificate, "/delivered/forward/peak_rate_bps");
+    assert!(peak <= 110_000_000, "{peak}");
+    let rtt =
+        run.pointer("/summary/rtt_min_ns").or_else(|| run.pointer("/streams/0/client/samples/0/tcp/min_rtt_us"));
+    assert!(rtt.is_some() || run["schema"] == "landspeed.run/1", "{run}");
+    for direction in ["forward", "reverse"] {
+        let at = |name: &str| number(certificate, &format!("/delivered/{direction}/{name}_packets"));
+        assert_eq!(at("offered") + at("duplicated"), at("delivered") + at("dropped") + at("inside"), "{direction}");
+        assert!(at("delivered") > 100, "{direction}");
+    }
+}
+
+#[test]
+fn root_runs_a_command_over_the_path() {
+    if !landspeed_sys::process::is_root() {
+        landspeed_testkit::skip!("namespaces without a user namespace need root");
+    }
+    let (directory, file) = path_file(LINK);
+    let mut command = landspeed();
+    command.arg("emulate").arg(&file);
+    let (run, certificate) = run_over(&mut command, directory.path());
+    holds(&run, &certificate);
+}
+
+#[test]
+fn an_ordinary_user_runs_a_command_over_the_path() {
+    landspeed_testkit::or_skip!(user_namespaces());
+    let (directory, file) = path_file(LINK);
+    let mut command = landspeed();
+    if landspeed_sys::process::is_root() {
+        command.uid(USER).gid(USER);
+    }
+    command.current_dir(directory.path()).arg("emulate").arg(&file);
+    let (run, certificate) = run_over(&mut command, directory.path());
+    holds(&run, &certificate);
+}
+
+#[test]
+fn the_remote_command_is_reached_and_ends_with_the_command() {
+    landspeed_testkit::or_skip!(user_namespaces());
+    let (_directory, file) = path_file(LINK);
+    let mut command = landspeed();
+    command.arg("emulate").arg(&file).args(["--quiet", "--remote", "exec sleep 71.125", "--", "sh", "-c", "exit 3"]);
+    let ended = Process::start(command).end(PATIENCE_S);
+    assert_eq!(ended.code, 2, "{}", ended.stderr);
+    assert!(ended.stderr.contains("the command ended with status 3"), "{}", ended.stderr);
+    assert!(!super::leftovers::runs("71.125"), "the remote command is left");
+}
+
+#[test]
+fn a_time_limit_ends_the_command() {
+    landspeed_testkit::or_skip!(user_namespaces());
+    let (directory, file) = path_file(LINK);
+    let json = directory.path().join("certificate.json");
+    let mut command = landspeed();
+    command.arg("emulate").arg(&file).args(["--time", "1s", "--quiet", "--json"]).arg(&json);
+    command.args(["--", "sleep", "72.125"]);
+    let ended = Process::start(command).end(PATIENCE_S);
+    assert_eq!(certificate(&json)["ended"], "time", "{}", ended.stderr);
+    assert!(!super::leftovers::runs("72.125"), "the command is left");
+}
+
+#[test]
+fn the_command_sees_nothing_but_the_path() {
+    landspeed_testkit::or_skip!(user_namespaces());
+    let (_directory, file) = path_file(LINK);
+    let mut command = landspeed();
+    command.arg("emulate").arg(&file).args(["--quiet", "--", "cat", "/proc/net/dev"]);
+    let ended = Process::start(command).end(PATIENCE_S);
+    let names: Vec<&str> =
+        ended.stdout.lines().skip(2).filter_map(|line| line.split(':').next()).map(str::trim).collect();
+    assert!(names.contains(&"lo") && names.contains(&"path0"), "{}{}", ended.stdout, ended.stderr);
+    assert!(!names.iter().any(|name| name.starts_with("eth") || name.starts_with("en")), "{names:?}");
+}
+
+#[test]
+fn a_run_withdraws_its_verdict_for_seconds_that_were_not_emulated() {
+    landspeed_testkit::or_skip!(user_namespaces());
+    let (directory, file) =
+        path_file("[[link]]\nrate = \"50M\"\ndelay = \"5ms\"\nqueue = { kind = \"bfifo\", limit = \"200KB\" }");
+    let run = directory.path().join("run.json");
+    let mut command = landspeed();
+    command.arg("emulate").arg(&file).args(["--", env!("CARGO_BIN_EXE_landspeed")]);
+    command.args(["run", "198.18.0.2", "-t", "6s", "--json"]).arg(&run);
+    let process = Process::start(command);
+    // The run prints a line each second.
+    until(PATIENCE_S, "the run is under way", || {
+        process.stdout().lines().filter(|line| line.contains("Mb/s")).count() > 1
+    });
+    // What carries the frames stands still; the run does not.
+    process.signal("STOP");
+    landspeed_sys::clock::sleep_until(landspeed_sys::clock::monotonic_ns() + 600_000_000);
+    process.signal("CONT");
+    let ended = process.end(PATIENCE_S);
+    assert!(ended.code < 2, "{}", ended.stderr);
+    let run: Value = serde_json::from_str(&std::fs::read_to_string(run).expect("a run")).expect("JSON");
+    let schema = landspeed_model::schema("run").expect("a schema");
+    jsonschema::validate(&schema, &run).unwrap_or_else(|why| panic!("{why}"));
+    let emulation = &run["emulation"];
+    assert_eq!(emulation["path"]["name"], "a test", "{emulation}");
+    assert!(emulation["covered_ns"].as_u64() >= Some(5_900_000_000), "{emulation}");
+    assert!(emulation["invalid"].as_array().is_some_and(|spans| !spans.is_empty()), "{emulation}");
+    let warnings = run["warnings"].to_string();
+    assert!(warnings.contains("emulation-invalid"), "{warnings}");
+    let verdict = &run["verdict"];
+    let at_hosts = ["sender-cpu", "receiver-cpu", "cpu-quota", "application"];
+    let cause = verdict["cause"].as_str().unwrap_or_default();
+    assert!(cause == "undetermined" || at_hosts.contains(&cause), "{verdict}");
+}
+
+#[test]
+fn the_certificate_is_drawn_as_a_report() {
+    landspeed_testkit::or_skip!(user_namespaces());
+    let (directory, file) = path_file(LINK);
+    let report = directory.path().join("report.html");
+    let mut command = landspeed();
+    command.arg("emulate").arg(&file).args(["--quiet", "--report"]).arg(&report);
+    command.args(["--", "ping", "-c", "3", "-i", "0.2", "198.18.0.2"]);
+    let ended = Process::start(command).end(PATIENCE_S);
+    if ended.stderr.contains("cannot run ping") {
+        landspeed_testkit::skip!("{}", ended.stderr);
+    }
+    assert!(ended.code < 2, "{}", ended.stderr);
+    let html = std::fs::read_to_string(report).expect("a report");
+    assert!(html.starts_with("<!doctype html>") && html.contains("a test · landspeed emulate"));
+    let none = landspeed().arg("emulate").arg(&file).args(["--report", "/nonexistent/x", "--", "true"]).output();
+    assert!(String::from_utf8_lossy(&none.expect("it runs").stderr).contains("cannot write /nonexistent/x"));
+}

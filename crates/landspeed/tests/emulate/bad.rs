@@ -1,0 +1,163 @@
+//! What is refused, and what it says.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::CommandExt as _;
+
+use landspeed_testkit::process::{Ended, Process, until};
+
+use super::{PATIENCE_S, Wire, certificate, landspeed, path_file, stop};
+
+const LINK: &str = "[[link]]\nrate = \"1G\"\ndelay = \"5ms\"";
+
+#[track_caller]
+fn says(ended: &Ended, words: &str) {
+    assert_eq!(ended.code, 2, "{}", ended.stderr);
+    assert!(ended.stderr.contains(words), "{words:?} in {}", ended.stderr);
+}
+
+#[test]
+fn interfaces_that_do_not_fit_are_refused_with_advice() {
+    let wire = landspeed_testkit::or_skip!(Wire::new());
+    let (_directory, file) = path_file(LINK);
+    says(&wire.refused(&file, "m1,m3"), "cannot emulate on m3: there is no such interface\nUse two of: ");
+    says(&wire.refused(&file, "m1,m1"), "cannot emulate on m1: it is both ends of the path");
+    says(&wire.refused(&file, "m1"), "two interfaces are needed");
+    says(&wire.refused(&file, "m1,lo"), "cannot emulate on lo: it carries no Ethernet frames");
+    wire.middle.exec(["ip", "link", "add", "p1", "type", "veth", "peer", "name", "p2"]);
+    says(&wire.refused(&file, "m1,p1"), "cannot emulate on p1: it is down\nSet it up: 'ip link set p1 up'.");
+    wire.middle.exec(["ip", "link", "set", "p1", "up"]);
+    wire.middle.exec(["ip", "link", "set", "p2", "up"]);
+    says(&wire.refused(&file, "p1,p2"), "what leaves by one interface arrives at the other");
+    wire.middle.exec(["ip", "link", "set", "m2", "mtu", "9000"]);
+    says(&wire.refused(&file, "m1,m2"), "its MTU is 9000, the path's is 1500");
+    wire.middle.exec(["ip", "link", "set", "m2", "mtu", "1500"]);
+    wire.middle.exec(["ip", "address", "add", "10.94.0.1/24", "dev", "m2"]);
+    says(&wire.refused(&file, "m1,m2"), "it has the address 10.94.0.1/24");
+    wire.middle.exec(["ip", "route", "add", "default", "via", "10.94.0.2"]);
+    says(&wire.refused(&file, "m1,m2"), "cannot emulate on m2: the default route goes by it");
+    wire.middle.exec(["ip", "address", "flush", "dev", "m2"]);
+    wire.middle.exec(["ip", "link", "add", "bridge", "type", "bridge"]);
+    wire.middle.exec(["ip", "link", "set", "m2", "master", "bridge"]);
+    says(&wire.refused(&file, "m1,m2"), "it is a port of a bridge, bond or VRF");
+}
+
+#[test]
+fn two_emulators_on_one_interface_are_refused() {
+    let wire = landspeed_testkit::or_skip!(Wire::new());
+    let (_directory, file) = path_file(LINK);
+    let first = wire.emulate(&file, &[]);
+    says(&wire.refused(&file, "m1,m2"), "another landspeed emulates on it");
+    stop(first);
+    let again = wire.emulate(&file, &[]);
+    assert!(stop(again).code < 2);
+}
+
+#[test]
+fn interfaces_that_lead_to_each_other_are_found_out() {
+    let wire = landspeed_testkit::or_skip!(Wire::new());
+    let (_directory, file) = path_file(LINK);
+    // Both cables end in one bridge.
+    wire.left.exec(["ip", "link", "add", "switch", "up", "type", "bridge"]);
+    wire.right.exec(["ip", "link", "set", "r0", "netns", wire.left.name()]);
+    for port in ["l0", "r0"] {
+        wire.left.exec(["ip", "link", "set", port, "master", "switch", "up"]);
+    }
+    until(PATIENCE_S, "the ports forward", || {
+        wire.left.exec(["bridge", "link"]).matches("state forwarding").count() == 2
+    });
+    says(&wire.refused(&file, "m1,m2"), "what leaves by one interface arrives at the other");
+}
+
+#[test]
+fn an_interface_that_vanishes_ends_the_emulation() {
+    let wire = landspeed_testkit::or_skip!(Wire::new());
+    let (directory, file) = path_file(LINK);
+    let json = directory.path().join("certificate.json");
+    let process = wire.emulate(&file, &["--json", &json.to_string_lossy()]);
+    wire.middle.exec(["ip", "link", "delete", "m2"]);
+    let ended = process.end(PATIENCE_S);
+    says(&ended, "an interface disappeared or went down");
+    assert_eq!(certificate(&json)["ended"], "interface-gone");
+}
+
+#[test]
+fn super_packets_are_refused_and_make_their_second_invalid() {
+    let wire = landspeed_testkit::or_skip!(Wire::new());
+    let (directory, file) = path_file(LINK);
+    let json = directory.path().join("certificate.json");
+    let process = wire.emulate(&file, &["--json", &json.to_string_lossy()]);
+    let listener = wire.right.run(|| TcpListener::bind("10.93.0.2:9010")).expect("an address");
+    // The sender's interface passes segments of 64 KiB whole, as a virtual link does by default.
+    let mut sender = wire.left.run(|| TcpStream::connect("10.93.0.2:9010")).expect("connected");
+    let (mut receiver, _) = listener.accept().expect("connected");
+    // It ends with the test: what was refused does not arrive.
+    std::thread::spawn(move || receiver.read_to_end(&mut Vec::new()));
+    sender.set_write_timeout(Some(std::time::Duration::from_secs(2))).expect("set");
+    let _ = sender.write_all(&vec![7; 500_000]);
+    let ended = stop(process);
+    assert_eq!(ended.code, 1, "{}", ended.stderr);
+    let certificate = certificate(&json);
+    let reasons = certificate["invalid"][0]["reasons"].to_string();
+    assert!(reasons.contains("super-packets"), "{reasons}");
+    assert!(ended.stdout.contains("ethtool -K IF tso off gso off gro off"), "{}", ended.stdout);
+}
+
+#[test]
+fn merging_on_receipt_is_refused() {
+    let wire = landspeed_testkit::or_skip!(Wire::new());
+    let (_directory, file) = path_file(LINK);
+    let merges = wire.middle.run(|| {
+        let mut tool = landspeed_netlink::ethtool::Ethtool::new("m1").map_err(|why| why.to_string())?;
+        tool.set_features(&["rx-gro"], true).map_err(|why| why.to_string())
+    });
+    landspeed_testkit::or_skip!(merges);
+    says(
+        &wire.refused(&file, "m1,m2"),
+        "it merges frames on receipt (gro)\nSwitch that off: 'ethtool -K m1 gro off'.",
+    );
+}
+
+#[test]
+fn a_path_beyond_the_memory_is_refused_with_the_arithmetic() {
+    let (_directory, file) = path_file("[[link]]\nrate = \"1T\"\ndelay = \"60s\"");
+    let mut command = landspeed();
+    command.arg("emulate").arg(&file).args(["--", "true"]);
+    let ended = Process::start(command).end(PATIENCE_S);
+    says(&ended, "not enough memory for the path: forward 1000.0000 Gb/s x 60000 ms: 7500.00 GB in flight");
+}
+
+#[test]
+fn interfaces_need_a_privilege_and_say_so() {
+    let (directory, file) = path_file(LINK);
+    let mut command = landspeed();
+    if landspeed_sys::process::is_root() {
+        command.uid(65_534).gid(65_534);
+    }
+    command.current_dir(directory.path()).arg("emulate").arg(&file).args(["--between", "eth1,eth2"]);
+    let ended = Process::start(command).end(PATIENCE_S);
+    says(&ended, "cannot read frames of eth1: permission denied\nRun it as root");
+}
+
+#[test]
+fn command_lines_that_cannot_work_are_refused() {
+    let (_directory, file) = path_file(LINK);
+    let run = |arguments: &[&str]| {
+        let mut command = landspeed();
+        command.arg("emulate").args(arguments);
+        Process::start(command).end(PATIENCE_S)
+    };
+    let file = file.to_string_lossy().into_owned();
+    says(&run(&[&file]), "<CMD>");
+    says(&run(&["/nonexistent.toml", "--", "true"]), "cannot read /nonexistent.toml: No such file or directory");
+    says(&run(&[&file, "--json", "-", "--", "true"]), "cannot write the certificate to standard output");
+    says(&run(&[&file, "--json", "/nonexistent/x", "--", "true"]), "cannot write /nonexistent/x");
+    says(&run(&[&file, "--between", "a,b", "--", "true"]), "cannot be used with");
+    says(&run(&["/dev/zero", "--", "true"]), "it is longer than");
+    let missing = run(&[&file, "--remote", "exec sleep 60", "--quiet", "--", "/nonexistent/program"]);
+    if !missing.stderr.contains("namespace") {
+        says(&missing, "cannot run /nonexistent/program: No such file or directory");
+    }
+    let example = run(&["--example"]);
+    assert_eq!((example.code, &example.stdout[..8]), (0, "# A path"));
+}

@@ -1,0 +1,90 @@
+//! A bump in the wire between two namespaces.
+
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use super::{Wire, certificate, number, path_file, stop};
+
+/// Sends `count` datagrams through the path, numbered, one each `gap_ns`; returns those that arrive, in order.
+fn send(wire: &Wire, count: u32, bytes: usize, gap_ns: u64) -> Vec<u32> {
+    let receiver = wire.right.run(|| UdpSocket::bind("10.93.0.2:9009")).expect("an address");
+    receiver.set_read_timeout(Some(Duration::from_secs(2))).expect("set");
+    let sender = wire.left.run(|| UdpSocket::bind("10.93.0.1:0")).expect("an address");
+    let receiving = std::thread::spawn(move || {
+        let mut arrived = Vec::new();
+        let mut buffer = vec![0; 65_536];
+        while let Ok(length) = receiver.recv(&mut buffer) {
+            assert_eq!(length, bytes);
+            arrived.push(u32::from_be_bytes([buffer[0], buffer[1], buffer[2], buffer[3]]));
+        }
+        arrived
+    });
+    let mut payload = vec![7; bytes];
+    let mut at_ns = landspeed_sys::clock::monotonic_ns();
+    for number in 1..=count {
+        payload[..4].copy_from_slice(&number.to_be_bytes());
+        sender.send_to(&payload, "10.93.0.2:9009").expect("a route");
+        at_ns += gap_ns;
+        landspeed_sys::clock::sleep_until(at_ns);
+    }
+    receiving.join().expect("no panic")
+}
+
+#[test]
+fn the_certificate_counts_losses_to_the_packet() {
+    let wire = landspeed_testkit::or_skip!(Wire::new());
+    let (directory, file) =
+        path_file("[[link]]\nrate = \"1G\"\ndelay = \"10ms\"\nloss = { every = 10 }\n[link.reverse]\nloss = \"0%\"");
+    let json = directory.path().join("certificate.json");
+    let process = wire.emulate(&file, &["--json", &json.to_string_lossy()]);
+    // Datagrams whose checksum the sender left to its interface: only a completed one is accepted.
+    let arrived = send(&wire, 1000, 900, 100_000);
+    let ended = stop(process);
+    let expected: Vec<u32> = (1..=1000).filter(|number| number % 10 != 0).collect();
+    assert_eq!(arrived, expected, "{}", ended.stdout);
+    let certificate = certificate(&json);
+    assert_eq!(certificate["ended"], "stopped");
+    assert_eq!(number(&certificate, "/delivered/forward/offered_packets"), 1000);
+    assert_eq!(number(&certificate, "/delivered/forward/delivered_packets"), 900);
+    assert_eq!(number(&certificate, "/hops/forward/0/lost_packets"), 100);
+    assert_eq!(number(&certificate, "/delivered/reverse/offered_packets"), 0);
+    assert!(number(&certificate, "/delivered/forward/delay_ns/min") >= 10_000_000);
+    assert!(ended.stdout.contains("900 of 1000 packets delivered"), "{}", ended.stdout);
+}
+
+#[test]
+fn a_burst_into_a_small_buffer_loses_what_does_not_fit() {
+    let wire = landspeed_testkit::or_skip!(Wire::new());
+    // One frame of 1042 bytes and its framing take 80 ms: of a burst of 20 one is sent, ten wait, nine are dropped.
+    let (directory, file) =
+        path_file("[[link]]\nrate = \"106600\"\nqueue = { kind = \"bfifo\", limit = \"10420B\" }");
+    let json = directory.path().join("certificate.json");
+    let process = wire.emulate(&file, &["--json", &json.to_string_lossy()]);
+    let arrived = send(&wire, 20, 1000, 0);
+    let ended = stop(process);
+    assert_eq!(arrived, (1..=11).collect::<Vec<_>>(), "{}", ended.stdout);
+    let certificate = certificate(&json);
+    assert_eq!(number(&certificate, "/hops/forward/0/queue_full_packets"), 9);
+    assert_eq!(number(&certificate, "/hops/forward/0/queue_max_bytes"), 10_420);
+}
+
+#[test]
+fn reordered_and_duplicated_datagrams_are_counted() {
+    let wire = landspeed_testkit::or_skip!(Wire::new());
+    let (directory, file) =
+        path_file("[[link]]\nrate = \"1G\"\ndelay = \"20ms\"\nreorder = \"5%\"\nduplicate = \"5%\"");
+    let json = directory.path().join("certificate.json");
+    let process = wire.emulate(&file, &["--json", &json.to_string_lossy()]);
+    let arrived = send(&wire, 2000, 500, 100_000);
+    let ended = stop(process);
+    let certificate = certificate(&json);
+    let late = arrived.iter().scan(0, |highest, number| {
+        let reordered = number < highest;
+        *highest = (*highest).max(*number);
+        Some(u64::from(reordered))
+    });
+    assert_eq!(late.sum::<u64>(), number(&certificate, "/delivered/forward/reordered_packets"), "{}", ended.stdout);
+    let copies = number(&certificate, "/delivered/forward/duplicated_packets");
+    assert_eq!(arrived.len() as u64, 2000 + copies);
+    assert!(copies > 50, "{copies}");
+}

@@ -1,0 +1,120 @@
+//! `landspeed emulate` as it is used: around commands, as root and as an ordinary user, and between interfaces of a namespace.
+
+mod around;
+mod bad;
+mod between;
+mod leftovers;
+mod peers;
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use landspeed_testkit::netns::Namespace;
+use landspeed_testkit::process::{Ended, Process, until};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// More than anything here takes on a busy machine, seconds.
+const PATIENCE_S: u64 = 60;
+
+/// The program.
+fn landspeed() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_landspeed"));
+    command.stdin(Stdio::null()).env("NO_COLOR", "1").env("LANDSPEED_ARCHIVE", "off").env_remove("SSH_CONNECTION");
+    command
+}
+
+/// A directory that other users may enter, with a path file of one link.
+fn path_file(link: &str) -> (TempDir, PathBuf) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o777)).expect("ours");
+    let file = directory.path().join("path.toml");
+    std::fs::write(&file, format!("name = \"a test\"\n{link}\n")).expect("written");
+    (directory, file)
+}
+
+/// The certificate, which is what its schema says.
+fn certificate(file: &std::path::Path) -> Value {
+    let text = std::fs::read_to_string(file).expect("a certificate");
+    let document: Value = serde_json::from_str(&text).expect("JSON");
+    let schema = landspeed_model::schema("emulate").expect("a schema");
+    jsonschema::validate(&schema, &document).unwrap_or_else(|why| panic!("{why}"));
+    for pointer in
+        ["/asked", "/delivered", "/delay_error_ns/p50", "/delay_error_ns/p99", "/delay_error_ns/max", "/invalid"]
+    {
+        assert!(document.pointer(pointer).is_some(), "{pointer} is pinned");
+    }
+    document
+}
+
+/// A number of a certificate.
+fn number(document: &Value, pointer: &str) -> u64 {
+    document.pointer(pointer).and_then(Value::as_u64).unwrap_or_else(|| panic!("no number {pointer} in {document}"))
+}
+
+/// Two hosts and a box between them, whose interfaces are `m1` and `m2`. Nothing is sent that a test does not send.
+struct Wire {
+    left: Namespace,
+    middle: Namespace,
+    right: Namespace,
+}
+
+impl Wire {
+    fn new() -> Result<Self, String> {
+        let wire =
+            Self { left: Namespace::new("left")?, middle: Namespace::new("mid")?, right: Namespace::new("right")? };
+        for namespace in [&wire.left, &wire.middle, &wire.right] {
+            for every in ["all", "default"] {
+                let quiet = format!("/proc/sys/net/ipv6/conf/{every}/disable_ipv6");
+                let _ = namespace.run(|| std::fs::write(&quiet, "1"));
+            }
+        }
+        for (host, own, inside, mac) in
+            [(&wire.left, "l0", "m1", "02:00:00:00:00:01"), (&wire.right, "r0", "m2", "02:00:00:00:00:02")]
+        {
+            wire.middle.exec([
+                "ip",
+                "link",
+                "add",
+                inside,
+                "type",
+                "veth",
+                "peer",
+                "name",
+                own,
+                "netns",
+                host.name(),
+            ]);
+            wire.middle.exec(["ip", "link", "set", inside, "up"]);
+            host.exec(["ip", "link", "set", own, "address", mac, "up"]);
+        }
+        wire.left.exec(["ip", "address", "add", "10.93.0.1/24", "dev", "l0"]);
+        wire.right.exec(["ip", "address", "add", "10.93.0.2/24", "dev", "r0"]);
+        wire.left.exec(["ip", "neighbour", "add", "10.93.0.2", "lladdr", "02:00:00:00:00:02", "dev", "l0"]);
+        wire.right.exec(["ip", "neighbour", "add", "10.93.0.1", "lladdr", "02:00:00:00:00:01", "dev", "r0"]);
+        Ok(wire)
+    }
+
+    /// Starts `emulate --between m1,m2`; it carries frames when this returns.
+    fn emulate(&self, file: &std::path::Path, more: &[&str]) -> Process {
+        let mut command = landspeed();
+        command.arg("emulate").arg(file).args(["--between", "m1,m2"]).args(more);
+        let process = self.middle.run(|| Process::start(command));
+        until(PATIENCE_S, "it begins", || process.stderr().contains("asked"));
+        process
+    }
+
+    /// What `emulate --between` says when it does not start.
+    fn refused(&self, file: &std::path::Path, between: &str) -> Ended {
+        let mut command = landspeed();
+        command.arg("emulate").arg(file).args(["--between", between, "--time", "5s"]);
+        self.middle.run(|| Process::start(command)).end(PATIENCE_S)
+    }
+}
+
+/// Ends an emulation by SIGINT.
+fn stop(process: Process) -> Ended {
+    process.signal("INT");
+    process.end(PATIENCE_S)
+}

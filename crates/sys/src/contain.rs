@@ -1,0 +1,133 @@
+//! Namespaces for programs that must leave nothing behind: users, and processes.
+
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+/// Gives the process a user namespace of its own in which it has every capability; files and programs see the same user and group
+/// as before. The process must have one thread.
+///
+/// # Errors
+/// `EPERM` or `ENOSPC` where the system forbids unprivileged user namespaces, `EINVAL` with several threads.
+pub fn unshare_user() -> io::Result<()> {
+    // SAFETY: both take nothing and cannot fail.
+    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
+    // SAFETY: CLONE_NEWUSER changes the process's credentials only, no memory and no descriptors.
+    if unsafe { libc::unshare(libc::CLONE_NEWUSER) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // Without it an unprivileged process may not map its group (user_namespaces(7)).
+    std::fs::write("/proc/self/setgroups", "deny")?;
+    std::fs::write("/proc/self/uid_map", format!("{user} {user} 1\n"))?;
+    std::fs::write("/proc/self/gid_map", format!("{group} {group} 1\n"))
+}
+
+/// The next child of the calling thread is the first process of a new PID namespace: when it ends, the kernel ends all others in it.
+/// The thread cannot start threads any more.
+pub fn unshare_processes() -> io::Result<()> {
+    // SAFETY: CLONE_NEWPID changes what the calling thread's children get, no memory and no descriptors.
+    match unsafe { libc::unshare(libc::CLONE_NEWPID) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Lets `command` run under a first process that only waits for it: when the command ends, or the thread that started it, however
+/// that ends, whatever the command started is ended, too. The thread must have called [`unshare_processes`] and start nothing else.
+/// The child's id is that of the first process; its exit status is the command's, or 128 + n after signal n.
+pub fn end_descendants_with(command: &mut Command) -> &mut Command {
+    let split = || {
+        // SAFETY: between fork and exec only async-signal-safe calls are made and nothing is allocated; the process has one thread
+        // after fork, so that forking again is safe, too.
+        unsafe {
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            match libc::fork() {
+                -1 => Err(io::Error::last_os_error()),
+                0 => Ok(()),
+                child => wait_for(child),
+            }
+        }
+    };
+    // SAFETY: as said at the calls.
+    unsafe { command.pre_exec(split) }
+}
+
+/// What the first process does: it takes in orphans, and ends as the command did.
+///
+/// # Safety
+/// Only between fork and exec.
+unsafe fn wait_for(child: libc::pid_t) -> ! {
+    // SAFETY: async-signal-safe calls on integers and a local; the descriptors closed are this process's own copies, among them the
+    // one by which std learns of a failed exec.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0);
+        loop {
+            let mut status = 0;
+            let ended = libc::waitpid(-1, &raw mut status, 0);
+            if ended == child && libc::WIFEXITED(status) {
+                libc::_exit(libc::WEXITSTATUS(status));
+            }
+            if ended == child && libc::WIFSIGNALED(status) {
+                libc::_exit(128 + libc::WTERMSIG(status));
+            }
+            if ended < 0 && *libc::__errno_location() != libc::EINTR {
+                libc::_exit(127);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The exit status of a script; the error says why it cannot run here.
+    fn run(script: &str) -> Result<Option<i32>, String> {
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                unshare_processes().map_err(|why| format!("no privilege for a PID namespace: {why}"))?;
+                let mut command = Command::new("sh");
+                let status = end_descendants_with(command.args(["-c", script])).status().expect("sh runs");
+                Ok(status.code())
+            });
+            thread.join().expect("no panic")
+        })
+    }
+
+    #[test]
+    fn what_a_command_started_ends_with_it() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let pipe = directory.path().join("pipe");
+        let script =
+            format!("mkfifo {0}; (sleep 60 > {0}) & (cat {0}; echo gone > {0}.gone) & exit 7", pipe.display());
+        let status = landspeed_testkit::or_skip!(run(&script));
+        assert_eq!(status, Some(7));
+        // Nobody is left to hold the pipe's writing end open, nor to write the other file.
+        assert!(!directory.path().join("pipe.gone").exists());
+        let open = std::fs::read_dir("/proc").expect("proc").flatten().any(|entry| {
+            let line = std::fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default();
+            line.contains(&*pipe.to_string_lossy())
+        });
+        assert!(!open, "a descendant is left");
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_an_error() {
+        let outcome = std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                unshare_processes().map_err(|why| format!("no privilege for a PID namespace: {why}"))?;
+                Ok::<_, String>(end_descendants_with(&mut Command::new("/nonexistent/program")).status())
+            });
+            thread.join().expect("no panic")
+        });
+        let outcome = landspeed_testkit::or_skip!(outcome);
+        assert_eq!(outcome.expect_err("no such program").kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_signal_that_ends_the_command_is_reported() {
+        assert_eq!(landspeed_testkit::or_skip!(run("kill -9 $$")), Some(137));
+    }
+}

@@ -1,0 +1,312 @@
+//! Ethernet frames in and out of an interface, unseen by the protocols above: a ring that the kernel writes single frames into
+//! (`TPACKET_V2`, Documentation/networking/packet_mmap.rst), and batches of frames sent without a queueing discipline. Needs
+//! `CAP_NET_RAW`.
+//!
+//! Unlike [`crate::ring`], each frame can be read as soon as it is there.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::ring::{ETH_P_ALL, RingError, Step, link_address, set_option};
+use crate::socket::set_int;
+
+// linux/if_packet.h
+const PACKET_RX_RING: libc::c_int = 5;
+const PACKET_STATISTICS: libc::c_int = 6;
+const PACKET_VERSION: libc::c_int = 10;
+const PACKET_QDISC_BYPASS: libc::c_int = 20;
+const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
+const PACKET_ADD_MEMBERSHIP: libc::c_int = 1;
+const PACKET_MR_PROMISC: u16 = 1;
+const TPACKET_V2: libc::c_int = 1;
+const TP_STATUS_USER: u32 = 1;
+const TP_STATUS_CSUMNOTREADY: u32 = 1 << 3;
+const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
+const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
+const ETH_P_8021Q: u16 = 0x8100;
+/// `struct tpacket2_hdr`.
+const HEADER: usize = 32;
+/// Bytes of a slot before the frame at most: the header, `struct sockaddr_ll`, and their alignment.
+const SLOT_OVERHEAD: usize = 96;
+const BLOCK: usize = 1 << 18;
+
+/// Most frames of one call of [`FrameRing::send`].
+pub const SEND_BATCH: usize = 64;
+
+/// A frame in the ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReceivedFrame<'a> {
+    /// Its bytes from the Ethernet header on, without a VLAN tag that the interface took out, cut to the ring's slots.
+    pub data: &'a [u8],
+    /// Length it had, bytes.
+    pub original_bytes: u32,
+    /// When the kernel saw it, `CLOCK_REALTIME`, nanoseconds.
+    pub timestamp_ns: u64,
+    /// Whether its transport checksum was left to an interface.
+    pub checksum_missing: bool,
+    /// VLAN tag that was taken out: protocol and tag, as they stood.
+    pub vlan: Option<[u8; 4]>,
+}
+
+/// An interface's frames.
+pub struct FrameRing {
+    socket: Socket,
+    map: *mut u8,
+    map_bytes: usize,
+    slot_bytes: usize,
+    slots_per_block: usize,
+    slots: usize,
+    next: usize,
+    ifindex: u32,
+}
+
+// SAFETY: the mapping belongs to this value alone and is bound to no thread; all changes of its state take `&mut self`.
+unsafe impl Send for FrameRing {}
+
+impl FrameRing {
+    /// Makes a ring for frames of at most `frame_bytes`, of about `ring_bytes`, in the network namespace of the calling thread. It
+    /// takes nothing before [`FrameRing::start`].
+    pub fn open(ifindex: u32, frame_bytes: usize, ring_bytes: usize) -> Result<Self, RingError> {
+        let slot_bytes = (frame_bytes + SLOT_OVERHEAD).next_multiple_of(64);
+        let block_bytes = BLOCK.max(slot_bytes.next_power_of_two());
+        let slots_per_block = block_bytes / slot_bytes;
+        let blocks = ring_bytes.div_ceil(block_bytes).max(1);
+        let slots = blocks * slots_per_block;
+        let socket =
+            Socket::new(Domain::PACKET, Type::RAW.cloexec(), Some(Protocol::from(0))).step("open a packet socket")?;
+        let set = |name, value| set_int(socket.as_fd(), libc::SOL_PACKET, name, value);
+        set(PACKET_VERSION, TPACKET_V2).step("ask for TPACKET_V2")?;
+        set(PACKET_IGNORE_OUTGOING, 1).step("leave out what goes out")?;
+        set(PACKET_QDISC_BYPASS, 1).step("go past the queueing discipline")?;
+        // As much as the limits allow: frames that an interface has not sent yet are charged here.
+        let _ = socket.set_send_buffer_size(8 << 20);
+        // struct tpacket_req: block size, blocks, frame size, frames.
+        let request = [block_bytes as u32, blocks as u32, slot_bytes as u32, slots as u32].map(u32::to_ne_bytes);
+        set_option(&socket, PACKET_RX_RING, request.as_flattened()).step("make the ring")?;
+        let map_bytes = block_bytes * blocks;
+        // SAFETY: a new mapping of the socket's ring, whose length is that of the ring just made; the kernel picks the place.
+        let map = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                map_bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_POPULATE,
+                socket.as_raw_fd(),
+                0,
+            )
+        };
+        if map == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error()).step("map the ring");
+        }
+        let map = map.cast();
+        Ok(Self { socket, map, map_bytes, slot_bytes, slots_per_block, slots, next: 0, ifindex })
+    }
+
+    /// Begins to take frames, those for other hosts too.
+    pub fn start(&self) -> Result<(), RingError> {
+        // struct packet_mreq: index, type, address length, address.
+        let mut request = [0_u8; 16];
+        request[..4].copy_from_slice(&self.ifindex.to_ne_bytes());
+        request[4..6].copy_from_slice(&PACKET_MR_PROMISC.to_ne_bytes());
+        set_option(&self.socket, PACKET_ADD_MEMBERSHIP, &request).step("make the interface promiscuous")?;
+        let address = link_address(self.ifindex, ETH_P_ALL).step("bind")?;
+        self.socket.bind(&address).step("bind to the interface")
+    }
+
+    fn slot(&self) -> *mut u8 {
+        let block_bytes = self.map_bytes / (self.slots / self.slots_per_block);
+        let offset =
+            self.next / self.slots_per_block * block_bytes + self.next % self.slots_per_block * self.slot_bytes;
+        // SAFETY: `next` is below the number of slots, so the whole slot is within the mapping.
+        unsafe { self.map.add(offset) }
+    }
+
+    fn status(&self) -> &AtomicU32 {
+        // SAFETY: the status is the first word of the slot, aligned as slots are; the kernel and the reader both read and write it
+        // as one word, and the mapping lives as long as self.
+        unsafe { AtomicU32::from_ptr(self.slot().cast()) }
+    }
+
+    /// The next frame, if there is one. It stays until [`FrameRing::release`].
+    pub fn peek(&self) -> Option<ReceivedFrame<'_>> {
+        let status = self.status().load(Ordering::Acquire);
+        if status & TP_STATUS_USER == 0 {
+            return None;
+        }
+        // SAFETY: the kernel has given this slot out and writes no more to it until `release` gives it back, which takes `&mut
+        // self` and so ends this borrow.
+        let slot = unsafe { std::slice::from_raw_parts(self.slot(), self.slot_bytes) };
+        let header: &[u8; HEADER] = slot.first_chunk()?;
+        let word = |at: usize| u32::from_ne_bytes([0, 1, 2, 3].map(|i| header[at + i]));
+        let half = |at: usize| u16::from_ne_bytes([header[at], header[at + 1]]);
+        let vlan = (status & TP_STATUS_VLAN_VALID != 0).then(|| {
+            let protocol = if status & TP_STATUS_VLAN_TPID_VALID == 0 { ETH_P_8021Q } else { half(26) };
+            let ([a, b], [c, d]) = (protocol.to_be_bytes(), half(24).to_be_bytes());
+            [a, b, c, d]
+        });
+        let mac = usize::from(half(12));
+        Some(ReceivedFrame {
+            data: slot.get(mac..)?.get(..word(8) as usize)?,
+            original_bytes: word(4),
+            timestamp_ns: u64::from(word(16)) * 1_000_000_000 + u64::from(word(20)),
+            checksum_missing: status & TP_STATUS_CSUMNOTREADY != 0,
+            vlan,
+        })
+    }
+
+    /// Whether there is a frame.
+    pub fn has_frame(&self) -> bool {
+        self.status().load(Ordering::Relaxed) & TP_STATUS_USER != 0
+    }
+
+    /// Gives the slot of the next frame back to the kernel.
+    pub fn release(&mut self) {
+        self.status().store(0, Ordering::Release);
+        self.next = (self.next + 1) % self.slots;
+    }
+
+    /// Frames that found no room since the last call.
+    pub fn drops(&self) -> io::Result<u32> {
+        // struct tpacket_stats: packets, drops.
+        let mut counts = [0_u32; 2];
+        let mut length = size_of_val(&counts) as libc::socklen_t;
+        // SAFETY: the kernel writes at most `length` bytes to `counts`.
+        let rc = unsafe {
+            libc::getsockopt(
+                self.socket.as_raw_fd(),
+                libc::SOL_PACKET,
+                PACKET_STATISTICS,
+                counts.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        };
+        if rc == 0 { Ok(counts[1]) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// The error that waits at the socket, if any: `ENETDOWN` when the interface went down or away.
+    pub fn take_error(&self) -> Option<io::Error> {
+        self.socket.take_error().unwrap_or_else(Some)
+    }
+
+    /// Sends the first [`SEND_BATCH`] of `frames`, whole Ethernet frames without FCS; returns how many were taken, in order.
+    ///
+    /// # Errors
+    /// The first frame's: `ENOBUFS` or `EAGAIN` when the interface takes none at the moment, `EMSGSIZE` for one longer than its MTU
+    /// allows, `ENETDOWN` or `ENXIO` when it is gone.
+    pub fn send(&self, frames: &[&[u8]]) -> io::Result<usize> {
+        let frames = &frames[..frames.len().min(SEND_BATCH)];
+        let empty = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        let mut vectors = [empty; SEND_BATCH];
+        // SAFETY: mmsghdr is plain old data, all of whose members may be zero.
+        let mut messages: [libc::mmsghdr; SEND_BATCH] = unsafe { std::mem::zeroed() };
+        for ((frame, vector), message) in frames.iter().zip(&mut vectors).zip(&mut messages) {
+            *vector = libc::iovec { iov_base: frame.as_ptr().cast_mut().cast(), iov_len: frame.len() };
+            message.msg_hdr.msg_iov = vector;
+            message.msg_hdr.msg_iovlen = 1;
+        }
+        // SAFETY: each message points at one vector, each vector at a frame borrowed for this call, which the kernel only reads.
+        let sent = unsafe {
+            libc::sendmmsg(
+                self.socket.as_raw_fd(),
+                messages.as_mut_ptr(),
+                frames.len() as libc::c_uint,
+                libc::MSG_DONTWAIT as _,
+            )
+        };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
+    }
+}
+
+impl AsFd for FrameRing {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Drop for FrameRing {
+    fn drop(&mut self) {
+        // SAFETY: the range is the mapping made in `open`, unmapped once.
+        unsafe { libc::munmap(self.map.cast(), self.map_bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use landspeed_netlink::{LinkId, Netlink, configure::NewLink};
+
+    use super::*;
+    use crate::clock::realtime_ns;
+    use crate::netns;
+
+    /// Two ends of a virtual link in a namespace of their own.
+    fn with_pair(work: impl FnOnce(FrameRing, FrameRing) + Send) {
+        let outcome = netns::in_new(|| -> Result<(), String> {
+            let mut netlink = Netlink::open().map_err(|error| error.to_string())?;
+            let (near, far) =
+                (NewLink { name: "a", ..NewLink::default() }, NewLink { name: "b", ..NewLink::default() });
+            netlink.add_veth(&near, &far).map_err(|error| error.to_string())?;
+            let mut open = |name| {
+                netns::bring_up(name).map_err(|error| error.to_string())?;
+                let index = netlink.link(LinkId::Name(name)).map_err(|error| error.to_string())?.index;
+                FrameRing::open(index, 1518, 1 << 20).map_err(|error| error.to_string())
+            };
+            let (a, b) = (open("a")?, open("b")?);
+            a.start().and_then(|()| b.start()).map_err(|error| error.to_string())?;
+            work(a, b);
+            Ok(())
+        });
+        if let Err(why) = outcome.map_err(|error| error.to_string()).and_then(|inner| inner) {
+            landspeed_testkit::skip!("no packet rings here: {why}");
+        }
+    }
+
+    #[test]
+    fn frames_cross_whole_in_order_and_with_their_time() {
+        with_pair(|a, mut b| {
+            let before_ns = realtime_ns();
+            // More than the ring has slots, in turns.
+            for round in 0..100_u8 {
+                let frames: Vec<Vec<u8>> = (0..SEND_BATCH)
+                    .map(|i| {
+                        let mut frame = vec![round; 60 + 20 * i];
+                        frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5]);
+                        frame[14] = i as u8;
+                        frame
+                    })
+                    .collect();
+                let slices: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
+                assert_eq!(a.send(&slices).expect("sent"), SEND_BATCH);
+                for frame in &frames {
+                    // What the kernel says by itself on a new link is not ours.
+                    while b.peek().is_some_and(|found| found.data[12..14] != [0x88, 0xb5]) {
+                        b.release();
+                    }
+                    let found = b.peek().expect("a frame");
+                    assert_eq!((found.data, found.original_bytes as usize), (&frame[..], frame.len()));
+                    assert!((before_ns..=realtime_ns()).contains(&found.timestamp_ns));
+                    assert!(!found.checksum_missing && found.vlan.is_none());
+                    b.release();
+                }
+            }
+            assert!(!a.has_frame() || a.peek().is_some_and(|frame| frame.data[12..14] != [0x88, 0xb5]));
+            assert_eq!(b.drops().expect("counted"), 0);
+        });
+    }
+
+    #[test]
+    fn frames_without_room_are_counted() {
+        with_pair(|a, b| {
+            let frame = [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5][..], &[0; 1000]].concat();
+            for _ in 0..100 {
+                assert_eq!(a.send(&vec![&frame[..]; SEND_BATCH]).expect("sent"), SEND_BATCH);
+            }
+            let slots = b.slots as u32;
+            let dropped = b.drops().expect("counted");
+            assert!(dropped >= 6400 - slots && dropped <= 6400, "{dropped} of 6400 with {slots} slots");
+            assert_eq!(b.drops().expect("counted"), 0, "since the last call");
+        });
+    }
+}
