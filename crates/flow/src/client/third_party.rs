@@ -218,7 +218,8 @@ impl Asked<'_> {
     }
 
     fn read_result(&mut self, text: &str) -> Result<(), FlowError> {
-        let result: ThirdPartyResult = serde_json::from_slice(text.as_bytes()).map_err(|error| wrong(error.to_string()))?;
+        let result: ThirdPartyResult =
+            serde_json::from_slice(text.as_bytes()).map_err(|error| wrong(error.to_string()))?;
         let result = printable(&result)?;
         let found = &mut *self.found;
         if let Some(effective) = &result.effective {
