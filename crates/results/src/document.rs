@@ -114,12 +114,11 @@ impl Document {
     /// # Errors
     /// The bytes are not JSON, of another program, of a later version, or damaged.
     pub fn read(bytes: &[u8]) -> Result<Self, ReadError> {
-        let schema = match first_field(bytes) {
-            Some(schema) => schema,
-            None => {
-                let head: Head = serde_json::from_slice(bytes).map_err(|why| ReadError::NotJson(why.to_string()))?;
-                head.schema.ok_or(ReadError::NoSchema)?
-            }
+        let schema = if let Some(schema) = first_field(bytes) {
+            schema
+        } else {
+            let head: Head = serde_json::from_slice(bytes).map_err(|why| ReadError::NotJson(why.to_string()))?;
+            head.schema.ok_or(ReadError::NoSchema)?
         };
         let unknown = || ReadError::UnknownKind(schema.chars().take(60).collect());
         let (kind, version) = schema

@@ -234,15 +234,12 @@ fn rate(bps: f64) -> String {
     BitRate::from_bps(bps as u64).to_string()
 }
 
-/// Returns the mean, with minimum and maximum if they differ.
+/// Returns the median, as figures and reports do, with minimum and maximum if they differ.
 fn spread(values: impl Iterator<Item = f64>, show: impl Fn(f64) -> String) -> String {
     let values: Vec<f64> = values.collect();
-    if values.is_empty() {
-        return "-".to_owned();
-    }
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let Some(median) = landspeed_stats::median(&values) else { return "-".to_owned() };
     let (low, high) = values.iter().fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(*v), h.max(*v)));
-    if high > low { format!("{} ({}..{})", show(mean), show(low), show(high)) } else { show(mean) }
+    if high > low { format!("{} ({}..{})", show(median), show(low), show(high)) } else { show(median) }
 }
 
 /// Aligns rows as columns: the first left, the others right.
