@@ -237,6 +237,11 @@ fn warn_of_old(today: &str, tools: &Tools) {
 const ALONE: &str = "LANDSPEED_BENCH_ALONE";
 
 /// Moves this run into a new network namespace, where no other program's traffic is in the kernel's counters.
+/// Prepares the namespace and starts the rest of the words. Slurm resolves even 127.0.0.1 only where an interface beside the loopback has
+/// an address.
+const SETUP: &str = "\"$0\" link set lo up && \"$0\" link add veth0 type veth peer veth1 && \
+                     \"$0\" address add 192.0.2.1/32 dev veth0 && \"$0\" link set veth0 up && exec \"$@\"";
+
 /// Without root it stays where it is. Returns whether it is alone.
 fn isolate_network(binary: &Result<PathBuf, String>) -> Result<bool> {
     if std::env::var_os(ALONE).is_some() {
@@ -246,9 +251,6 @@ fn isolate_network(binary: &Result<PathBuf, String>) -> Result<bool> {
     if !nix::unistd::geteuid().is_root() {
         return Ok(false);
     }
-    // Slurm resolves even 127.0.0.1 only where an interface beside the loopback has an address.
-    const SETUP: &str = "\"$0\" link set lo up && \"$0\" link add veth0 type veth peer veth1 && \
-                         \"$0\" address add 192.0.2.1/32 dev veth0 && \"$0\" link set veth0 up && exec \"$@\"";
     let mut command = Command::new(unshare);
     command
         .args(["--net", "--", "sh", "-c", SETUP])
