@@ -8,25 +8,13 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use socket2::{Domain, Protocol, Socket, Type};
-
-use crate::ring::{ETH_P_ALL, RingError, Step, link_address, set_option};
-use crate::socket::set_int;
+use crate::packet::{ETH_P_ALL, PACKET_IGNORE_OUTGOING, PacketSocket, Step, TP_STATUS_USER, vlan};
+use crate::ring::RingError;
 
 // linux/if_packet.h
-const PACKET_RX_RING: libc::c_int = 5;
-const PACKET_STATISTICS: libc::c_int = 6;
-const PACKET_VERSION: libc::c_int = 10;
 const PACKET_QDISC_BYPASS: libc::c_int = 20;
-const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
-const PACKET_ADD_MEMBERSHIP: libc::c_int = 1;
-const PACKET_MR_PROMISC: u16 = 1;
 const TPACKET_V2: libc::c_int = 1;
-const TP_STATUS_USER: u32 = 1;
 const TP_STATUS_CSUMNOTREADY: u32 = 1 << 3;
-const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
-const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
-const ETH_P_8021Q: u16 = 0x8100;
 /// `struct tpacket2_hdr`.
 const HEADER: usize = 32;
 /// Bytes of a slot before the frame at most: the header, `struct sockaddr_ll`, and their alignment.
@@ -53,18 +41,14 @@ pub struct ReceivedFrame<'a> {
 
 /// An interface's frames.
 pub struct FrameRing {
-    socket: Socket,
-    map: *mut u8,
-    map_bytes: usize,
+    socket: PacketSocket,
+    block_bytes: usize,
     slot_bytes: usize,
     slots_per_block: usize,
     slots: usize,
     next: usize,
     ifindex: u32,
 }
-
-// SAFETY: the mapping belongs to this value alone and is bound to no thread; all changes of its state take `&mut self`.
-unsafe impl Send for FrameRing {}
 
 impl FrameRing {
     /// Makes a ring for frames of at most `frame_bytes`, of about `ring_bytes`, in the network namespace of the calling thread. It
@@ -75,53 +59,27 @@ impl FrameRing {
         let slots_per_block = block_bytes / slot_bytes;
         let blocks = ring_bytes.div_ceil(block_bytes).max(1);
         let slots = blocks * slots_per_block;
-        let socket =
-            Socket::new(Domain::PACKET, Type::RAW.cloexec(), Some(Protocol::from(0))).step("open a packet socket")?;
-        let set = |name, value| set_int(socket.as_fd(), libc::SOL_PACKET, name, value);
-        set(PACKET_VERSION, TPACKET_V2).step("ask for TPACKET_V2")?;
-        set(PACKET_IGNORE_OUTGOING, 1).step("leave out what goes out")?;
-        set(PACKET_QDISC_BYPASS, 1).step("go past the queueing discipline")?;
+        let mut socket = PacketSocket::open(TPACKET_V2, "ask for TPACKET_V2")?;
+        socket.set(PACKET_IGNORE_OUTGOING, 1).step("leave out what goes out")?;
+        socket.set(PACKET_QDISC_BYPASS, 1).step("go past the queueing discipline")?;
         // As much as the limits allow: frames that an interface has not sent yet are charged here.
-        let _ = socket.set_send_buffer_size(8 << 20);
+        let _ = socket.socket().set_send_buffer_size(8 << 20);
         // struct tpacket_req: block size, blocks, frame size, frames.
         let request = [block_bytes as u32, blocks as u32, slot_bytes as u32, slots as u32].map(u32::to_ne_bytes);
-        set_option(&socket, PACKET_RX_RING, request.as_flattened()).step("make the ring")?;
-        let map_bytes = block_bytes * blocks;
-        // SAFETY: a new mapping of the socket's ring, whose length is that of the ring just made; the kernel picks the place.
-        let map = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                map_bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_POPULATE,
-                socket.as_raw_fd(),
-                0,
-            )
-        };
-        if map == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error()).step("map the ring");
-        }
-        let map = map.cast();
-        Ok(Self { socket, map, map_bytes, slot_bytes, slots_per_block, slots, next: 0, ifindex })
+        socket.make_ring(request.as_flattened(), block_bytes * blocks)?;
+        Ok(Self { socket, block_bytes, slot_bytes, slots_per_block, slots, next: 0, ifindex })
     }
 
     /// Begins to take frames, those for other hosts too.
     pub fn start(&self) -> Result<(), RingError> {
-        // struct packet_mreq: index, type, address length, address.
-        let mut request = [0_u8; 16];
-        request[..4].copy_from_slice(&self.ifindex.to_ne_bytes());
-        request[4..6].copy_from_slice(&PACKET_MR_PROMISC.to_ne_bytes());
-        set_option(&self.socket, PACKET_ADD_MEMBERSHIP, &request).step("make the interface promiscuous")?;
-        let address = link_address(self.ifindex, ETH_P_ALL).step("bind")?;
-        self.socket.bind(&address).step("bind to the interface")
+        self.socket.make_promiscuous(self.ifindex)?;
+        self.socket.bind(self.ifindex, ETH_P_ALL, "bind to the interface")
     }
 
     fn slot(&self) -> *mut u8 {
-        let block_bytes = self.map_bytes / (self.slots / self.slots_per_block);
-        let offset =
-            self.next / self.slots_per_block * block_bytes + self.next % self.slots_per_block * self.slot_bytes;
-        // SAFETY: `next` is below the number of slots, so the whole slot is within the mapping.
-        unsafe { self.map.add(offset) }
+        let (block, slot) = (self.next / self.slots_per_block, self.next % self.slots_per_block);
+        // `next` is below the number of slots, so the whole slot is within the ring.
+        self.socket.at(block * self.block_bytes + slot * self.slot_bytes)
     }
 
     fn status(&self) -> &AtomicU32 {
@@ -142,18 +100,13 @@ impl FrameRing {
         let header: &[u8; HEADER] = slot.first_chunk()?;
         let word = |at: usize| u32::from_ne_bytes([0, 1, 2, 3].map(|i| header[at + i]));
         let half = |at: usize| u16::from_ne_bytes([header[at], header[at + 1]]);
-        let vlan = (status & TP_STATUS_VLAN_VALID != 0).then(|| {
-            let protocol = if status & TP_STATUS_VLAN_TPID_VALID == 0 { ETH_P_8021Q } else { half(26) };
-            let ([a, b], [c, d]) = (protocol.to_be_bytes(), half(24).to_be_bytes());
-            [a, b, c, d]
-        });
         let mac = usize::from(half(12));
         Some(ReceivedFrame {
             data: slot.get(mac..)?.get(..word(8) as usize)?,
             original_bytes: word(4),
             timestamp_ns: u64::from(word(16)) * 1_000_000_000 + u64::from(word(20)),
             checksum_missing: status & TP_STATUS_CSUMNOTREADY != 0,
-            vlan,
+            vlan: vlan(status, half(26), half(24)),
         })
     }
 
@@ -170,25 +123,13 @@ impl FrameRing {
 
     /// Frames that found no room since the last call.
     pub fn drops(&self) -> io::Result<u32> {
-        // struct tpacket_stats: packets, drops.
-        let mut counts = [0_u32; 2];
-        let mut length = size_of_val(&counts) as libc::socklen_t;
-        // SAFETY: the kernel writes at most `length` bytes to `counts`.
-        let rc = unsafe {
-            libc::getsockopt(
-                self.socket.as_raw_fd(),
-                libc::SOL_PACKET,
-                PACKET_STATISTICS,
-                counts.as_mut_ptr().cast(),
-                &raw mut length,
-            )
-        };
-        if rc == 0 { Ok(counts[1]) } else { Err(io::Error::last_os_error()) }
+        let [_packets, drops] = self.socket.statistics()?;
+        Ok(drops)
     }
 
     /// The error that waits at the socket, if any: `ENETDOWN` when the interface went down or away.
     pub fn take_error(&self) -> Option<io::Error> {
-        self.socket.take_error().unwrap_or_else(Some)
+        self.socket.socket().take_error().unwrap_or_else(Some)
     }
 
     /// Sends the first [`SEND_BATCH`] of `frames`, whole Ethernet frames without FCS; returns how many were taken, in order.
@@ -210,7 +151,7 @@ impl FrameRing {
         // SAFETY: each message points at one vector, each vector at a frame borrowed for this call, which the kernel only reads.
         let sent = unsafe {
             libc::sendmmsg(
-                self.socket.as_raw_fd(),
+                self.socket.as_fd().as_raw_fd(),
                 messages.as_mut_ptr(),
                 frames.len() as libc::c_uint,
                 libc::MSG_DONTWAIT as _,
@@ -223,13 +164,6 @@ impl FrameRing {
 impl AsFd for FrameRing {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
-    }
-}
-
-impl Drop for FrameRing {
-    fn drop(&mut self) {
-        // SAFETY: the range is the mapping made in `open`, unmapped once.
-        unsafe { libc::munmap(self.map.cast(), self.map_bytes) };
     }
 }
 

@@ -12,6 +12,7 @@ pub mod job;
 pub mod mtu;
 pub mod netlink;
 pub mod netns;
+mod packet;
 pub mod payload;
 pub mod process;
 pub mod random;

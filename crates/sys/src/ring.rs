@@ -10,34 +10,23 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use socket2::Socket;
 
 use crate::clock::{monotonic_ns, sleep_until};
 use crate::filter::Instruction;
 use crate::interface::{control_socket, interface_request};
-use crate::socket::set_int;
+use crate::packet::{ETH_P_ALL, PACKET_IGNORE_OUTGOING, PacketSocket, Step, TP_STATUS_USER, vlan};
 
 // linux/if_packet.h
-const PACKET_RX_RING: libc::c_int = 5;
-const PACKET_STATISTICS: libc::c_int = 6;
-const PACKET_VERSION: libc::c_int = 10;
 const PACKET_TIMESTAMP: libc::c_int = 17;
 const PACKET_FANOUT: libc::c_int = 18;
-const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
-const PACKET_ADD_MEMBERSHIP: libc::c_int = 1;
-const PACKET_MR_PROMISC: u16 = 1;
 const TPACKET_V3: libc::c_int = 2;
-const TP_STATUS_USER: u32 = 1;
-const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
-const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
 const TP_STATUS_TS_RAW_HARDWARE: u32 = 1 << 31;
 const PACKET_FANOUT_CPU: libc::c_int = 2;
 // linux/net_tstamp.h, linux/sockios.h
 const SOF_TIMESTAMPING_RAW_HARDWARE: libc::c_int = 1 << 6;
 const HWTSTAMP_FILTER_ALL: i32 = 1;
 const SIOCSHWTSTAMP: libc::c_ulong = 0x89b0;
-pub(crate) const ETH_P_ALL: u16 = 3;
-const ETH_P_8021Q: u16 = 0x8100;
 /// Reserved (RFC 1701): no frame has it. Zero would mean the protocol the socket has already.
 const NO_PROTOCOL: u16 = 0xffff;
 
@@ -129,16 +118,6 @@ pub struct RingError {
     pub cause: io::Error,
 }
 
-pub(crate) trait Step<T> {
-    fn step(self, step: &'static str) -> Result<T, RingError>;
-}
-
-impl<T> Step<T> for io::Result<T> {
-    fn step(self, step: &'static str) -> Result<T, RingError> {
-        self.map_err(|cause| RingError { step, cause })
-    }
-}
-
 /// A block that the reader has.
 #[derive(Debug, Clone, Copy)]
 pub struct Block<'a> {
@@ -165,11 +144,6 @@ impl<'a> Block<'a> {
         let half = |offset: usize| u16::from_ne_bytes([header[offset], header[offset + 1]]);
         let (status, mac) = (word(20), usize::from(half(24)));
         let data = self.bytes.get(at + mac..)?.get(..word(12) as usize)?;
-        let vlan = (status & TP_STATUS_VLAN_VALID != 0).then(|| {
-            let protocol = if status & TP_STATUS_VLAN_TPID_VALID == 0 { ETH_P_8021Q } else { half(36) };
-            let ([a, b], [c, d]) = (protocol.to_be_bytes(), (word(32) as u16).to_be_bytes());
-            [a, b, c, d]
-        });
         let packet = RingPacket {
             data,
             original_bytes: word(16),
@@ -182,7 +156,7 @@ impl<'a> Block<'a> {
                 libc::PACKET_OUTGOING => PacketKind::Out,
                 _ => PacketKind::Elsewhere,
             },
-            vlan,
+            vlan: vlan(status, half(36), word(32) as u16),
         };
         Some((packet, at + word(0) as usize))
     }
@@ -190,8 +164,7 @@ impl<'a> Block<'a> {
 
 /// A ring. It takes nothing before [`Ring::start`].
 pub struct Ring {
-    socket: Socket,
-    map: *mut u8,
+    socket: PacketSocket,
     block_bytes: usize,
     blocks: usize,
     next: usize,
@@ -201,9 +174,6 @@ pub struct Ring {
     drained: u32,
 }
 
-// SAFETY: the mapping belongs to this value alone and is bound to no thread; all changes of its state take `&mut self`.
-unsafe impl Send for Ring {}
-
 impl Ring {
     /// Makes a ring in the network namespace of the calling thread.
     ///
@@ -211,41 +181,24 @@ impl Ring {
     /// If a block is not a power of two of at least a page, or there is none.
     pub fn open(options: &RingOptions<'_>) -> Result<Self, RingError> {
         assert!(options.block_bytes.is_power_of_two() && options.block_bytes >= 4096 && options.blocks > 0);
-        // Without a protocol it takes nothing yet.
-        let socket =
-            Socket::new(Domain::PACKET, Type::RAW.cloexec(), Some(Protocol::from(0))).step("open a socket")?;
-        let set = |name, value| set_int(socket.as_fd(), libc::SOL_PACKET, name, value);
-        set(PACKET_VERSION, TPACKET_V3).step("ask for TPACKET_V3")?;
+        let mut socket = PacketSocket::open(TPACKET_V3, "ask for TPACKET_V3")?;
         if options.ignore_outgoing {
-            set(PACKET_IGNORE_OUTGOING, 1).step("leave out what goes out")?;
+            socket.set(PACKET_IGNORE_OUTGOING, 1).step("leave out what goes out")?;
         }
         if options.hardware_time {
             // Each packet says whose time it has.
-            let _ = set(PACKET_TIMESTAMP, SOF_TIMESTAMPING_RAW_HARDWARE);
+            let _ = socket.set(PACKET_TIMESTAMP, SOF_TIMESTAMPING_RAW_HARDWARE);
         }
         // struct tpacket_req3: block size, blocks, frame size, frames, retire_blk_tov, sizeof_priv, feature_req_word.
         let frames = options.block_bytes / NOMINAL_FRAME.min(options.block_bytes) * options.blocks;
         let request = [options.block_bytes, options.blocks, NOMINAL_FRAME, frames, options.retire_ms, 0, 0]
             .map(u32::to_ne_bytes);
-        set_option(&socket, PACKET_RX_RING, request.as_flattened()).step("make the ring")?;
-        let length = options.block_bytes as usize * options.blocks as usize;
-        // SAFETY: a new mapping of the socket's ring, whose length is that of the ring just made; the kernel picks the place.
-        let map = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                length,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_POPULATE,
-                socket.as_raw_fd(),
-                0,
-            )
-        };
-        if map == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error()).step("map the ring");
+        socket.make_ring(request.as_flattened(), options.block_bytes as usize * options.blocks as usize)?;
+        if options.promiscuous {
+            socket.make_promiscuous(options.ifindex)?;
         }
-        let ring = Self {
+        Ok(Self {
             socket,
-            map: map.cast(),
             block_bytes: options.block_bytes as usize,
             blocks: options.blocks as usize,
             next: 0,
@@ -253,51 +206,43 @@ impl Ring {
             group: options.group,
             filter: options.filter.to_vec(),
             drained: 0,
-        };
-        if options.promiscuous {
-            // struct packet_mreq: index, type, address length, address.
-            let mut request = [0_u8; 16];
-            request[..4].copy_from_slice(&options.ifindex.to_ne_bytes());
-            request[4..6].copy_from_slice(&PACKET_MR_PROMISC.to_ne_bytes());
-            set_option(&ring.socket, PACKET_ADD_MEMBERSHIP, &request).step("make the interface promiscuous")?;
-        }
-        Ok(ring)
+        })
     }
 
     /// Begins to take packets, or goes on.
     pub fn start(&mut self) -> Result<(), RingError> {
         // Until it shares with its group it would take what others have.
         let first = if self.group.is_some() { &[Instruction::pass(0)][..] } else { &self.filter };
-        attach(&self.socket, first).step("attach the filter")?;
-        self.socket.bind(&link_address(self.ifindex, ETH_P_ALL).step("bind")?).step("bind to the interface")?;
+        attach(self.socket.socket(), first).step("attach the filter")?;
+        self.socket.bind(self.ifindex, ETH_P_ALL, "bind to the interface")?;
         if let Some(group) = self.group {
-            set_int(self.socket.as_fd(), libc::SOL_PACKET, PACKET_FANOUT, i32::from(group) | PACKET_FANOUT_CPU << 16)
+            self.socket
+                .set(PACKET_FANOUT, i32::from(group) | PACKET_FANOUT_CPU << 16)
                 .step("share between rings (fanout)")?;
-            attach(&self.socket, &self.filter).step("attach the filter")?;
+            attach(self.socket.socket(), &self.filter).step("attach the filter")?;
         }
         Ok(())
     }
 
     /// Takes nothing more; what it has can still be read. Packets being written at this moment still come.
     pub fn stop(&mut self) -> Result<(), RingError> {
-        attach(&self.socket, &[Instruction::pass(0)]).step("stop taking packets")
+        attach(self.socket.socket(), &[Instruction::pass(0)]).step("stop taking packets")
     }
 
     /// Replaces the filter while packets are taken; none is taken twice or without a filter.
     pub fn replace_filter(&mut self, filter: &[Instruction]) -> Result<(), RingError> {
-        attach(&self.socket, filter).step("attach the filter")?;
+        attach(self.socket.socket(), filter).step("attach the filter")?;
         self.filter = filter.to_vec();
         Ok(())
     }
 
     /// Unhooks it from the interface, so that packets do not even come by; [`Ring::start`] goes on. Not for one of a group.
     pub fn unhook(&mut self) -> Result<(), RingError> {
-        self.socket.bind(&link_address(self.ifindex, NO_PROTOCOL).step("bind")?).step("unhook from the interface")
+        self.socket.bind(self.ifindex, NO_PROTOCOL, "unhook from the interface")
     }
 
     fn header(&self, index: usize) -> *mut u8 {
-        // SAFETY: `index` is taken modulo the number of blocks, so the offset is within the mapping.
-        unsafe { self.map.add(index % self.blocks * self.block_bytes) }
+        self.socket.at(index % self.blocks * self.block_bytes)
     }
 
     fn status(&self, index: usize) -> &AtomicU32 {
@@ -369,41 +314,19 @@ impl Ring {
 
     /// Counts since the last call.
     pub fn statistics(&self) -> io::Result<RingStatistics> {
-        // struct tpacket_stats_v3. Reading resets it.
-        let mut counts = [0_u32; 3];
-        let mut length = size_of_val(&counts) as libc::socklen_t;
-        // SAFETY: `counts` is as long as `length` says, and both are valid for writing.
-        let rc = unsafe {
-            libc::getsockopt(
-                self.socket.as_raw_fd(),
-                libc::SOL_PACKET,
-                PACKET_STATISTICS,
-                counts.as_mut_ptr().cast(),
-                &raw mut length,
-            )
-        };
-        match rc {
-            0 => Ok(RingStatistics { packets: counts[0], drops: counts[1], freezes: counts[2] }),
-            _ => Err(io::Error::last_os_error()),
-        }
+        let [packets, drops, freezes] = self.socket.statistics()?;
+        Ok(RingStatistics { packets, drops, freezes })
     }
 
     /// What has befallen the interface, if something has: it went down or away.
     pub fn failure(&self) -> Option<io::Error> {
-        self.socket.take_error().ok().flatten()
+        self.socket.socket().take_error().ok().flatten()
     }
 }
 
 impl AsFd for Ring {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        // SAFETY: the mapping was made by `open` with this length and is not used any more.
-        unsafe { libc::munmap(self.map.cast(), self.block_bytes * self.blocks) };
     }
 }
 
@@ -420,37 +343,6 @@ pub fn enable_hardware_time(interface: &str) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
-}
-
-/// A protocol's packets on one interface.
-pub(crate) fn link_address(ifindex: u32, protocol: u16) -> io::Result<SockAddr> {
-    // SAFETY: the storage is zeroed and at least as large and as aligned as sockaddr_ll, all of whose bytes may be zero;
-    // the length given is that of sockaddr_ll.
-    let ((), address) = unsafe {
-        SockAddr::try_init(|storage, length| {
-            let address = storage.cast::<libc::sockaddr_ll>();
-            (*address).sll_family = libc::AF_PACKET as libc::sa_family_t;
-            (*address).sll_protocol = protocol.to_be();
-            (*address).sll_ifindex = ifindex as i32;
-            *length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-            Ok(())
-        })
-    }?;
-    Ok(address)
-}
-
-pub(crate) fn set_option(socket: &Socket, name: libc::c_int, value: &[u8]) -> io::Result<()> {
-    // SAFETY: `value` is valid for reading as long as its length says.
-    let rc = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_PACKET,
-            name,
-            value.as_ptr().cast(),
-            value.len() as libc::socklen_t,
-        )
-    };
-    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn attach(socket: &Socket, filter: &[Instruction]) -> io::Result<()> {
