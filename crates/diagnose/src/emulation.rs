@@ -57,7 +57,7 @@ pub(crate) fn warning(document: &RunDocument) -> Option<Warning> {
     Some(Warning {
         code: "emulation-invalid".to_owned(),
         message: format!(
-            "The emulated path could not keep up for {} of the run, first at {}: {}. What was measured meanwhile says nothing about \
+            "The emulated path could not keep up for {} of the run, first at {}: {}. Figures of that time do not describe \
              the path.",
             text::nanos(lasted_ns as f64),
             text::nanos(first.start_ns as f64),

@@ -10,7 +10,8 @@ use landspeed_netlink::{Link, LinkId, Netlink};
 
 use crate::carry::Ends;
 use crate::error::EmulateError;
-use crate::host::{Capability, has};
+use crate::peers::Management;
+use landspeed_sys::process::{Capability, has_capability};
 
 /// Kind of hardware: Ethernet (linux/if_arp.h).
 const ARPHRD_ETHER: u16 = 1;
@@ -19,7 +20,7 @@ const IFF_LOOPBACK: u32 = 8;
 /// Offloads that merge frames on receipt.
 const MERGING: [(&str, &str); 3] = [("rx-gro", "gro"), ("rx-lro", "lro"), ("rx-gro-hw", "rx-gro-hw")];
 
-/// Two interfaces that were found fit, held against another emulation until dropped.
+/// Two interfaces that passed the checks, locked against another emulation until dropped.
 #[derive(Debug)]
 pub struct Between {
     names: [String; 2],
@@ -28,9 +29,9 @@ pub struct Between {
 }
 
 impl Between {
-    /// Takes hold of two interfaces of the calling thread's network namespace. `ssh_connection` is that variable's value.
-    pub fn hold(names: [&str; 2], mtu_bytes: u32, ssh_connection: Option<&str>) -> Result<Self, EmulateError> {
-        if !has(Capability::NetRaw) {
+    /// Checks and locks two interfaces of the calling thread's network namespace. `ssh_connection` is that variable's value.
+    pub fn open(names: [&str; 2], mtu_bytes: u32, ssh_connection: Option<&str>) -> Result<Self, EmulateError> {
+        if !has_capability(Capability::NetRaw) {
             return Err(EmulateError::Privilege {
                 what: format!("read frames of {}", names[0]),
                 cause: io::ErrorKind::PermissionDenied.into(),
@@ -49,19 +50,20 @@ impl Between {
         }
         let links = [find(&mut netlink, a, "two")?, find(&mut netlink, b, "two")?];
         for link in &links {
-            fit(link, mtu_bytes)?;
+            check_link(link, mtu_bytes)?;
         }
         let [first, second] = &links;
+        let management = Management::read(ssh_connection);
         for link in &links {
-            not_management(&mut netlink, link, ssh_connection)?;
-            not_merging(link)?;
+            refuse_management(&mut netlink, link, &management)?;
+            refuse_merging(link)?;
         }
         Ok(Self { names: names.map(str::to_owned), _locks: [lock(first)?, lock(second)?] })
     }
 
     /// The interfaces, for [`crate::carry`].
     pub fn ends(&self) -> Ends {
-        Ends { names: self.names.clone(), ignore_reports: false, probe: true }
+        Ends { names: self.names.clone(), ignore_reports: false, probe: true, watched: Vec::new() }
     }
 }
 
@@ -86,8 +88,8 @@ pub(crate) fn find(netlink: &mut Netlink, name: &str, count: &str) -> Result<Lin
     })
 }
 
-/// What a single interface must be like.
-pub(crate) fn fit(link: &Link, mtu_bytes: u32) -> Result<(), EmulateError> {
+/// Refuses an interface that is no Ethernet, down, enslaved, or has another MTU than the path.
+pub(crate) fn check_link(link: &Link, mtu_bytes: u32) -> Result<(), EmulateError> {
     let name = &link.name[..];
     let refuse = |why: String, advice: String| Err(EmulateError::interface(name, why, advice));
     if link.hardware != ARPHRD_ETHER || link.flags & IFF_LOOPBACK != 0 {
@@ -110,19 +112,18 @@ pub(crate) fn fit(link: &Link, mtu_bytes: u32) -> Result<(), EmulateError> {
     Ok(())
 }
 
-/// The interface must not be the way to this host: its traffic would go through the path, and be lost with it.
-fn not_management(netlink: &mut Netlink, link: &Link, ssh_connection: Option<&str>) -> Result<(), EmulateError> {
+/// Refuses an interface that carries traffic of this host: it would go through the path, and be lost with it.
+fn refuse_management(netlink: &mut Netlink, link: &Link, management: &Management) -> Result<(), EmulateError> {
     let name = &link.name[..];
     let advice = "Use interfaces without addresses that nothing else needs.";
     // Documentation addresses, which only a default route leads to.
-    for anywhere in ["192.0.2.1", "2001:db8::1"] {
+    for anywhere in [IpAddr::from([192, 0, 2, 1]), IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1])] {
         if leads_to(netlink, anywhere, link.index) {
-            return Err(EmulateError::interface(name, "the default route goes by it", advice));
+            return Err(EmulateError::interface(name, "the default route uses it", advice));
         }
     }
-    let peer = ssh_connection.and_then(|text| text.split_whitespace().next());
-    if peer.is_some_and(|peer| leads_to(netlink, peer, link.index)) {
-        return Err(EmulateError::interface(name, "your SSH session goes by it", advice));
+    if management.sessions.iter().any(|client| leads_to(netlink, *client, link.index)) {
+        return Err(EmulateError::interface(name, "an SSH session of this host uses it", advice));
     }
     let own = netlink.addresses()?.into_iter().find(|address| {
         let link_local = matches!(address.ip, IpAddr::V6(v6) if v6.segments()[0] & 0xffc0 == 0xfe80);
@@ -139,13 +140,12 @@ fn not_management(netlink: &mut Netlink, link: &Link, ssh_connection: Option<&st
     Ok(())
 }
 
-fn leads_to(netlink: &mut Netlink, address: &str, index: u32) -> bool {
-    let Ok(address) = address.parse::<IpAddr>() else { return false };
+fn leads_to(netlink: &mut Netlink, address: IpAddr, index: u32) -> bool {
     netlink.route(SocketAddr::new(address, 0)).is_ok_and(|route| route.out_ifindex == index)
 }
 
-/// Frames merged on receipt are super-packets, which a path cannot delay one by one.
-fn not_merging(link: &Link) -> Result<(), EmulateError> {
+/// Refuses an interface that merges frames on receipt: a path cannot delay super-packets one by one.
+fn refuse_merging(link: &Link) -> Result<(), EmulateError> {
     let name = &link.name[..];
     let features = Ethtool::new(name)?.features()?;
     let on: Vec<&str> = MERGING
@@ -161,16 +161,16 @@ fn not_merging(link: &Link) -> Result<(), EmulateError> {
     Err(EmulateError::interface(name, why, format!("Switch that off: `ethtool -K {name} {}`.", off.join(" "))))
 }
 
-/// Holds an interface against another emulation.
+/// Locks an interface against another emulation.
 pub(crate) fn lock(link: &Link) -> Result<UnixListener, EmulateError> {
     let address = std::os::unix::net::SocketAddr::from_abstract_name(format!("landspeed-emulate-{}", link.index))
-        .map_err(EmulateError::system("hold an interface"))?;
+        .map_err(EmulateError::system("lock an interface"))?;
     UnixListener::bind_addr(&address).map_err(|error| match error.kind() {
         io::ErrorKind::AddrInUse => EmulateError::interface(
             &link.name,
             "another landspeed emulates on it",
             "End that one, or use other interfaces: `pgrep -a landspeed`.",
         ),
-        _ => EmulateError::system("hold an interface")(error),
+        _ => EmulateError::system("lock an interface")(error),
     })
 }

@@ -33,14 +33,16 @@ const PROBE_TYPE: [u8; 2] = [0x88, 0xb5];
 const TX_DROPPED: usize = 7;
 
 /// The interfaces on both sides, in the network namespace of the calling thread.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Ends {
     /// Names of the first and the second.
-    pub names: [String; 2],
+    pub(crate) names: [String; 2],
     /// Whether multicast reports that hosts send by themselves stay out of the path.
-    pub ignore_reports: bool,
+    pub(crate) ignore_reports: bool,
     /// Whether a frame is sent out of both to see whether they lead to each other.
-    pub probe: bool,
+    pub(crate) probe: bool,
+    /// Further interfaces whose drops make a second invalid, each by its index and a socket of its network namespace.
+    pub(crate) watched: Vec<(Netlink, u32)>,
 }
 
 /// What was carried.
@@ -74,19 +76,18 @@ impl Carried {
     }
 }
 
-/// Opens both interfaces, calls `ready`, and carries frames until `stop` is set or an interface is gone. `watched` are further
-/// interfaces whose drops make a second invalid; `live` shows what is carried.
+/// Opens both interfaces, calls `ready`, and carries frames until `stop` is set or an interface is gone. `live` shows each second.
 pub fn carry(
     path: &LoadedPath,
-    ends: &Ends,
-    mut watched: Vec<(Netlink, u32)>,
+    ends: Ends,
     stop: &AtomicBool,
     live: &Live,
     ready: impl FnOnce(),
 ) -> Result<Carried, EmulateError> {
+    let Ends { names, ignore_reports, probe, mut watched } = ends;
     let mut netlink = Netlink::open()?;
     let mut rings = Vec::new();
-    for name in &ends.names {
+    for name in &names {
         let index = netlink.link(LinkId::Name(name))?.index;
         let ring_error = |cause| EmulateError::Ring { interface: name.clone(), cause };
         let frame_bytes = path.forward.frame_bytes() as usize + 8;
@@ -97,13 +98,13 @@ pub fn carry(
     let mut seeds = SplitMix64::new(path.path.seed);
     let directions = [&path.forward, &path.reverse].map(|plan| {
         let store = Store::new(predict_store(plan).total_bytes as usize);
-        Direction::new(plan, seeds.bits(), store, ends.ignore_reports)
+        Direction::new(plan, seeds.bits(), store, ignore_reports)
     });
-    for (ring, name) in rings.iter().zip(&ends.names) {
+    for (ring, name) in rings.iter().zip(&names) {
         ring.start().map_err(|cause| EmulateError::Ring { interface: name.clone(), cause })?;
     }
     set_timer_slack_ns(1);
-    let probe = ends.probe.then(|| {
+    let probe = probe.then(|| {
         let nonce = realtime_ns() ^ u64::from(std::process::id()).rotate_left(32);
         [&PROBE_TYPE[..], b"landspeed loop probe", &nonce.to_ne_bytes()].concat()
     });
@@ -153,7 +154,7 @@ pub fn carry(
     Ok(carrier.finish(start_unix_ns, broke))
 }
 
-/// Frames that these interfaces dropped on their way out, so far.
+/// Frames that these interfaces dropped on transmit since they exist.
 fn dropped(watched: &mut [(Netlink, u32)]) -> u64 {
     let of = |(netlink, index): &mut (Netlink, u32)| {
         let link = netlink.link(LinkId::Index(*index)).ok();
@@ -162,13 +163,13 @@ fn dropped(watched: &mut [(Netlink, u32)]) -> u64 {
     watched.iter_mut().map(of).sum()
 }
 
-/// A frame from a local address to nobody: bridges flood it, hosts ignore it.
+/// Sends a frame between two locally administered addresses that no host has: bridges flood it, hosts ignore it.
 fn send_probe(rings: &[FrameRing; 2], probe: &[u8]) {
     let mut frame = vec![0x02, 0, 0, 0x4c, 0x53, 0x02, 0x02, 0, 0, 0x4c, 0x53, 0x01];
     frame.extend(probe);
     frame.resize(60, 0);
     for ring in rings {
-        // An interface that takes none now leads nowhere either.
+        // An interface that refuses it does not lead to the other one.
         let _ = ring.send(&[&frame]);
     }
 }
@@ -236,7 +237,7 @@ impl Carrier<'_> {
         let mut moved = 0;
         for (side, direction) in self.directions.iter_mut().enumerate() {
             let ring = &mut self.rings[side];
-            // The line goes on to this time and no farther: frames that come meanwhile have later ones.
+            // The line advances to this time only: frames that arrive later have later timestamps.
             let now_ns = monotonic_ns();
             let mut horizon_ns = now_ns - self.start_ns;
             for n in 1..=READ_BATCH {
@@ -285,7 +286,7 @@ impl Carrier<'_> {
         None
     }
 
-    /// Counts what others dropped meanwhile.
+    /// Counts the frames that the kernel dropped before they were read or after they were sent.
     fn gather(&mut self) {
         for (ring, direction) in self.rings.iter().zip(&mut self.directions) {
             let missed = u64::from(ring.drops().unwrap_or(0));

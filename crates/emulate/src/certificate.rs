@@ -1,6 +1,6 @@
 //! The document of a run.
 
-use landspeed_emulation::{DirectionPlan, LoadedPath};
+use landspeed_emulation::{DirectionPlan, HopCounters, LoadedPath};
 use landspeed_model::{
     BuildInfo, DelayError, DelaySummary, EMULATE_SCHEMA, EmulateAsked, EmulateCpu, EmulateDelivered,
     EmulateDirections, EmulateDocument, EmulateEnd, EmulateHop, EmulatePlacement, EmulateStore, EmulatedPath,
@@ -113,7 +113,7 @@ fn delivered(outcome: &DirectionOutcome, duration_ns: u64) -> EmulateDelivered {
         dropped_packets: counters.dropped,
         duplicated_packets: counters.duplicated,
         reordered_packets: counters.reordered,
-        inside_packets: counters.inside,
+        inside_packets: counters.in_flight,
         unhandled_packets: outcome.unhandled,
         rate_bps: (u128::from(framed) * 8_000_000_000 / u128::from(duration_ns.max(1))) as u64,
         peak_rate_bps: outcome.peak_bps,
@@ -126,7 +126,7 @@ fn summary(delays: &LatencyHistogram) -> Option<DelaySummary> {
 }
 
 fn hops(plan: &DirectionPlan, outcome: &DirectionOutcome, duration_ns: u64) -> Vec<EmulateHop> {
-    let hop = |((queue, _), counters): ((&str, bool), &landspeed_emulation::HopCounters)| EmulateHop {
+    let hop = |(queue, counters): (&str, &HopCounters)| EmulateHop {
         queue: queue.to_owned(),
         arrived_packets: counters.arrived,
         policed_packets: counters.policed,
@@ -141,5 +141,5 @@ fn hops(plan: &DirectionPlan, outcome: &DirectionOutcome, duration_ns: u64) -> V
         queue_max_bytes: counters.queue_bytes_max,
         queue_max_packets: counters.queue_packets_max,
     };
-    plan.describe().zip(&outcome.hops).map(hop).collect()
+    plan.queues().zip(&outcome.hops).map(hop).collect()
 }

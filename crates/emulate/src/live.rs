@@ -31,7 +31,7 @@ struct Shown {
     present: Option<InvalidSecond>,
 }
 
-/// What can be told at one moment.
+/// The state of an emulation at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Snapshot {
     /// When the emulation began, nanoseconds since the Unix epoch; 0 before it began.

@@ -6,16 +6,16 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 
 use landspeed_netlink::configure::{LinkSettings, NewLink};
-use landspeed_netlink::ethtool::Ethtool;
+use landspeed_netlink::ethtool::{Ethtool, MERGING, SEGMENTATION};
 use landspeed_netlink::{LinkId, Netlink};
 use landspeed_sys::{contain, netns};
 
 use crate::carry::Ends;
 use crate::error::EmulateError;
-use crate::host::{Capability, has};
 use crate::status::listen;
+use landspeed_sys::process::{Capability, has_capability};
 
-/// Addresses of the command's side: of the networks for benchmarks (RFC 2544, RFC 5180), which nobody routes.
+/// Addresses of the command's side: of the networks for benchmarks (RFC 2544, RFC 5180), which are not routed on the Internet.
 pub const LOCAL: [&str; 2] = ["198.18.0.1", "2001:2::1"];
 /// Addresses of the other side.
 pub const REMOTE: [&str; 2] = ["198.18.0.2", "2001:2::2"];
@@ -25,16 +25,10 @@ const REMOTE_MAC: [u8; 6] = [0x02, 0, 0, 0x4c, 0x53, 0x22];
 
 /// The interface of both sides, and the path's own two.
 const INTERFACE: &str = "path0";
-const INSIDE: [&str; 2] = ["local", "remote"];
+const PATH_INTERFACES: [&str; 2] = ["local", "remote"];
 
-/// Super-packets stay whole on a virtual link unless the sender cuts them.
-pub(crate) const SEGMENTATION: &[&str] = &[
-    "tx-tcp-segmentation",
-    "tx-tcp-ecn-segmentation",
-    "tx-tcp-mangleid-segmentation",
-    "tx-tcp6-segmentation",
-    "tx-udp-segmentation",
-    "tx-gso-list",
+/// Segmentation of tunnels, which a virtual link passes whole as it does that of TCP and UDP.
+const TUNNEL_SEGMENTATION: &[&str] = &[
     "tx-sctp-segmentation",
     "tx-udp_tnl-segmentation",
     "tx-udp_tnl-csum-segmentation",
@@ -43,7 +37,6 @@ pub(crate) const SEGMENTATION: &[&str] = &[
     "tx-ipxip4-segmentation",
     "tx-ipxip6-segmentation",
 ];
-pub(crate) const MERGING: &[&str] = &["rx-gro"];
 
 /// The namespaces. They have no names: they are gone with the processes in them, however these end.
 #[derive(Debug)]
@@ -56,7 +49,7 @@ pub struct Namespaces {
 impl Namespaces {
     /// Makes them, with links of this MTU. A process without CAP_SYS_ADMIN gets a user namespace first; it must have one thread then.
     pub fn make(mtu_bytes: u32) -> Result<Self, EmulateError> {
-        if ![Capability::SysAdmin, Capability::NetAdmin, Capability::NetRaw].into_iter().all(has) {
+        if ![Capability::SysAdmin, Capability::NetAdmin, Capability::NetRaw].into_iter().all(has_capability) {
             contain::unshare_user().map_err(|cause| EmulateError::Privilege {
                 what: "make a user namespace".to_owned(),
                 cause,
@@ -68,23 +61,25 @@ impl Namespaces {
             })?;
         }
         let make = || {
-            let made = apart(|| netns::unshare().and_then(|()| netns::current()));
+            let made = on_new_thread(|| netns::unshare().and_then(|()| netns::current()));
             made.map_err(EmulateError::system("make a network namespace"))
         };
         let namespaces = Self { local: make()?, remote: make()?, middle: make()? };
-        inside(namespaces.middle.as_fd(), || namespaces.make_links(mtu_bytes))?;
-        inside(namespaces.local.as_fd(), || furnish(LOCAL, REMOTE, REMOTE_MAC))?;
-        inside(namespaces.remote.as_fd(), || furnish(REMOTE, LOCAL, LOCAL_MAC))?;
+        in_namespace(namespaces.middle.as_fd(), || namespaces.make_links(mtu_bytes))?;
+        in_namespace(namespaces.local.as_fd(), || configure_side(LOCAL, REMOTE, REMOTE_MAC))?;
+        in_namespace(namespaces.remote.as_fd(), || configure_side(REMOTE, LOCAL, LOCAL_MAC))?;
         Ok(namespaces)
     }
 
     /// The virtual links from the middle to both sides.
     fn make_links(&self, mtu_bytes: u32) -> Result<(), EmulateError> {
-        // The path itself says nothing.
+        // The path sends no packets itself.
         write_sysctls(&[("net/ipv6/conf/all/disable_ipv6", "1"), ("net/ipv6/conf/default/disable_ipv6", "1")]);
         let mut netlink = Netlink::open()?;
-        for (name, namespace, mac) in [(INSIDE[0], &self.local, LOCAL_MAC), (INSIDE[1], &self.remote, REMOTE_MAC)] {
-            inside(namespace.as_fd(), || {
+        for (name, namespace, mac) in
+            [(PATH_INTERFACES[0], &self.local, LOCAL_MAC), (PATH_INTERFACES[1], &self.remote, REMOTE_MAC)]
+        {
+            in_namespace(namespace.as_fd(), || {
                 // Addresses are usable at once, and no others come up by themselves.
                 write_sysctls(&[
                     ("net/ipv6/conf/default/addr_gen_mode", "1"),
@@ -117,33 +112,31 @@ impl Namespaces {
     /// Listens on both sides for questions about the path.
     pub fn listen(&self) -> Result<Vec<UnixListener>, EmulateError> {
         let listen_in = |namespace: &OwnedFd| {
-            inside(namespace.as_fd(), || listen(Netlink::open()?.link(LinkId::Name(INTERFACE))?.index))
+            in_namespace(namespace.as_fd(), || listen(Netlink::open()?.link(LinkId::Name(INTERFACE))?.index))
         };
         [&self.local, &self.remote].into_iter().map(listen_in).collect()
     }
 
-    /// Moves the calling thread to the path between the sides; returns its interfaces, and those of the sides to watch for drops.
-    pub fn enter_path(&self) -> Result<(Ends, Vec<(Netlink, u32)>), EmulateError> {
+    /// Moves the calling thread to the namespace of the path between the two hosts; returns the path's interfaces.
+    pub fn enter_path(&self) -> Result<Ends, EmulateError> {
         let mut watched = Vec::new();
         for namespace in [&self.local, &self.remote] {
-            watched.push(inside(namespace.as_fd(), || {
+            watched.push(in_namespace(namespace.as_fd(), || {
                 let mut netlink = Netlink::open()?;
                 let index = netlink.link(LinkId::Name(INTERFACE))?.index;
                 Ok((netlink, index))
             })?);
         }
         netns::enter(self.middle.as_fd()).map_err(EmulateError::system("enter a network namespace"))?;
-        Ok((Ends { names: INSIDE.map(str::to_owned), ignore_reports: true, probe: false }, watched))
+        Ok(Ends { names: PATH_INTERFACES.map(str::to_owned), ignore_reports: true, probe: false, watched })
     }
 }
 
 /// One side: loopback, addresses, its neighbour, no super-packets.
-fn furnish(own: [&str; 2], other: [&str; 2], other_mac: [u8; 6]) -> Result<(), EmulateError> {
+fn configure_side(own: [&str; 2], other: [&str; 2], other_mac: [u8; 6]) -> Result<(), EmulateError> {
     let mut netlink = Netlink::open()?;
     netlink.loopback_up()?;
-    let mut tool = Ethtool::new(INTERFACE)?;
-    tool.set_features(SEGMENTATION, false)?;
-    tool.set_features(MERGING, false)?;
+    refuse_super_packets(INTERFACE)?;
     netlink.set_link(LinkId::Name(INTERFACE), &LinkSettings { up: Some(true), ..LinkSettings::default() })?;
     let index = netlink.link(LinkId::Name(INTERFACE))?.index;
     // A kernel without IPv6 has the first address only.
@@ -160,24 +153,33 @@ fn furnish(own: [&str; 2], other: [&str; 2], other_mac: [u8; 6]) -> Result<(), E
     Ok(())
 }
 
-/// Settings of the namespace that a kernel may lack; nothing depends on them but silence.
+/// Makes a virtual interface pass single frames only, in both directions: it passes super-packets whole otherwise.
+pub(crate) fn refuse_super_packets(interface: &str) -> Result<(), EmulateError> {
+    let mut tool = Ethtool::new(interface)?;
+    for features in [SEGMENTATION, TUNNEL_SEGMENTATION, MERGING] {
+        tool.set_features(features, false)?;
+    }
+    Ok(())
+}
+
+/// Settings of the namespace that a kernel may lack. Without them the kernel sends packets of its own.
 pub(crate) fn write_sysctls(settings: &[(&str, &str)]) {
     for (name, value) in settings {
         let _ = std::fs::write(format!("/proc/sys/{name}"), value);
     }
 }
 
-/// Runs `work` on a thread of its own, whose namespaces are its own affair.
-pub(crate) fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+/// Runs `work` on a thread of its own, so that the namespaces of the calling one do not change.
+pub(crate) fn on_new_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }
 
 /// Runs `work` in a network namespace.
-pub(crate) fn inside<T: Send>(
+pub(crate) fn in_namespace<T: Send>(
     namespace: BorrowedFd<'_>,
     work: impl FnOnce() -> Result<T, EmulateError> + Send,
 ) -> Result<T, EmulateError> {
-    apart(|| {
+    on_new_thread(|| {
         let entered: io::Result<()> = netns::enter(namespace);
         entered.map_err(EmulateError::system("enter a network namespace"))?;
         work()

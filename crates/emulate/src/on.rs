@@ -2,7 +2,7 @@
 //!
 //! Programs at the interface's TCX hooks take the packets to and from the peers and send them into two virtual links, whose
 //! other ends are in a nameless namespace. There frames are carried as between two interfaces, and what comes back is put where it was
-//! taken. The descriptors of this process hold all of it: when it ends, however it ends, the kernel removes it.
+//! taken. Everything belongs to descriptors of this process: the kernel removes it when the process ends, also by SIGKILL.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -11,26 +11,26 @@ use std::os::unix::net::UnixListener;
 
 use ipnet::IpNet;
 use landspeed_netlink::configure::{LinkSettings, NewLink};
-use landspeed_netlink::ethtool::Ethtool;
+use landspeed_netlink::ethtool::{Ethtool, MERGING};
 use landspeed_netlink::{Link, LinkId, Netlink};
 use landspeed_sys::bpf::steer::{Attachment, Hook, Mark, PEERS_MOST, Peer, divert, forward, guard};
 use landspeed_sys::clock::realtime_ns;
 use landspeed_sys::netns;
 
-use crate::between::{IFF_UP, find, fit, lock};
+use crate::between::{IFF_UP, check_link, find, lock};
 use crate::carry::Ends;
 use crate::error::EmulateError;
-use crate::host::{Capability, has};
-use crate::namespaces::{MERGING, SEGMENTATION, apart, inside, write_sysctls};
+use crate::namespaces::{in_namespace, on_new_thread, refuse_super_packets, write_sysctls};
 use crate::peers::Management;
+use landspeed_sys::process::{Capability, has_capability};
 
-/// The ends inside: towards this host, and towards the network.
-const INSIDE: [&str; 2] = ["host", "network"];
+/// The ends of the path: towards this host, and towards the network.
+const PATH_INTERFACES: [&str; 2] = ["host", "network"];
 /// `EPERM`, and `EINVAL` from a kernel that does not know TCX.
 const EPERM: i32 = 1;
 const EINVAL: i32 = 22;
 
-/// A path on an interface, held against another emulation until dropped.
+/// A path on an interface, which is locked against another emulation until this is dropped.
 #[derive(Debug)]
 pub struct OnInterface {
     interface: u32,
@@ -54,13 +54,13 @@ pub struct Diversion {
 impl OnInterface {
     /// Prepares a path on an interface of the calling thread's network namespace; nothing takes it yet. `ssh_connection` is that
     /// variable's value.
-    pub fn hold(
+    pub fn open(
         name: &str,
         peers: &[IpNet],
         mtu_bytes: u32,
         ssh_connection: Option<&str>,
     ) -> Result<Self, EmulateError> {
-        if ![Capability::SysAdmin, Capability::NetAdmin, Capability::NetRaw].into_iter().all(has) {
+        if ![Capability::SysAdmin, Capability::NetAdmin, Capability::NetRaw].into_iter().all(has_capability) {
             return Err(EmulateError::Privilege {
                 what: format!("emulate on {name}"),
                 cause: io::ErrorKind::PermissionDenied.into(),
@@ -70,10 +70,10 @@ impl OnInterface {
         }
         let mut netlink = Netlink::open()?;
         let link = find(&mut netlink, name, "one")?;
-        fit(&link, mtu_bytes)?;
+        check_link(&link, mtu_bytes)?;
         judge(&mut netlink, &link, peers, ssh_connection)?;
         let lock = lock(&link)?;
-        let middle = apart(|| netns::unshare().and_then(|()| netns::current()))
+        let middle = on_new_thread(|| netns::unshare().and_then(|()| netns::current()))
             .map_err(EmulateError::system("make a network namespace"))?;
         let outside = make_links(&link, &middle, mtu_bytes)?;
         let mark = Mark::new(realtime_ns() ^ u64::from(std::process::id()).rotate_left(16));
@@ -113,14 +113,14 @@ impl OnInterface {
         link.is_ok_and(|link| link.flags & IFF_UP != 0)
     }
 
-    /// Moves the calling thread to the path; returns its ends, and interfaces of this host to watch for drops.
-    pub fn enter_path(&self) -> Result<(Ends, Vec<(Netlink, u32)>), EmulateError> {
+    /// Moves the calling thread to the namespace of the path; returns the path's interfaces.
+    pub fn enter_path(&self) -> Result<Ends, EmulateError> {
         let mut watched = Vec::new();
         for index in self.outside {
             watched.push((Netlink::open()?, index));
         }
         netns::enter(self.middle.as_fd()).map_err(EmulateError::system("enter a network namespace"))?;
-        Ok((Ends { names: INSIDE.map(str::to_owned), ignore_reports: false, probe: false }, watched))
+        Ok(Ends { names: PATH_INTERFACES.map(str::to_owned), ignore_reports: false, probe: false, watched })
     }
 
     /// From now on the packets of the peers take the path.
@@ -185,11 +185,11 @@ fn judge(
 fn make_links(link: &Link, middle: &OwnedFd, mtu_bytes: u32) -> Result<[u32; 2], EmulateError> {
     let here = netns::current().map_err(EmulateError::system("keep a network namespace"))?;
     let names = ["h", "n"].map(|side| format!("lsemu{}{side}", link.index % 100_000_000));
-    inside(middle.as_fd(), || {
-        // The path itself says nothing.
+    in_namespace(middle.as_fd(), || {
+        // The path sends no packets itself.
         write_sysctls(&[("net/ipv6/conf/all/disable_ipv6", "1"), ("net/ipv6/conf/default/disable_ipv6", "1")]);
         let mut netlink = Netlink::open()?;
-        for (own, name) in INSIDE.iter().zip(&names) {
+        for (own, name) in PATH_INTERFACES.iter().zip(&names) {
             let settings = LinkSettings { mtu_bytes: Some(mtu_bytes), ..LinkSettings::default() };
             let local = NewLink { name: own, namespace: None, settings };
             let remote = NewLink { name, namespace: Some(here.as_fd()), settings };
@@ -202,12 +202,10 @@ fn make_links(link: &Link, middle: &OwnedFd, mtu_bytes: u32) -> Result<[u32; 2],
     let mut netlink = Netlink::open()?;
     let mut indices = [0; 2];
     for (index, name) in indices.iter_mut().zip(&names) {
-        // It has no addresses, and says nothing.
+        // It has no addresses and sends no packets of its own.
         write_sysctls(&[(&format!("net/ipv6/conf/{name}/disable_ipv6"), "1")]);
-        let mut tool = Ethtool::new(name)?;
-        // What the host sends as one super-packet, or has merged on receipt, takes the path in single frames.
-        tool.set_features(SEGMENTATION, false)?;
-        tool.set_features(MERGING, false)?;
+        // The kernel splits the host's super-packets, and what was merged on receipt, before this interface.
+        refuse_super_packets(name)?;
         *index = netlink.link(LinkId::Name(name))?.index;
     }
     Ok(indices)

@@ -1,16 +1,15 @@
 //! Whose traffic may take a path on an interface of this host, and whose never does.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use ipnet::IpNet;
+
+use crate::sockets::{ESTABLISHED, Socket, parse_address, sockets};
 
 /// Most parents of this process that are looked at for an SSH session.
 const MOST_PARENTS: usize = 64;
 /// Where sshd listens.
 const SSH_PORT: u16 = 22;
-/// State of an established socket in /proc/net/tcp.
-const ESTABLISHED: &str = "01";
-
 /// What this host must go on reaching as it does.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Management {
@@ -25,9 +24,8 @@ impl Management {
     pub(crate) fn read(ssh_connection: Option<&str>) -> Self {
         let mut sessions: Vec<IpAddr> = ssh_connection.and_then(client_of).into_iter().collect();
         sessions.extend(sessions_of_parents());
-        for table in ["tcp", "tcp6"] {
-            sessions.extend(clients_of_sshd(&read(&format!("/proc/thread-self/net/{table}"))));
-        }
+        let of_sshd = |socket: &Socket| socket.state == ESTABLISHED && socket.local_port == SSH_PORT;
+        sessions.extend(sockets("tcp").into_iter().filter(of_sshd).map(|socket| socket.remote));
         let mut gateways = ipv4_gateways(&read("/proc/thread-self/net/route"));
         gateways.extend(ipv6_gateways(&read("/proc/thread-self/net/ipv6_route")));
         for list in [&mut sessions, &mut gateways] {
@@ -39,7 +37,7 @@ impl Management {
 
     /// Why packets of `peer` must not be taken, and what to do.
     pub(crate) fn objection(&self, peer: &IpNet) -> Option<(String, String)> {
-        let inside = |list: &[IpAddr]| list.iter().find(|address| peer.contains(*address)).copied();
+        let covered = |list: &[IpAddr]| list.iter().find(|address| peer.contains(*address)).copied();
         let narrower = || "Name the hosts to emulate a path to: --peer ADDRESS,ADDRESS.".to_owned();
         if peer.prefix_len() == 0 {
             return Some((format!("the peer {peer} is everybody"), narrower()));
@@ -48,10 +46,10 @@ impl Management {
         if address.is_multicast() || address.is_loopback() || address.is_unspecified() {
             return Some((format!("the peer {peer} is not another host"), narrower()));
         }
-        if let Some(client) = inside(&self.sessions) {
+        if let Some(client) = covered(&self.sessions) {
             return Some((format!("the peer {peer} covers {client}, which has an SSH session here"), narrower()));
         }
-        inside(&self.gateways)
+        covered(&self.gateways)
             .map(|gateway| (format!("the peer {peer} covers {gateway}, the default gateway"), narrower()))
     }
 }
@@ -83,38 +81,12 @@ fn sessions_of_parents() -> Vec<IpAddr> {
     found
 }
 
-/// The remote addresses of established sockets at sshd's port, from a table as /proc/net/tcp or /proc/net/tcp6 has it.
-fn clients_of_sshd(table: &str) -> Vec<IpAddr> {
-    let client = |line: &str| {
-        let mut fields = line.split_whitespace().skip(1);
-        let (local, remote, state) = (fields.next()?, fields.next()?, fields.next()?);
-        let port = local.rsplit(':').next().and_then(|port| u16::from_str_radix(port, 16).ok())?;
-        let is_session = state == ESTABLISHED && port == SSH_PORT;
-        is_session.then(|| remote.split(':').next().and_then(socket_address))?
-    };
-    table.lines().skip(1).filter_map(client).collect()
-}
-
-/// An address of /proc/net/tcp or tcp6: words of 32 bits in this host's order of bytes.
-fn socket_address(text: &str) -> Option<IpAddr> {
-    let word = |at: usize| u32::from_str_radix(text.get(at..at + 8)?, 16).ok().map(u32::to_ne_bytes);
-    match text.len() {
-        8 => Some(Ipv4Addr::from(word(0)?).into()),
-        32 => {
-            let words = [word(0)?, word(8)?, word(16)?, word(24)?];
-            let address: [u8; 16] = words.as_flattened().try_into().ok()?;
-            Some(IpAddr::from(Ipv6Addr::from(address)).to_canonical())
-        }
-        _ => None,
-    }
-}
-
-/// From /proc/net/route: destination, gateway and mask as [`socket_address`] (proc(5)).
+/// From /proc/net/route: destination, gateway and mask as [`parse_address`] (proc_pid_net(5)).
 fn ipv4_gateways(table: &str) -> Vec<IpAddr> {
     let gateway = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
-            [_, "00000000", gateway, _, _, _, _, "00000000", ..] => socket_address(gateway),
+            [_, "00000000", gateway, _, _, _, _, "00000000", ..] => parse_address(gateway),
             _ => None,
         }
     };
@@ -140,15 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ssh_clients_and_gateways_are_read_from_proc() {
-        let tcp = "  sl  local_address rem_address   st tx_queue\n   0: 00000000:0016 00000000:0000 0A 0:0\n   \
-                   1: 0200010A:0016 0500010A:C3E2 01 0:0\n   2: 0200010A:1451 0600010A:C3E4 01 0:0\n";
-        assert_eq!(clients_of_sshd(tcp), [IpAddr::from([10, 1, 0, 5])]);
-        let tcp6 = "  sl  local\n   0: B80D0120000000000000000001000000:0016 B80D0120000000000000000009000000:C3E2 01 0\n   1: \
-                    0000000000000000FFFF00000200010A:0016 0000000000000000FFFF00000700010A:C3E2 01 0\n";
-        let expected: Vec<IpAddr> =
-            ["2001:db8::9", "10.1.0.7"].map(|text| text.parse().expect("an address")).to_vec();
-        assert_eq!(clients_of_sshd(tcp6), expected);
+    fn gateways_and_ssh_connections_are_read() {
         let route = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\neth0\t00000000\t0100010A\t0003\t0\t0\t0\t\
                      00000000\t0\neth0\t0000010A\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\n";
         assert_eq!(ipv4_gateways(route), [IpAddr::from([10, 1, 0, 1])]);

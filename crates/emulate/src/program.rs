@@ -33,8 +33,8 @@ impl Program {
     /// Starts `command` in the network namespace `namespace`.
     pub fn start(mut command: Command, namespace: OwnedFd) -> Result<Self, EmulateError> {
         let shown = command.get_program().to_string_lossy().into_owned();
-        let (tell_started, started) = mpsc::channel();
-        let (tell_ended, ended) = mpsc::channel();
+        let (started_sender, started) = mpsc::channel();
+        let (ended_sender, ended) = mpsc::channel();
         // The thread stays until the program has ended: the program is ended when the thread is.
         let work = move || {
             let child = netns::enter(namespace.as_fd())
@@ -42,11 +42,11 @@ impl Program {
                 .and_then(|()| end_descendants_with(&mut command).spawn());
             drop(namespace);
             match child {
-                Err(error) => drop(tell_started.send(Err(error))),
+                Err(error) => drop(started_sender.send(Err(error))),
                 Ok(mut child) => {
                     let pid = child.id();
-                    let _ = tell_started.send(Ok(Identity { pid, started: start_ticks(pid).unwrap_or(0) }));
-                    let _ = tell_ended.send(child.wait());
+                    let _ = started_sender.send(Ok(Identity { pid, started: start_ticks(pid).unwrap_or(0) }));
+                    let _ = ended_sender.send(child.wait());
                 }
             }
         };

@@ -1,6 +1,7 @@
 //! What went wrong in each second, and whether it can be trusted.
 
 use landspeed_model::{InvalidReason, InvalidSecond};
+use landspeed_units::Nanos;
 
 /// A second.
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
@@ -107,7 +108,7 @@ impl Seconds {
         let counts = std::mem::take(&mut self.now);
         self.work_ns += counts.work_ns;
         let work_share = (counts.work_ns as f64 / length_ns as f64).min(1.0);
-        // The last one may be short, and a share of little time says little.
+        // The last one may be short, and a share of a short time is not meaningful.
         if length_ns > SECOND_NS / 10 {
             self.work_share_max = self.work_share_max.max(work_share);
         }
@@ -126,8 +127,8 @@ impl Seconds {
 fn judge(second: &Second, tolerance_ns: u64) -> (Vec<InvalidReason>, String) {
     let mut reasons = Vec::new();
     let mut words = Vec::new();
-    let mut add = |reason, holds: bool, text: String| {
-        if holds {
+    let mut add = |reason, applies: bool, text: String| {
+        if applies {
             reasons.push(reason);
             words.push(text);
         }
@@ -136,11 +137,11 @@ fn judge(second: &Second, tolerance_ns: u64) -> (Vec<InvalidReason>, String) {
         InvalidReason::Late,
         second.late * 100 > second.sent,
         format!(
-            "{} of {} frames left more than {} µs late, the latest by {} µs",
+            "{} of {} frames left more than {} late, the latest by {}",
             second.late,
             second.sent,
-            tolerance_ns / 1000,
-            second.latest_ns / 1000
+            Nanos::new(tolerance_ns),
+            Nanos::new(second.latest_ns)
         ),
     );
     let frames = |count: u64, what: &str| format!("{count} frames {what}");

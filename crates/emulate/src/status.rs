@@ -51,14 +51,19 @@ pub fn answer(
         wait_readable(either, LOOK_UP_NS);
         for listener in listeners {
             if let Ok((stream, _)) = listener.accept() {
-                // Who does not read has no answer.
-                let _ = tell(&stream, path, placement, live);
+                // A client that does not read gets no answer.
+                let _ = send_status(&stream, path, placement, live);
             }
         }
     }
 }
 
-fn tell(mut stream: &UnixStream, path: &LoadedPath, placement: &EmulatePlacement, live: &Live) -> io::Result<()> {
+fn send_status(
+    mut stream: &UnixStream,
+    path: &LoadedPath,
+    placement: &EmulatePlacement,
+    live: &Live,
+) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let snapshot = live.snapshot();

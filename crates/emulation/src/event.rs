@@ -1,17 +1,17 @@
 //! Frames, and what becomes of them.
 
-/// A frame on its way. `T` is the caller's handle: what it needs to find the bytes again.
+/// A frame in the path. `T` is the caller's handle: what it needs to find the bytes again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<T> {
     /// The caller's handle.
     pub item: T,
     /// Length, bytes, from the Ethernet header on, without the FCS.
     pub bytes: u32,
-    /// Length of its IP packet, bytes; 0 if it has none, or if it is an ICMP message, which no black hole swallows.
+    /// Length of its IP packet, bytes; 0 if it has none, or if it is an ICMP message, which a PMTUD black hole passes.
     pub ip_bytes: u32,
     /// Hash of what makes a flow; fq_codel's queues go by it.
     pub flow: u32,
-    /// Whether its sender and receiver speak ECN (ECT in the IP header): it may be marked instead of dropped.
+    /// Whether it is ECN-capable (ECT in the IP header): it may be marked instead of dropped.
     pub ecn_capable: bool,
     /// Whether a queue marked it (CE).
     pub marked: bool,
@@ -65,7 +65,7 @@ pub enum Event<T> {
         /// When, nanoseconds.
         due_ns: u64,
     },
-    /// It was duplicated: `item` comes once more.
+    /// It was duplicated: `item` will be delivered twice.
     Copy {
         /// The caller's handle.
         item: T,

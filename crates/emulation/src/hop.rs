@@ -9,7 +9,7 @@ use crate::queue::{AnyQueue, Codel, Drops, Fifo, FqCodel, Pie, Red};
 use crate::serialiser::Serialiser;
 use crate::wire::{Fate, Wire};
 
-/// What came by at one hop.
+/// Counts of one hop.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HopCounters {
     /// Frames that arrived at it.
@@ -192,7 +192,7 @@ impl<T: Copy> Hop<T> {
     }
 
     /// Frames in it: waiting, being sent, in flight.
-    pub(crate) fn holds(&self) -> u64 {
+    pub(crate) fn in_flight(&self) -> u64 {
         let sending = usize::from(matches!(self.sending, Sending::Sends(..)));
         (self.queue.packets() + sending + self.wire.in_flight()) as u64
     }

@@ -6,7 +6,7 @@ use crate::event::{Event, Frame};
 use crate::hop::{Hop, HopCounters};
 use crate::path::DirectionPlan;
 
-/// What came by at a line as a whole. `offered + duplicated = delivered + dropped + inside`, always.
+/// Counts of a line as a whole. `offered + duplicated = delivered + dropped + in_flight`, always.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LineCounters {
     /// Frames offered.
@@ -23,8 +23,8 @@ pub struct LineCounters {
     pub duplicated: u64,
     /// Frames delivered after one that was offered later.
     pub reordered: u64,
-    /// Frames still inside.
-    pub inside: u64,
+    /// Frames in queues and on links.
+    pub in_flight: u64,
 }
 
 /// One direction of a path. `T` is the caller's handle of a frame.
@@ -63,11 +63,10 @@ impl<T: Copy> Line<T> {
     pub fn next_departure(&self) -> Option<u64> {
         let mut least_ns = 0_u64;
         let mut next: Option<u64> = None;
-        for (index, hop) in self.hops.iter().enumerate().rev() {
+        for hop in self.hops.iter().rev() {
             let arrival_ns = hop.wire.next_arrival().map(|at_ns| at_ns.saturating_add(least_ns));
             least_ns = least_ns.saturating_add(hop.wire.least_delay_ns());
             let action_ns = hop.next_action().map(|at_ns| at_ns.saturating_add(least_ns));
-            debug_assert!(index < self.hops.len());
             next = [next, arrival_ns, action_ns].into_iter().flatten().min();
         }
         next
@@ -100,7 +99,7 @@ impl<T: Copy> Line<T> {
         }
     }
 
-    /// When the next thing happens, at which hop, and whether it is an arrival at the hop's far end.
+    /// When the next thing happens, at which hop, and whether a frame arrives at the end of that hop.
     fn next_event(&self) -> Option<(u64, usize, bool)> {
         let mut next: Option<(u64, usize, bool)> = None;
         for (index, hop) in self.hops.iter().enumerate().rev() {
@@ -128,12 +127,12 @@ impl<T: Copy> Line<T> {
         }
     }
 
-    /// What came by so far.
+    /// Counts since the start.
     pub fn counters(&self) -> LineCounters {
-        LineCounters { inside: self.hops.iter().map(Hop::holds).sum(), ..self.counters }
+        LineCounters { in_flight: self.hops.iter().map(Hop::in_flight).sum(), ..self.counters }
     }
 
-    /// What came by at each hop, in the order of the path.
+    /// Counts of each hop, in the order of the path.
     pub fn hops(&self) -> impl Iterator<Item = HopCounters> + '_ {
         self.hops.iter().map(|hop| hop.counters)
     }

@@ -139,8 +139,8 @@ impl Serialiser {
         loop {
             let step = steps[self.index];
             let last = self.index + 1 == steps.len();
-            let holds = last && !repeat;
-            let end_ns = if holds { u64::MAX } else { self.step_start_ns.saturating_add(step.duration_ns) };
+            let stays = last && !repeat;
+            let end_ns = if stays { u64::MAX } else { self.step_start_ns.saturating_add(step.duration_ns) };
             if self.free_ns < end_ns {
                 let room = u128::from(end_ns - self.free_ns) * u128::from(step.bps) - u128::from(self.used);
                 if step.bps > 0 && u128::from(left) < room {
@@ -149,7 +149,7 @@ impl Serialiser {
                     self.used = total % step.bps;
                     return;
                 }
-                if holds {
+                if stays {
                     // Nothing more is ever sent.
                     (self.free_ns, self.used) = (u64::MAX, 0);
                     return;

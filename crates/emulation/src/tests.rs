@@ -22,7 +22,7 @@ fn fates(plan: &DirectionPlan, seed: u64, frames: &[(u64, u32)]) -> Vec<Result<u
         line.offer(*at_ns, Frame::new(number, *bytes), &mut events);
     }
     line.take(u64::MAX, &mut events);
-    assert_eq!(line.counters().inside, 0);
+    assert_eq!(line.counters().in_flight, 0);
     let mut fates = vec![None; frames.len()];
     for event in events {
         match event {
@@ -274,7 +274,7 @@ proptest! {
             let counters = line.counters();
             prop_assert_eq!(
                 counters.offered + counters.duplicated,
-                counters.delivered + counters.dropped + counters.inside
+                counters.delivered + counters.dropped + counters.in_flight
             );
             for event in events.drain(..) {
                 seen += match event {
@@ -283,10 +283,10 @@ proptest! {
                     Event::Copy { .. } => -1,
                 };
             }
-            prop_assert_eq!(seen + counters.inside as i64, counters.offered as i64);
+            prop_assert_eq!(seen + counters.in_flight as i64, counters.offered as i64);
         }
         line.take(u64::MAX, &mut events);
-        prop_assert_eq!(line.counters().inside, 0);
+        prop_assert_eq!(line.counters().in_flight, 0);
         prop_assert_eq!(line.next_departure(), None);
         let hops: Vec<_> = line.hops().collect();
         for (hop, next) in hops.iter().zip(hops.iter().skip(1).map(|hop| hop.arrived).chain([line.counters().delivered])) {

@@ -20,7 +20,7 @@ pub struct WirePlan {
     pub reorder: f64,
     /// Share of the frames that are duplicated.
     pub duplicate: f64,
-    /// Times in which it is down, from and to, nanoseconds; ascending, apart from each other.
+    /// Times in which it is down, from and to, nanoseconds; ascending, without overlap.
     pub down: Vec<(u64, u64)>,
 }
 
@@ -283,7 +283,7 @@ mod tests {
         let mut last_ns = 0;
         let mut sum = 0;
         for number in 0..10_000_u64 {
-            // Apart enough that order takes nothing from the spread.
+            // So far apart that keeping the order does not narrow the spread.
             let now_ns = number * 3_000_000;
             wire.launch(now_ns, Frame { number, ..Frame::new(number, 100) });
             let (at_ns, frame) = wire.arrive(u64::MAX).expect("launched");

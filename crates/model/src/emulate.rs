@@ -1,5 +1,7 @@
 //! The certificate of an emulated path (`landspeed.emulate/1`): what was asked for, and what was delivered.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +34,7 @@ pub struct EmulateDocument {
     pub delivered: EmulateDirections<EmulateDelivered>,
     /// How much later than the path says frames left, both directions.
     pub delay_error_ns: DelayError,
-    /// Seconds in which it could not keep up: what was measured in them says nothing about the path.
+    /// Seconds in which it could not keep up: figures measured in them do not describe the path.
     pub invalid: Vec<InvalidSecond>,
     /// Each second; of long emulations the last two hours.
     #[serde(default)]
@@ -85,6 +87,16 @@ pub enum EmulatePlacement {
         /// Networks whose packets take the path; forward goes to them.
         peers: Vec<String>,
     },
+}
+
+impl fmt::Display for EmulatePlacement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command { .. } => f.write_str("around a command"),
+            Self::Between { first, second } => write!(f, "between {first} and {second}"),
+            Self::Peers { interface, peers } => write!(f, "on {interface} for {}", peers.join(", ")),
+        }
+    }
 }
 
 /// Why an emulation ended.
@@ -141,7 +153,7 @@ pub struct EmulateDelivered {
     pub duplicated_packets: u64,
     /// Frames that left after one that had entered later.
     pub reordered_packets: u64,
-    /// Frames inside when it ended.
+    /// Frames in queues and on links when it ended.
     pub inside_packets: u64,
     /// Frames that never entered the path, or left it and were not sent: the emulation's own failures, each in an invalid second.
     pub unhandled_packets: u64,
@@ -206,7 +218,7 @@ pub enum InvalidReason {
     InterfaceDrops,
 }
 
-/// What came by at one link.
+/// Counts of one link.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EmulateHop {
     /// Kind of its queue, by its name in `tc`.
@@ -273,7 +285,7 @@ pub struct EmulateSecond {
     pub late_max_ns: u64,
     /// Share of the second spent on frames.
     pub work_share: f64,
-    /// Whether what was measured in it says something about the path.
+    /// Whether figures of this second describe the path.
     pub valid: bool,
 }
 
@@ -301,7 +313,7 @@ pub struct EmulationStatus {
     pub start_unix_ns: u64,
     /// How long it has run, nanoseconds.
     pub elapsed_ns: u64,
-    /// Invalid seconds so far, the present one among them.
+    /// Invalid seconds, including the current one.
     pub invalid: Vec<InvalidSecond>,
 }
 

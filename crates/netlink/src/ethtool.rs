@@ -39,6 +39,18 @@ const MAX_STRINGS: usize = 32_768;
 /// touched cost nothing.
 const REPLY_BYTES: usize = 16 + 2 * MAX_STRINGS * ETH_GSTRING_LEN;
 
+/// Offloads by which a sender hands over more than a frame, by the kernel's names.
+pub const SEGMENTATION: &[&str] = &[
+    "tx-tcp-segmentation",
+    "tx-tcp-ecn-segmentation",
+    "tx-tcp-mangleid-segmentation",
+    "tx-tcp6-segmentation",
+    "tx-udp-segmentation",
+    "tx-gso-list",
+];
+/// Offload by which a receiver merges frames.
+pub const MERGING: &[&str] = &["rx-gro"];
+
 /// Most words of a question that are not zero, with the command.
 const REQUEST_WORDS: usize = 24;
 

@@ -104,7 +104,7 @@ mod tests {
             format!("mkfifo {0}; (sleep 60 > {0}) & (cat {0}; echo gone > {0}.gone) & exit 7", pipe.display());
         let status = landspeed_testkit::or_skip!(run(&script));
         assert_eq!(status, Some(7));
-        // Nobody is left to hold the pipe's writing end open, nor to write the other file.
+        // No process is left that has the pipe open for writing, or that writes the other file.
         assert!(!directory.path().join("pipe.gone").exists());
         let open = std::fs::read_dir("/proc").expect("proc").flatten().any(|entry| {
             let line = std::fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default();

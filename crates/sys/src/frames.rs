@@ -179,9 +179,9 @@ mod tests {
     fn with_pair(work: impl FnOnce(FrameRing, FrameRing) + Send) {
         let outcome = netns::in_new(|| -> Result<(), String> {
             let mut netlink = Netlink::open().map_err(|error| error.to_string())?;
-            let (near, far) =
+            let (first, second) =
                 (NewLink { name: "a", ..NewLink::default() }, NewLink { name: "b", ..NewLink::default() });
-            netlink.add_veth(&near, &far).map_err(|error| error.to_string())?;
+            netlink.add_veth(&first, &second).map_err(|error| error.to_string())?;
             let mut open = |name| {
                 netns::bring_up(name).map_err(|error| error.to_string())?;
                 let index = netlink.link(LinkId::Name(name)).map_err(|error| error.to_string())?.index;
@@ -214,7 +214,7 @@ mod tests {
                 let slices: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
                 assert_eq!(a.send(&slices).expect("sent"), SEND_BATCH);
                 for frame in &frames {
-                    // What the kernel says by itself on a new link is not ours.
+                    // Skips what the kernel sends by itself on a new link.
                     while b.peek().is_some_and(|found| found.data[12..14] != [0x88, 0xb5]) {
                         b.release();
                     }

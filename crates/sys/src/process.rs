@@ -21,6 +21,32 @@ pub fn raise_open_files_limit() -> u64 {
     limit.rlim_cur
 }
 
+/// A capability (linux/capability.h).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Capability {
+    /// `CAP_NET_ADMIN`.
+    NetAdmin = 12,
+    /// `CAP_NET_RAW`.
+    NetRaw = 13,
+    /// `CAP_SYS_ADMIN`.
+    SysAdmin = 21,
+}
+
+/// Whether a capability is in the effective set (proc_pid_status(5)).
+pub fn has_capability(capability: Capability) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let set = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let set = set.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0);
+    set >> capability as u32 & 1 == 1
+}
+
+/// Memory that can be had without swapping (`MemAvailable` in /proc/meminfo), bytes.
+pub fn available_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// When the first one came, on the monotonic clock; 0 before.

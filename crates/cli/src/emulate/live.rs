@@ -8,7 +8,7 @@ use landspeed_units::{BitRate, Bytes, Nanos};
 
 const HEADER: &str = "  second      forward      reverse       queues  dropped         late\n";
 
-/// The lines so far.
+/// The lines printed until now.
 #[derive(Debug)]
 pub(super) struct View {
     shows: bool,

@@ -6,13 +6,15 @@ mod live;
 mod on;
 pub mod text;
 
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use ipnet::IpNet;
-use landspeed_emulate::{About, Live, check_memory};
+use landspeed_emulate::{About, Carried, EmulateError, Ends, Live, answer, carry, check_memory};
 use landspeed_emulation::{LoadedPath, MAX_TEXT, TEMPLATE, load};
 use landspeed_model::{EmulateDocument, EmulateEnd, EmulatePlacement};
 use landspeed_report::Source;
@@ -20,7 +22,7 @@ use landspeed_sys::clock::monotonic_ns;
 use landspeed_units::Nanos;
 
 use crate::output::Sink;
-use crate::{CommandOutcome, options};
+use crate::{CommandOutcome, keep, options};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -125,6 +127,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
             eprint!("{summary}");
         }
     }
+    keep::keep(&document);
     if let Some(sink) = &args.json {
         sink.write(&serde_json::to_vec_pretty(&document)?)?;
     }
@@ -181,28 +184,48 @@ fn bounded(file: &Path, most: u64) -> Result<String, String> {
     if text.len() as u64 > most { Err(format!("it is longer than {most} bytes")) } else { Ok(text) }
 }
 
-/// Waits until the emulation is over by itself, its time has passed or it is interrupted; then `ending` is set.
-fn attend(
-    args: &Args,
-    stop: &AtomicBool,
-    ending: &AtomicBool,
-    live: &Live,
-    mut is_over: impl FnMut() -> bool,
-) -> EmulateEnd {
+/// Carries frames on a thread of its own while `attend` runs on this one, and answers questions about the path at `listeners`. `enter`
+/// opens the path on the carrying thread; `attend` begins when frames pass, and its second argument returns whether carrying has
+/// ended by itself.
+fn carry_while<T>(
+    path: &LoadedPath,
+    (listeners, placement): (&[UnixListener], &EmulatePlacement),
+    enter: impl FnOnce() -> Result<Ends, EmulateError> + Send,
+    attend: impl FnOnce(&Live, &dyn Fn() -> bool) -> anyhow::Result<T>,
+) -> anyhow::Result<(Carried, T)> {
+    let (live, ending) = (Live::default(), AtomicBool::new(false));
+    let (signal_ready, ready) = mpsc::channel();
+    let (carried, attended) = std::thread::scope(|scope| {
+        let (ending, live) = (&ending, &live);
+        // The sender moves there: an error before frames pass closes the channel.
+        let carrying = scope.spawn(move || {
+            carry(path, enter()?, ending, live, move || {
+                let _ = signal_ready.send(());
+            })
+        });
+        scope.spawn(move || answer(listeners, path, placement, live, ending));
+        let attended = ready.recv().is_ok().then(|| attend(live, &|| carrying.is_finished()));
+        ending.store(true, Ordering::Relaxed);
+        (carrying.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), attended)
+    });
+    let carried = carried?;
+    Ok((carried, attended.context("no frame could pass")??))
+}
+
+/// Waits until the emulation ends by itself, its time has passed or it is interrupted.
+fn attend(args: &Args, stop: &AtomicBool, live: &Live, mut is_over: impl FnMut() -> bool) -> EmulateEnd {
     let deadline_ns = args.time.map(|time| monotonic_ns().saturating_add(time.get()));
     let mut view = live::View::new(args.quiet);
-    let ended = loop {
+    loop {
         if is_over() || stop.load(Ordering::Relaxed) {
-            break EmulateEnd::Stopped;
+            return EmulateEnd::Stopped;
         }
         if deadline_ns.is_some_and(|at_ns| monotonic_ns() >= at_ns) {
-            break EmulateEnd::Time;
+            return EmulateEnd::Time;
         }
         landspeed_sys::clock::sleep_until(monotonic_ns() + LOOK.as_nanos() as u64);
         view.show(live);
-    };
-    ending.store(true, Ordering::Relaxed);
-    ended
+    }
 }
 
 /// What every certificate says of this program.

@@ -1,13 +1,15 @@
 //! A path on one interface of this host, for given peers only.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::atomic::AtomicBool;
 
-use landspeed_emulate::{Live, OnInterface, answer, carry, certificate, listen};
+use landspeed_emulate::{OnInterface, certificate, listen};
 use landspeed_emulation::LoadedPath;
 use landspeed_model::{EmulateDocument, EmulateEnd, EmulatePlacement};
 
-use super::{Args, about, attend, text};
+use super::{Args, about, attend, carry_while, text};
+
+/// Looks at the emulation's state for each look at the interface.
+const LOOKS: u32 = 10;
 
 /// Emulates until something ends it.
 pub(super) fn run(
@@ -18,42 +20,27 @@ pub(super) fn run(
 ) -> anyhow::Result<EmulateDocument> {
     let mtu = path.path.mtu.unwrap_or(1500);
     let ssh = std::env::var("SSH_CONNECTION").ok();
-    let held = OnInterface::hold(interface, &args.peer, mtu, ssh.as_deref())?;
-    let listener = [listen(held.index())?];
+    let on = OnInterface::open(interface, &args.peer, mtu, ssh.as_deref())?;
+    let listener = [listen(on.index())?];
     let peers: Vec<String> = args.peer.iter().map(ToString::to_string).collect();
-    let place = format!("on {interface} for {}; Ctrl-C ends it", peers.join(", "));
     let placement = EmulatePlacement::Peers { interface: interface.to_owned(), peers };
-    let (live, ending) = (Live::default(), AtomicBool::new(false));
-    let (tell_ready, ready) = mpsc::channel();
-    let (carried, ended) = std::thread::scope(|scope| {
-        // The sender moves there: it is gone when nothing will be ready any more.
-        let (held, ending, live) = (&held, &ending, &live);
-        let carrying = scope.spawn(move || {
-            let (ends, watched) = held.enter_path()?;
-            carry(path, &ends, watched, ending, live, move || {
-                let _ = tell_ready.send(());
-            })
-        });
-        scope.spawn(|| answer(&listener, path, &placement, live, ending));
-        let ended = if ready.recv().is_ok() {
-            held.divert().map(|diversion| {
-                if !args.quiet {
-                    eprint!("{}", text::opening(path, &place));
-                }
-                let (mut gone, mut looks) = (false, 0_u32);
-                let ended = attend(args, stop, ending, live, || {
-                    looks += 1;
-                    gone = looks.is_multiple_of(10) && !held.is_up();
-                    gone || carrying.is_finished()
-                });
-                drop(diversion);
-                if gone { EmulateEnd::InterfaceGone } else { ended }
-            })
-        } else {
-            Ok(EmulateEnd::Stopped)
-        };
-        ending.store(true, Ordering::Relaxed);
-        (carrying.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), ended)
-    });
-    Ok(certificate(path, carried?, about(placement, ended?, None)))
+    let (carried, ended) = carry_while(
+        path,
+        (&listener, &placement),
+        || on.enter_path(),
+        |live, is_over| {
+            let _diversion = on.divert()?;
+            if !args.quiet {
+                eprint!("{}", text::opening(path, &format!("{placement}; Ctrl-C ends it")));
+            }
+            let (mut gone, mut looks) = (false, 0_u32);
+            let ended = attend(args, stop, live, || {
+                looks += 1;
+                gone = looks.is_multiple_of(LOOKS) && !on.is_up();
+                gone || is_over()
+            });
+            Ok(if gone { EmulateEnd::InterfaceGone } else { ended })
+        },
+    )?;
+    Ok(certificate(path, carried, about(placement, ended, None)))
 }

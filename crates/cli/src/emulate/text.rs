@@ -3,9 +3,7 @@
 use std::fmt::Write as _;
 
 use landspeed_emulation::{DirectionPlan, LoadedPath};
-use landspeed_model::{
-    EmulateAsked, EmulateDelivered, EmulateDocument, EmulateEnd, EmulateHop, EmulatePlacement, InvalidSecond,
-};
+use landspeed_model::{EmulateAsked, EmulateDelivered, EmulateDocument, EmulateEnd, EmulateHop, InvalidSecond};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
 use crate::text::Page;
@@ -45,11 +43,6 @@ fn both(forward: &str, reverse: &str) -> String {
 /// The whole summary.
 pub fn summary(document: &EmulateDocument) -> String {
     let mut page = Page::default();
-    let place = match &document.placement {
-        EmulatePlacement::Command { .. } => "around a command".to_owned(),
-        EmulatePlacement::Between { first, second } => format!("between {first} and {second}"),
-        EmulatePlacement::Peers { interface, peers } => format!("on {interface} for {}", peers.join(", ")),
-    };
     let ended = match document.ended {
         EmulateEnd::Command => "the command ended",
         EmulateEnd::Time => "time limit reached",
@@ -58,7 +51,7 @@ pub fn summary(document: &EmulateDocument) -> String {
         EmulateEnd::Loop => "the interfaces lead to each other",
     };
     let duration = Nanos::new(document.duration_ns);
-    page.line("emulated", &format!("{} {place}, {duration}; ended: {ended}", document.path.name));
+    page.line("emulated", &format!("{} {}, {duration}; ended: {ended}", document.path.name, document.placement));
     let asked = |asked: &EmulateAsked| rate_and_delay(asked.rate_bps, asked.rate_varies, asked.delay_ns);
     page.line("asked", &both(&asked(&document.asked.forward), &asked(&document.asked.reverse)));
     for (name, delivered, hops) in [
@@ -115,7 +108,7 @@ fn drops_line(delivered: &EmulateDelivered, hops: &[EmulateHop]) -> String {
         (sum(|hop| hop.policed_packets), "dropped by policers"),
         (delivered.duplicated_packets, "duplicated"),
         (delivered.reordered_packets, "reordered"),
-        (delivered.inside_packets, "still inside"),
+        (delivered.inside_packets, "in flight"),
         (delivered.unhandled_packets, "not handled"),
     ] {
         if count > 0 {
@@ -140,7 +133,7 @@ fn invalid(page: &mut Page, invalid: &[InvalidSecond], duration_ns: u64) {
     }
     page.line(
         "invalid",
-        &format!("{} of {whole} seconds: what was measured in them says nothing about the path", invalid.len()),
+        &format!("{} of {whole} seconds: figures measured in them do not describe the path", invalid.len()),
     );
     for second in invalid.iter().take(LISTED) {
         page.line("", &format!("second {}: {}", second.second, second.message));
@@ -153,7 +146,8 @@ fn invalid(page: &mut Page, invalid: &[InvalidSecond], duration_ns: u64) {
 #[cfg(test)]
 mod tests {
     use landspeed_model::{
-        BuildInfo, DelayError, DelaySummary, EmulateCpu, EmulateDirections, EmulateStore, EmulatedPath, InvalidReason,
+        BuildInfo, DelayError, DelaySummary, EmulateCpu, EmulateDirections, EmulatePlacement, EmulateStore,
+        EmulatedPath, InvalidReason,
     };
 
     use super::*;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use landspeed_flow::control::changes::{AppliedChange, PlannedChange};
 use landspeed_flow::server::HeldChanges;
 use landspeed_model::{Change, ErrorEntry};
+use landspeed_sys::process::{Capability, has_capability};
 use landspeed_sys::{clock, process};
 use landspeed_tune::{
     Allow, Applied, CONFIRM_RANGE_S, Context, Engine, Journal, LiveKnobs, Plan, State, TuneError, objection,
@@ -19,8 +20,6 @@ use crate::tune::{self, StateArgs, watchdog};
 const LONGEST_S: u64 = 3600;
 /// State directories of network namespaces other than the host's own: they do not outlive a restart either.
 const OF_NAMESPACES: &str = "/run/landspeed/held";
-/// `CAP_NET_ADMIN`, capability(7).
-const CAP_NET_ADMIN: u32 = 12;
 
 /// Why a change is not carried out for whom this is, whatever the host.
 pub type Objection = fn(&Change) -> Option<String>;
@@ -218,19 +217,12 @@ fn entry(code: &str, message: String) -> ErrorEntry {
 pub fn need_privilege() -> Result<(), ErrorEntry> {
     let message = if !process::is_root() {
         "changing settings of this host needs root"
-    } else if !has_capability(CAP_NET_ADMIN) {
+    } else if !has_capability(Capability::NetAdmin) {
         "changing settings of this host needs CAP_NET_ADMIN, which this process does not have"
     } else {
         return Ok(());
     };
     Err(ErrorEntry { advice: Some("run it with sudo".to_owned()), ..entry("unavailable", message.to_owned()) })
-}
-
-/// Whether a capability is in the effective set (proc_pid_status(5)).
-fn has_capability(number: u32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask >> number & 1 == 1)
 }
 
 /// Where the journals are: those of the host's own network namespace beside those of `landspeed tune`, which lists, reverts and

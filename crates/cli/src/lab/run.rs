@@ -8,6 +8,7 @@ use landspeed_lab::cell::{self, Ready, Setting};
 use landspeed_lab::scenario::{self, Cell, Loaded, estimate};
 use landspeed_model::{ComparedFigure, LabDocument, LabStatus};
 use landspeed_sys::clock;
+use landspeed_sys::process::available_memory;
 use landspeed_units::Bytes;
 
 use super::cells::Kernels;
@@ -225,13 +226,6 @@ impl Need {
             if self.jobs > 1 { " each" } else { "" }
         )
     }
-}
-
-/// Returns `MemAvailable`, bytes.
-pub fn available_memory() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
 /// Finds each cell's kernel and plans the cell. Nothing boots before all cells are ready.

@@ -22,6 +22,7 @@ use landspeed_report::Source;
 use landspeed_results::Document;
 use landspeed_sweep::order::Order;
 use landspeed_sweep::{Design, Plan, PlannedRun, Rules, Subject, id, plan};
+use landspeed_sys::process::available_memory;
 use landspeed_units::Bytes;
 
 pub use args::Args;
@@ -34,7 +35,7 @@ use self::session::{Session, Setup};
 use crate::CommandOutcome;
 use crate::board::duration;
 use crate::keep;
-use crate::lab::run::{LONG_S, available_memory};
+use crate::lab::run::LONG_S;
 use crate::output::Sink;
 
 /// Documents that are in memory at once while they are stored.

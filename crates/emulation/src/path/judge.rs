@@ -122,7 +122,7 @@ fn direction(i: usize, link: &Link, name: &str, own: &LinkDirection, frame: u64,
         judgement.time(format!("{down_key}.{n}.at"), Some(outage.at), 0..=MAX_TIME, "use at most 30 days");
         judgement.time(format!("{down_key}.{n}.for"), Some(outage.duration), 1..=MAX_TIME, "use 1ns to 30 days");
         if at < last_end {
-            let hint = "list them in order, apart from each other";
+            let hint = "list them in order, without overlap";
             judgement.refuse(format!("{down_key}.{n}.at"), "the link is down already, or was later", hint);
         }
         last_end = at.saturating_add(duration);

@@ -92,9 +92,9 @@ impl DirectionPlan {
         self.frame_bytes
     }
 
-    /// Each link's queue by its name in `tc`, and the loss it is set to, if any.
-    pub fn describe(&self) -> impl Iterator<Item = (&'static str, bool)> + '_ {
-        self.hops.iter().map(|hop| (hop.kind.name(), hop.wire.loss.is_some()))
+    /// Each link's queue by its name in `tc`.
+    pub fn queues(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.hops.iter().map(|hop| hop.kind.name())
     }
 }
 

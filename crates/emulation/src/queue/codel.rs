@@ -6,7 +6,7 @@ use crate::event::{DropCause, Frame};
 /// How controlled delay is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CodelSettings {
-    /// Delay to hold, nanoseconds.
+    /// Target delay, nanoseconds.
     pub target_ns: u64,
     /// Time in which a standing queue must fall below the target once, nanoseconds.
     pub interval_ns: u64,
@@ -32,7 +32,7 @@ impl CodelState {
         from_ns + (settings.interval_ns as f64 / (count.max(1) as f64).sqrt()) as u64
     }
 
-    /// Takes a frame out of the queue, and says whether the delay has been above the target for an interval.
+    /// Takes a frame out of the queue, and returns whether the delay has been above the target for an interval.
     fn look<T: Copy>(
         &mut self,
         settings: &CodelSettings,

@@ -12,7 +12,7 @@ const ALPHA: f64 = 0.125;
 const BETA: f64 = 1.25;
 /// Bursts that pass, nanoseconds (section 4.4: MAX_BURST).
 const MAX_BURST_NS: u64 = 150_000_000;
-/// Up to this probability frames that speak ECN are marked, above they are dropped (section 5.1: MARK_ECNTH).
+/// Up to this probability ECN-capable frames are marked, above they are dropped (section 5.1: MARK_ECNTH).
 const MARK_ECNTH: f64 = 0.1;
 
 /// A pie queue.

@@ -11,7 +11,7 @@ const WEIGHT: f64 = 0.002;
 /// How a red queue is set.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct RedSettings {
-    /// Bytes that it holds at most.
+    /// Limit, bytes.
     pub limit_bytes: u64,
     /// Average queue at which drops begin, bytes.
     pub min_bytes: u64,
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_speak_ecn_are_marked_instead() {
+    fn ecn_capable_frames_are_marked() {
         let mut red = at(140_000);
         red.settings.ecn = true;
         let mut drops = Vec::new();

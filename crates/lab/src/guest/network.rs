@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use landspeed_netlink::configure::{self, Discipline, Fq, LinkSettings, NewLink, NewRoute};
-use landspeed_netlink::ethtool::Ethtool;
+use landspeed_netlink::ethtool::{Ethtool, MERGING, SEGMENTATION};
 use landspeed_netlink::{self as netlink, LinkId, Netlink, NetlinkError, QdiscReading};
 use landspeed_sys::bpf::{FrameFilter, Pattern, frame_clock};
 use landspeed_sys::netns;
@@ -16,17 +16,6 @@ use super::egress;
 use super::report::{HostCounters, PortReport, Sample};
 use crate::plan::{EgressKind, Impairments, Node, Plan, PlannedLoss, Port, Role};
 
-/// Offloads by which a sender hands over more than a frame.
-const SEGMENTATION: &[&str] = &[
-    "tx-tcp-segmentation",
-    "tx-tcp-ecn-segmentation",
-    "tx-tcp-mangleid-segmentation",
-    "tx-tcp6-segmentation",
-    "tx-udp-segmentation",
-    "tx-gso-list",
-];
-/// Offload by which a receiver merges frames.
-const MERGING: &[&str] = &["rx-gro"];
 /// Packets that a CPU's backlog may hold; it must never drop.
 const BACKLOG: &str = "10000000";
 /// Pages that the accounts of TCP and UDP may come to: more than any path's windows.

@@ -35,7 +35,7 @@ fn interfaces_that_do_not_fit_are_refused_with_advice() {
     wire.middle.exec(["ip", "address", "add", "10.94.0.1/24", "dev", "m2"]);
     says(&wire.refused(&file, "m1,m2"), "it has the address 10.94.0.1/24");
     wire.middle.exec(["ip", "route", "add", "default", "via", "10.94.0.2"]);
-    says(&wire.refused(&file, "m1,m2"), "cannot emulate on m2: the default route goes by it");
+    says(&wire.refused(&file, "m1,m2"), "cannot emulate on m2: the default route uses it");
     wire.middle.exec(["ip", "address", "flush", "dev", "m2"]);
     wire.middle.exec(["ip", "link", "add", "bridge", "type", "bridge"]);
     wire.middle.exec(["ip", "link", "set", "m2", "master", "bridge"]);

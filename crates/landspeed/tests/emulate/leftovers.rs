@@ -42,7 +42,7 @@ fn host_of(wire: &Wire) -> String {
 #[test]
 fn a_killed_emulation_around_a_command_leaves_nothing() {
     let (_directory, file) = path_file("[[link]]\nrate = \"10M\"\ndelay = \"5ms\"");
-    // In a namespace of its own: other tests make and remove links meanwhile.
+    // In a namespace of its own: other tests make and remove links at the same time.
     let wire = landspeed_testkit::or_skip!(Wire::new());
     let before = host_of(&wire);
     let mut command = landspeed();
@@ -62,7 +62,7 @@ fn a_killed_emulation_between_interfaces_leaves_nothing() {
     let before = host_of(&wire);
     let mut process = wire.emulate(&file, &[]);
     let during = host_of(&wire);
-    assert_ne!(during, before, "the interfaces are promiscuous meanwhile");
+    assert_ne!(during, before, "the interfaces are promiscuous while it runs");
     process.kill();
     until(PATIENCE_S, "the interfaces are as before", || host_of(&wire) == before);
 }

@@ -37,7 +37,7 @@ impl Hosts {
         }
         hosts.remote.exec(["ip", "link", "set", "r0", "up"]);
         hosts.host.exec(["ip", "link", "set", "h0", "up"]);
-        // The kernel tells the carrier a little later.
+        // The carrier state of the other side follows a little later.
         until(PATIENCE_S, "the link is up", || hosts.host.exec(["ip", "link", "show", "h0"]).contains("state UP"));
         Ok(hosts)
     }
@@ -177,7 +177,7 @@ fn a_killed_emulation_on_an_interface_leaves_nothing() {
     let before = hosts.state();
     let mut process = landspeed_testkit::or_skip!(hosts.emulate(&file, &[]));
     assert!(hosts.echo(PEER, 2) >= 40_000_000);
-    assert_ne!(hosts.state(), before, "its links are there meanwhile");
+    assert_ne!(hosts.state(), before, "its links exist while it runs");
     process.kill();
     let mut after = hosts.state();
     let until_ns = landspeed_sys::clock::monotonic_ns() + 20_000_000_000;
@@ -206,7 +206,7 @@ fn peers_that_must_not_take_a_path_are_refused_with_advice() {
     says(&hosts.refused(&file, "0.0.0.0/0"), "the peer 0.0.0.0/0 is everybody");
     says(&hosts.refused(&file, "10.94.0.1"), "the peer 10.94.0.1 is this host");
     says(&hosts.refused(&file, "127.0.0.1"), "the peer 127.0.0.1/32 is not another host");
-    says(&hosts.refused(&file, "nobody"), "`nobody` is not a network");
+    says(&hosts.refused(&file, "example.net"), "`example.net` is not a network");
     let mut command = Hosts::command(&file, "10.94.0.2,10.94.0.3", &["--time", "5s"]);
     command.env("SSH_CONNECTION", "10.94.0.3 50022 10.94.0.1 22");
     let ended = hosts.host.run(|| Process::start(command)).end(PATIENCE_S);

@@ -1,8 +1,8 @@
 //! Figures of an emulated path's certificate: what was delivered in each second, and what was not as asked for.
 
 use landspeed_model::{
-    Drawing, EmulateDocument, EmulatePlacement, EmulateSecond, EmulateSecondDirection, Figure, FigureAxis,
-    FigureChart, FigureLine, FigureMark, FigureNote, FigurePanel, FiguresDocument,
+    Drawing, EmulateDocument, EmulateSecond, EmulateSecondDirection, Figure, FigureAxis, FigureChart, FigureLine,
+    FigureMark, FigureNote, FigurePanel, FiguresDocument,
 };
 
 use super::quantity;
@@ -20,11 +20,11 @@ pub(crate) fn figures(document: &EmulateDocument) -> FiguresDocument {
         format!("All {whole} seconds are valid: the path was what its file says.")
     } else {
         format!(
-            "{} of {whole} seconds are invalid: what was measured in them says nothing about the path.",
+            "{} of {whole} seconds are invalid: figures measured in them do not describe the path.",
             document.invalid.len()
         )
     };
-    let mut facts = vec![["placement".to_owned(), placement(&document.placement)]];
+    let mut facts = vec![["placement".to_owned(), document.placement.to_string()]];
     for (name, asked, delivered) in
         [("forward", &asked.forward, &delivered.forward), ("reverse", &asked.reverse, &delivered.reverse)]
     {
@@ -44,7 +44,7 @@ pub(crate) fn figures(document: &EmulateDocument) -> FiguresDocument {
         facts.push([
             format!("{name}, not delivered"),
             format!(
-                "{} dropped on the path, {} not handled, {} inside at the end",
+                "{} dropped on the path, {} not handled, {} in flight at the end",
                 delivered.dropped_packets, delivered.unhandled_packets, delivered.inside_packets
             ),
         ]);
@@ -84,14 +84,6 @@ pub(crate) fn figures(document: &EmulateDocument) -> FiguresDocument {
 fn started(unix_ns: u64) -> String {
     let time = std::time::UNIX_EPOCH + std::time::Duration::from_nanos(unix_ns);
     humantime::format_rfc3339_seconds(time).to_string()
-}
-
-fn placement(placement: &EmulatePlacement) -> String {
-    match placement {
-        EmulatePlacement::Command { .. } => "around a command".to_owned(),
-        EmulatePlacement::Between { first, second } => format!("between {first} and {second}"),
-        EmulatePlacement::Peers { interface, peers } => format!("on {interface} for {}", peers.join(", ")),
-    }
 }
 
 fn drawn(document: &EmulateDocument) -> Vec<Figure> {

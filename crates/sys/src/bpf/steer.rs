@@ -1,5 +1,5 @@
 //! Programs that take the packets of given peers out of an interface and put packets back in, at its TCX hooks. Each is attached
-//! by a link that a descriptor holds: the kernel removes it when the process ends, however it ends. Needs Linux 6.6, `CAP_BPF` and
+//! by a link that belongs to a descriptor: the kernel removes it when the process ends, also by SIGKILL. Needs Linux 6.6, `CAP_BPF` and
 //! `CAP_NET_ADMIN`; no queueing discipline.
 
 use std::io;
@@ -269,7 +269,7 @@ fn attach(ifindex: u32, hook: Hook, program: &[Instruction]) -> io::Result<Attac
     };
     // SAFETY: the attributes hold no pointers.
     let link = unsafe { call(BPF_LINK_CREATE, &attributes) }?;
-    // SAFETY: the call succeeded and `link` is a new descriptor that nobody else has.
+    // SAFETY: the call succeeded and `link` is a new descriptor, owned here only.
     Ok(Attachment { _link: unsafe { OwnedFd::from_raw_fd(link) } })
 }
 
@@ -289,10 +289,10 @@ mod tests {
             }
             let mut netlink = Netlink::open().map_err(|error| error.to_string())?;
             let mut indices = Vec::new();
-            for [near, far] in [["a", "b"], ["c", "d"]] {
-                let ends = [near, far].map(|name| NewLink { name, ..NewLink::default() });
+            for [first, second] in [["a", "b"], ["c", "d"]] {
+                let ends = [first, second].map(|name| NewLink { name, ..NewLink::default() });
                 netlink.add_veth(&ends[0], &ends[1]).map_err(|error| error.to_string())?;
-                for name in [near, far] {
+                for name in [first, second] {
                     let up = LinkSettings { up: Some(true), ..LinkSettings::default() };
                     netlink.set_link(LinkId::Name(name), &up).map_err(|error| error.to_string())?;
                     indices.push(netlink.link(LinkId::Name(name)).map_err(|error| error.to_string())?.index);

@@ -1,36 +1,21 @@
-//! What this process may do, and the memory there is.
+//! Whether the frames of a path fit into memory.
 
 use landspeed_emulation::{DirectionPlan, LoadedPath, predict_store};
+use landspeed_sys::process::available_memory;
 
 use crate::error::EmulateError;
 
-/// A capability (linux/capability.h).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Capability {
-    NetAdmin = 12,
-    NetRaw = 13,
-    SysAdmin = 21,
-}
-
-/// Whether the process has it.
-pub(crate) fn has(capability: Capability) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let set = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let set = set.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0);
-    set >> capability as u32 & 1 == 1
-}
-
 /// Memory that one direction needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Need {
+struct Need {
     /// Bytes.
-    pub bytes: u64,
+    bytes: u64,
     /// How they come about: "1.00 Gb/s x 25.0 ms = 3.13 MB in flight + 1.00 MB of queues".
-    pub arithmetic: String,
+    arithmetic: String,
 }
 
 /// The memory that a path needs, with the arithmetic.
-pub fn needed_memory(path: &LoadedPath) -> [Need; 2] {
+fn needed_memory(path: &LoadedPath) -> [Need; 2] {
     let need = |plan: &DirectionPlan| {
         let prediction = predict_store(plan);
         let arithmetic = format!(
@@ -81,16 +66,12 @@ fn megabytes(bytes: u64) -> String {
 /// Free memory, bytes: of the host, or of the control group if that has less.
 fn free_memory() -> Option<u64> {
     let read = |path: &str| std::fs::read_to_string(path).ok();
-    let host = read("/proc/meminfo").and_then(|text| {
-        let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-        line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
-    });
     let group = read("/proc/self/cgroup").and_then(|text| {
         let name = text.lines().find_map(|line| line.strip_prefix("0::"))?;
         let number = |file: &str| read(&format!("/sys/fs/cgroup{name}/{file}"))?.trim().parse::<u64>().ok();
         Some(number("memory.max")?.saturating_sub(number("memory.current")?))
     });
-    host.into_iter().chain(group).min()
+    available_memory().into_iter().chain(group).min()
 }
 
 #[cfg(test)]
