@@ -25,7 +25,7 @@ demo: ## four claims about this machine, each checked: target/demo/index.html; b
 	@$(if $(NO_LAB),true ||) ls $$LANDSPEED_KERNELS/*/vmlinux >/dev/null 2>&1 || \
 	  [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || dpkg -s $(KERNEL_PACKAGES) >/dev/null 2>&1 || \
 	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive \
-	    apt-get -qq install --yes --no-install-recommends $(KERNEL_PACKAGES); } || true
+	    apt-get -qq install --yes --no-install-recommends $(KERNEL_PACKAGES) > /dev/null; } || true
 	@cargo run --quiet --release --package landspeed -- demo --out target/demo $(if $(NO_LAB),--no-lab,--build-kernel)
 
 check: ## format, lints, law, unit and golden tests; no root, no network

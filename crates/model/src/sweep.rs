@@ -51,6 +51,10 @@ pub struct SweepDocument {
     pub flow: Option<String>,
     /// The cells.
     pub cells: Vec<SweepCell>,
+    /// What the runs were made with and on, beside the levels; [`SweepFlow::environment`] is an index into it. Most experiments
+    /// have one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub environments: Vec<SweepEnvironment>,
     /// The A/A control: the first cell against itself. What differs here is noise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<SweepControl>,
@@ -202,6 +206,26 @@ pub struct SweepFlow {
     /// How sure that is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Confidence>,
+    /// Index of its environment in [`SweepDocument::environments`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<usize>,
+}
+
+/// Settings and hosts of a flow. Values that follow the cells are left out: the levels stand for them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct SweepEnvironment {
+    /// The server as it was given, or the hosts of a lab's flow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// Kernel of the sender, or of the lab.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// Parameters of the test by name: `congestion`, `streams`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
+    /// Facts of the hosts by dotted name: `client.kernel_release`, `server.nic.mtu_bytes`, `client.sysctl.net.ipv4.tcp_rmem`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub hosts: BTreeMap<String, String>,
 }
 
 /// What a level does by itself: all cells with it against all cells with the first level of its factor, paired by block.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use landspeed_model::{
     Confidence, LabCell, LabDocument, LabSetDocument, LabStatus, Metric, Parameters, RunDocument, Status,
-    SweepDocument,
+    SweepDocument, SweepEnvironment,
 };
 
 use crate::figures::{Figures, balance, figures, streams_bps};
@@ -208,6 +208,7 @@ pub fn of_lab_set(set: &LabSetDocument) -> Vec<Record> {
 /// The records of an experiment, one for each flow of each run.
 pub fn of_sweep(sweep: &SweepDocument) -> Vec<Record> {
     let mut records = Vec::new();
+    let unknown = SweepEnvironment::default();
     for cell in &sweep.cells {
         for run in &cell.runs {
             for flow in &run.flows {
@@ -216,7 +217,12 @@ pub fn of_sweep(sweep: &SweepDocument) -> Vec<Record> {
                 record.title = Some(sweep.name.clone());
                 record.flow.clone_from(&flow.name);
                 record.status = if run.usable { RecordStatus::Complete } else { RecordStatus::Invalid };
-                record.settings = levels(&cell.levels);
+                let environment = flow.environment.and_then(|at| sweep.environments.get(at)).unwrap_or(&unknown);
+                record.target.clone_from(&environment.target);
+                record.kernel.clone_from(&environment.kernel);
+                record.hosts.clone_from(&environment.hosts);
+                record.settings.clone_from(&environment.settings);
+                record.settings.extend(levels(&cell.levels));
                 record.cause.clone_from(&flow.cause);
                 record.confidence = flow.confidence;
                 record.figures = Figures::from_fields(&flow.figures);

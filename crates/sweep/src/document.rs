@@ -1,6 +1,7 @@
 //! The document of an experiment, from its runs.
 
 mod effects;
+mod environments;
 mod levels;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use landspeed_compare::{Options, noise};
 use landspeed_model::{
     BuildInfo, ErrorEntry, Metric, SWEEP_SCHEMA, SweepCell, SweepControl, SweepDigests, SweepDocument, SweepEngine,
-    SweepFactor, SweepFlow, SweepMetric, SweepRun, SweepStatus, Warning,
+    SweepEnvironment, SweepFactor, SweepFlow, SweepMetric, SweepRun, SweepStatus, Warning,
 };
 use landspeed_results::{Document, RecordStatus};
 
@@ -47,6 +48,8 @@ pub struct RunFacts {
     pub digest: Option<String>,
     /// Its flows.
     pub flows: Vec<SweepFlow>,
+    /// The environment of each flow.
+    pub environments: Vec<SweepEnvironment>,
 }
 
 impl RunFacts {
@@ -69,6 +72,7 @@ impl RunFacts {
             usable: !records.is_empty() && records.iter().all(|record| record.status == RecordStatus::Complete),
             problems,
             digest: records.iter().find_map(|record| record.digest.clone()),
+            environments: records.iter().map(environments::of_record).collect(),
             flows: records
                 .into_iter()
                 .map(|record| SweepFlow {
@@ -77,6 +81,7 @@ impl RunFacts {
                     streams_bps: record.streams_bps,
                     cause: record.cause,
                     confidence: record.confidence,
+                    environment: None,
                 })
                 .collect(),
         }
@@ -154,7 +159,10 @@ pub fn document(plan: &Plan, design: &Design, frame: Frame, runs: &[MadeRun]) ->
         Some(Ended::Blocks | Ended::Precision | Ended::Budget) if is_whole => SweepStatus::Complete,
         _ => SweepStatus::Partial,
     };
-    let cells = cells(plan, design, &frame.cells, runs);
+    let mut cells = cells(plan, design, &frame.cells, runs);
+    let (environments, changed) = environments::assign(&mut cells, runs);
+    let mut warnings = frame.warnings;
+    warnings.extend(changed);
     let mut design_text = design.describe(plan, &frame.rules);
     design_text.blocks = frame.blocks;
     let mut document = SweepDocument {
@@ -173,13 +181,14 @@ pub fn document(plan: &Plan, design: &Design, frame: Frame, runs: &[MadeRun]) ->
         ended_because: because(frame.ended, &frame.rules, frame.blocks),
         engine: SweepEngine { workers: workers(runs), ..frame.engine },
         errors,
-        warnings: frame.warnings,
+        warnings,
         metrics: metrics(plan, &cells),
         flow: frame.flow.clone(),
         control: None,
         effects: effects::of(plan, frame.flow.as_deref(), design, &cells),
         digests,
         cells,
+        environments,
         wall_s: frame.wall_s,
         overhead_s: frame.overhead_s,
     };

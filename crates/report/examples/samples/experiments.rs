@@ -137,6 +137,7 @@ fn sweep(
         overhead_s: 3.0,
         factors,
         cells,
+        environments: Vec::new(),
     }
 }
 

@@ -91,3 +91,53 @@ fn a_cell_without_a_usable_run_makes_it_partial() {
     assert_eq!(of(&runs).status, SweepStatus::Partial);
     assert_eq!(of(&[]).status, SweepStatus::Failed);
 }
+
+/// Runs whose host has these facts, from cell and block.
+fn with_hosts(facts: impl Fn(usize, u32) -> Vec<(&'static str, String)>) -> Vec<MadeRun> {
+    let mut runs = ten_blocks();
+    for run in &mut runs {
+        let facts = facts(run.planned.cell, run.planned.block);
+        let hosts = facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        run.facts.environments = vec![SweepEnvironment { hosts, ..SweepEnvironment::default() }];
+    }
+    runs
+}
+
+#[test]
+fn an_environment_is_recorded_once_without_what_factors_set() {
+    let document = of(&with_hosts(|cell, _| {
+        vec![
+            ("client.kernel_release", "6.18".to_owned()),
+            ("client.sysctl.net.ipv4.tcp_rmem", format!("level {}", cell / 2)),
+        ]
+    }));
+    let hosts = BTreeMap::from([("client.kernel_release".to_owned(), "6.18".to_owned())]);
+    assert_eq!(document.environments, [SweepEnvironment { hosts: hosts.clone(), ..SweepEnvironment::default() }]);
+    assert_eq!(document.warnings, []);
+    let records = Document::Sweep(Box::new(document)).records();
+    assert!(records.len() == 50 && records.iter().all(|record| record.hosts == hosts));
+}
+
+#[test]
+fn a_host_that_changes_between_blocks_is_reported() {
+    let document =
+        of(&with_hosts(|_, block| vec![("server.kernel_release", format!("6.{}", if block < 5 { 17 } else { 18 }))]));
+    assert_eq!(document.environments.len(), 2);
+    let warning = document.warnings.first().expect("a warning");
+    assert_eq!(warning.code, "host-changed");
+    assert_eq!(
+        warning.message,
+        "server.kernel_release changed during the experiment, and no factor sets it: 6.17; 6.18"
+    );
+}
+
+#[test]
+fn different_scenarios_stay_different_when_factors_change_them() {
+    let scenario = |name: &'static str| {
+        let document = of(&with_hosts(|cell, _| vec![("lab.scenario", format!("{name} {cell}"))]));
+        assert_eq!(document.environments.len(), 1);
+        document.environments[0].hosts["lab.scenario"].clone()
+    };
+    assert_eq!(scenario("one"), scenario("one"));
+    assert_ne!(scenario("one"), scenario("two"));
+}

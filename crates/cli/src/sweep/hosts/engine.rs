@@ -101,6 +101,7 @@ pub fn add_cross(facts: &mut RunFacts, cross: Vec<CrossRun>) {
         let mut own = RunFacts::of(&Document::Run(Box::new(document)));
         own.flows.iter_mut().for_each(|flow| flow.name = Some(name.clone()));
         facts.flows.append(&mut own.flows);
+        facts.environments.append(&mut own.environments);
     }
 }
 
