@@ -6,19 +6,21 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use clap::{Command, CommandFactory as _};
+use landspeed_compare::{Condition, Group, Options};
 use landspeed_flow::client::{Moved, Progress, Request, RunEvent, TcpState, UdpState};
 use landspeed_host::RecordedHost;
 use landspeed_iperf3::convert::ReportOptions;
 use landspeed_iperf3::report::{Form, Reporter};
 use landspeed_iperf3::text::Style;
 use landspeed_model::{
-    Change, DemoDocument, Direction, Goal, LabDocument, Protocol, Role, RunDocument, Sample, Stream, StreamEnd,
-    SweepDocument, TapDocument, Target, TraceDocument, TuneupDocument, WatchDocument,
+    BuildInfo, Change, DemoDocument, Direction, Goal, LabDocument, Protocol, Role, RunDocument, Sample, Stream,
+    StreamEnd, SweepDocument, TapDocument, Target, TraceDocument, TuneupDocument, WatchDocument,
 };
+use landspeed_results::Document;
 use landspeed_testkit::golden;
 use landspeed_tune::{Allow, TwinKnobs, Value, changes_from_audit};
 
-use crate::{Cli, archive, check, demo, lab, run, sweep, tap, text, trace, tune, tuneup, watch};
+use crate::{Cli, archive, check, compare, demo, lab, run, sweep, tap, text, trace, tune, tuneup, watch};
 
 /// Columns of the help: what clap takes where the terminal's width is unknown.
 const HELP_COLUMNS: usize = 100;
@@ -251,6 +253,27 @@ fn a_sweep_reads_as_its_file() {
 }
 
 #[test]
+fn comparisons_read_as_their_file() {
+    let compare = |path: &str, factor: &str, levels: [&str; 2], conditions: &[&str]| {
+        let sweep = Document::Sweep(Box::new(read::<SweepDocument>(path)));
+        let group = |level: &str| {
+            let of_level = sweep.records().into_iter().filter(|record| record.settings[factor] == level);
+            Group::new(level, format!("{path}:{factor}={level}"), of_level.collect())
+        };
+        let options = Options { factors: vec![factor.to_owned()], ..Options::default() };
+        let conditions: Vec<Condition> = conditions.iter().map(|text| text.parse().expect("a condition")).collect();
+        let groups = levels.map(group).to_vec();
+        compare::text::report(&landspeed_compare::document(groups, &options, &conditions, BuildInfo::default()))
+    };
+    let buffers = compare("fixtures/documents/sweep.json", "buffer", ["64KB", "16MB"], &["goodput worse 3%"]);
+    let streams = compare("fixtures/documents/sweep-hosts.json", "cc", ["cubic", "bbr"], &[]);
+    golden::same(
+        "compare.txt",
+        &format!("# landspeed compare: paired\n{buffers}\n# landspeed compare: two factors\n{streams}"),
+    );
+}
+
+#[test]
 fn a_demo_reads_as_its_file() {
     let document: DemoDocument = read("fixtures/documents/demo.json");
     let mut text = format!("# landspeed demo\n{}", demo::text::opening());
@@ -327,7 +350,7 @@ fn archive_tables_and_trends_match_their_golden_file() {
         |first, values, median| TrendSegment { first, values, median, p10: median - 1e7, p90: median + 1e7 };
     let trend = landspeed_model::TrendDocument {
         schema: landspeed_model::TREND_SCHEMA.to_owned(),
-        landspeed: landspeed_model::BuildInfo::default(),
+        landspeed: BuildInfo::default(),
         query: "target=dtn2.example".to_owned(),
         metric: "goodput".to_owned(),
         field: "goodput_bps".to_owned(),
@@ -347,7 +370,7 @@ fn archive_tables_and_trends_match_their_golden_file() {
     };
     let check = landspeed_model::ArchiveCheckDocument {
         schema: landspeed_model::ARCHIVE_CHECK_SCHEMA.to_owned(),
-        landspeed: landspeed_model::BuildInfo::default(),
+        landspeed: BuildInfo::default(),
         intact: 41_307,
         adopted: 1,
         unfinished: 2,

@@ -1,11 +1,12 @@
-//! Files that are whole or not there.
+//! Where results go: files that are whole or not there.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, anyhow};
+use anyhow::{Context as _, anyhow, ensure};
+use serde::Serialize;
 
 /// Where output goes: a file, or `-` for standard output.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +64,66 @@ impl Sink {
             Self::File(path) => write_whole(path, content).map_err(|error| {
                 anyhow!("cannot write {}: {error}\nFree some space, or write somewhere else.", path.display())
             }),
+        }
+    }
+}
+
+/// Where a document and its report go, and whether a summary is printed.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct OutputArgs {
+    /// Write the JSON document (- for standard output)
+    #[arg(short = 'J', long, value_name = "FILE", help_heading = "Output")]
+    pub json: Option<Sink>,
+    /// Write an HTML report
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub report: Option<PathBuf>,
+    /// Print errors only
+    #[arg(short, long, help_heading = "Output")]
+    pub quiet: bool,
+}
+
+impl OutputArgs {
+    /// Makes sure, before anything is measured, that each output can be written, to a file of its own.
+    pub fn check(&self) -> anyhow::Result<()> {
+        let report = self.report.clone().map(Sink::File);
+        for sink in [&self.json, &report].into_iter().flatten() {
+            sink.check()?;
+        }
+        if let (Some(json), Some(report)) = (&self.json, &report) {
+            ensure!(json != report, "two outputs go to {json}: give each its own");
+        }
+        Ok(())
+    }
+
+    /// Whether a summary goes to standard output.
+    pub fn prints(&self) -> bool {
+        !self.quiet && self.json != Some(Sink::Stdout)
+    }
+
+    /// Writes the document and the report. Each is tried: a full disk for one does not lose the other.
+    pub fn write(
+        &self,
+        document: &impl Serialize,
+        render: impl FnOnce() -> anyhow::Result<String>,
+    ) -> anyhow::Result<()> {
+        let json = || -> anyhow::Result<()> {
+            let Some(sink) = &self.json else { return Ok(()) };
+            let mut text = serde_json::to_vec(document).context("cannot encode the document")?;
+            text.push(b'\n');
+            sink.write(&text)
+        };
+        let report = || -> anyhow::Result<()> {
+            let Some(path) = &self.report else { return Ok(()) };
+            let html = render().context("cannot draw the report")?;
+            Sink::File(path.clone()).write(html.as_bytes())?;
+            if self.prints() {
+                println!("  report   {}", path.display());
+            }
+            Ok(())
+        };
+        match (json(), report()) {
+            (Err(first), Err(second)) => Err(anyhow!("{first:#}; {second:#}")),
+            (first, second) => first.and(second),
         }
     }
 }

@@ -81,8 +81,8 @@ pub use run::{
 };
 pub use stream::{DepartureError, Interval, Sample, Stream, StreamEnd, UdpEnd, ZeroCopyUse};
 pub use sweep::{
-    SweepCell, SweepControl, SweepDesign, SweepDigests, SweepDocument, SweepEffect, SweepEngine, SweepEnvironment, SweepFactor,
-    SweepFlow, SweepMetric, SweepRun, SweepStatus,
+    SweepCell, SweepControl, SweepDesign, SweepDigests, SweepDocument, SweepEffect, SweepEngine, SweepEnvironment,
+    SweepFactor, SweepFlow, SweepMetric, SweepRun, SweepStatus,
 };
 pub use tap::{TapDocument, TapEnd, TapEvents, TapFile, TapHostUse, TapInterface, TapPerturbation, TapSlices};
 pub use tcp::{CongestionDetail, TcpInfo};

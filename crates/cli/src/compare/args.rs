@@ -1,11 +1,10 @@
 //! What `landspeed compare` understands.
 
-use std::path::PathBuf;
 
 use landspeed_compare::Condition;
 use landspeed_model::Metric;
 
-use crate::output::Sink;
+use crate::output::OutputArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,15 +42,8 @@ pub struct Args {
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 
-    /// Write the document here (- for standard output)
-    #[arg(short = 'J', long, value_name = "FILE", help_heading = "Output")]
-    pub json: Option<Sink>,
-    /// Draw the result: one HTML file that needs nothing else
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub report: Option<PathBuf>,
-    /// Print nothing
-    #[arg(short, long, help_heading = "Output")]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 fn metric(text: &str) -> Result<Metric, String> {

@@ -6,7 +6,6 @@ pub mod text;
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use anyhow::Context as _;
 use landspeed_compare::Options;
 use landspeed_model::{BuildInfo, ComparisonCondition, ComparisonDocument, ComparisonVerdict, Warning};
 use landspeed_report::{Source, render_document};
@@ -15,15 +14,11 @@ use landspeed_sys::clock;
 
 pub use args::Args;
 
-use crate::output::Sink;
 use crate::{CommandOutcome, keep};
 
 /// Compares, and prints what follows.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
-    let report = args.report.clone().map(Sink::File);
-    for sink in [&args.json, &report].into_iter().flatten() {
-        sink.check()?;
-    }
+    args.output.check()?;
     let mut metrics = args.metrics.clone();
     if !metrics.is_empty() {
         metrics.extend(args.conditions.iter().filter_map(landspeed_compare::Condition::metric));
@@ -44,21 +39,14 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         !document.metrics.is_empty(),
         "cannot compare: the groups have no figure in common\nCompare results of the same kind, such as two directories of runs."
     );
-    let prints = !args.quiet && args.json != Some(Sink::Stdout);
-    if prints {
+    if args.output.prints() {
         print!("{}", text::report(&document));
     }
-    if let Some(sink) = &args.json {
-        let mut text = serde_json::to_vec_pretty(&document).context("cannot encode the document")?;
-        text.push(b'\n');
-        sink.write(&text)?;
-    }
     keep::keep(&document);
-    if let Some(sink) = &report {
-        let source =
-            Source { name: "comparison".to_owned(), document: Document::Comparison(Box::new(document.clone())) };
-        sink.write(render_document(&source, &[])?.as_bytes())?;
-    }
+    args.output.write(&document, || {
+        let document = Document::Comparison(Box::new(document.clone()));
+        Ok(render_document(&Source { name: "comparison".to_owned(), document }, &[])?)
+    })?;
     if let Some(condition) = document.conditions.iter().find(|condition| undecided(condition, &document)) {
         anyhow::bail!("cannot evaluate --fail-if '{}': {}", condition.condition, condition.detail);
     }

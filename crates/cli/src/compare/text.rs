@@ -40,8 +40,8 @@ pub fn report(document: &ComparisonDocument) -> String {
         page.line("doubt", &warning.message);
     }
     for condition in &document.conditions {
-        let holds = if condition.holds { "holds" } else { "does not hold" };
-        page.line("fail if", &format!("{}: {holds}: {}", condition.condition, condition.detail));
+        let met = if condition.holds { "met" } else { "not met" };
+        page.line("fail if", &format!("{}: {met}: {}", condition.condition, condition.detail));
     }
     page.text
 }

@@ -73,11 +73,10 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
 }
 
 fn run_one(exhibit: &Exhibit, options: &run::Options) -> anyhow::Result<CommandOutcome> {
-    let options = run::Options {
-        json: options.json.clone().or_else(|| Some(Sink::File(format!("{}.json", exhibit.name).into()))),
-        report: options.report.clone().or_else(|| Some(PathBuf::from(format!("{}.html", exhibit.name)))),
-        ..options.clone()
-    };
+    let mut options = options.clone();
+    let output = &mut options.output;
+    output.json.get_or_insert_with(|| Sink::File(format!("{}.json", exhibit.name).into()));
+    output.report.get_or_insert_with(|| PathBuf::from(format!("{}.html", exhibit.name)));
     run::run(exhibit.name, exhibit.text, &options)
 }
 
@@ -90,7 +89,7 @@ fn run_all(options: &run::Options) -> anyhow::Result<CommandOutcome> {
             failed.push(format!("{} and later exhibits: interrupted", exhibit.name));
             break;
         }
-        if !options.quiet {
+        if !options.output.quiet {
             eprintln!("{}: {}", exhibit.name, exhibit.title);
         }
         match run_one(exhibit, options) {

@@ -14,7 +14,7 @@ use landspeed_units::Bytes;
 use super::cells::Kernels;
 use super::{cells, edit, set, text};
 use crate::board::duration;
-use crate::output::Sink;
+use crate::output::OutputArgs;
 use crate::{CommandOutcome, keep};
 
 const EXAMPLES: &str = "\
@@ -64,21 +64,14 @@ pub struct Options {
     /// Directory for captures
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub pcap_dir: PathBuf,
-    /// Write the JSON document (- for standard output)
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<Sink>,
-    /// Write an HTML report
-    #[arg(long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
     /// Print the estimated time and memory, and exit
     #[arg(long)]
     pub dry_run: bool,
     /// Run even if the estimate is longer than 10 minutes
     #[arg(short, long)]
     pub yes: bool,
-    /// Print errors only
-    #[arg(short, long)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// Runs a scenario file.
@@ -100,10 +93,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
 
 /// Runs a scenario from its text.
 pub fn run(name: &str, text: &str, options: &Options) -> anyhow::Result<CommandOutcome> {
-    let report = options.report.clone().map(Sink::File);
-    for sink in [&options.json, &report].into_iter().flatten() {
-        sink.check()?;
-    }
+    options.output.check()?;
     ensure!(
         options.pcap.is_empty() || options.pcap_dir.is_dir(),
         "cannot capture to {0}: there is no such directory\nCreate it: mkdir -p {0}",
@@ -115,8 +105,7 @@ pub fn run(name: &str, text: &str, options: &Options) -> anyhow::Result<CommandO
     if let Some(seed) = options.seed {
         reseed(&mut loaded.cells, seed);
     }
-    let prints = options.json == Some(Sink::Stdout);
-    let quiet = options.quiet || prints;
+    let quiet = !options.output.prints();
     if !quiet {
         for warning in &loaded.warnings {
             eprintln!("note: {}", warning.message);
@@ -258,44 +247,23 @@ fn write_results(
     }
     let measured = documents.iter().filter(|document| document.status != LabStatus::Failed);
     let mut results: Vec<Vec<u8>> = measured.filter_map(|document| serde_json::to_vec(document).ok()).collect();
-    let (json, html) = if cells.len() == 1 {
+    let written = if cells.len() == 1 {
         let mut document = documents.remove(0);
         document.reference_figures = figures_of(&document);
         if !quiet && document.status != LabStatus::Failed {
             print!("{}", text::run(&document));
         }
-        let html = options.report.as_ref().map(|_| landspeed_report::render_lab(&document)).transpose();
-        (serde_json::to_vec(&document), html)
+        options.output.write(&document, || Ok(landspeed_report::render_lab(&document)?))
     } else {
         let document = set::document(cells, &documents, wall_s);
         if !quiet {
             print!("{}", text::set(&document));
         }
-        let html = options.report.as_ref().map(|_| landspeed_report::render_lab_set(&document)).transpose();
         results.extend(serde_json::to_vec(&document).ok());
-        (serde_json::to_vec(&document), html)
+        options.output.write(&document, || Ok(landspeed_report::render_lab_set(&document)?))
     };
-    let mut failures = Vec::new();
-    if let Some(sink) = &options.json {
-        let written = json.context("cannot encode the document").and_then(|mut text| {
-            text.push(b'\n');
-            sink.write(&text)
-        });
-        failures.extend(written.err());
-    }
-    if let Some(path) = &options.report {
-        let html = html.context("cannot write the report").map(Option::unwrap_or_default);
-        match html.and_then(|html| Sink::File(path.clone()).write(html.as_bytes())) {
-            Ok(()) if !quiet => println!("  report   {}", path.display()),
-            Ok(()) => {}
-            Err(error) => failures.push(error),
-        }
-    }
     keep::keep_all(&results);
-    match failures.into_iter().reduce(|a, b| anyhow!("{a:#}; {b:#}")) {
-        Some(error) => Err(error),
-        None => Ok(outcome),
-    }
+    written.map(|()| outcome)
 }
 
 /// Returns the figures of the reference that this cell alone can show.

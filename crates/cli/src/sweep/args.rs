@@ -6,7 +6,7 @@ use landspeed_sweep::Until;
 use landspeed_units::Nanos;
 
 use crate::options;
-use crate::output::Sink;
+use crate::output::OutputArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -59,21 +59,14 @@ pub struct Args {
     pub slurm: super::slurm::Args,
     #[command(flatten)]
     pub kubernetes: super::kubernetes::Args,
-    /// Write the JSON document, as DIR/sweep.json is (- for standard output)
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<Sink>,
-    /// Write an HTML report
-    #[arg(long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
     /// Print cells, runs, estimated time and memory, and what would change on hosts; then exit
     #[arg(long)]
     pub dry_run: bool,
     /// Run even if the estimate is longer than 10 minutes
     #[arg(short, long)]
     pub yes: bool,
-    /// Print errors only
-    #[arg(short, long)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// Where runs of the lab are made.

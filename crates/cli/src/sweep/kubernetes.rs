@@ -83,7 +83,7 @@ pub fn export(session: &Session, lab: &Lab, args: &super::Args) -> anyhow::Resul
     let mut text = serde_json::to_string_pretty(&manifest).context("cannot encode the manifest")?;
     text.push('\n');
     Sink::Stdout.write(text.as_bytes())?;
-    if !args.quiet {
+    if !args.output.quiet {
         let shown = setup.directory.root().display();
         eprintln!(
             "{} runs in {} pods. Copy {shown} to the volume of the claim {}, apply the manifest, and copy {shown}/runs back when the job is \

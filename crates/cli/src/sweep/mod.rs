@@ -66,16 +66,13 @@ fn new(path: &Path) -> anyhow::Result<CommandOutcome> {
 }
 
 fn sweep(path: &Path, args: &Args) -> anyhow::Result<CommandOutcome> {
-    let report = args.report.clone().map(Sink::File);
-    for sink in [&args.json, &report].into_iter().flatten() {
-        sink.check()?;
-    }
+    args.output.check()?;
     let mut plan = read(path)?;
     if let Some(seed) = args.seed {
         plan.seed = seed;
     }
     let directory = Directory::at(args.out.clone().unwrap_or_else(|| beside(path, ".sweep")));
-    let quiet = args.quiet || args.json == Some(Sink::Stdout);
+    let quiet = !args.output.prints();
     if !quiet {
         for name in plan.overridden() {
             eprintln!("note: `{name}` is varied: the value that it has beside the factors is not used");
@@ -315,22 +312,12 @@ fn finish(session: &Session, path: &Path, args: &Args, quiet: bool) -> anyhow::R
     if document.status == SweepStatus::Partial && !quiet {
         eprintln!("Run the same command to make the runs that are missing: landspeed sweep {}", path.display());
     }
-    if let Some(sink) = &args.json {
-        let mut text = serde_json::to_vec(&document).context("cannot encode the document")?;
-        text.push(b'\n');
-        sink.write(&text)?;
-    }
-    let outcome = outcome(&document);
-    if let Some(path) = &args.report {
+    args.output.write(&document, || {
         let name = session.setup.directory.file("sweep.json").display().to_string();
-        let source = Source { name, document: Document::Sweep(Box::new(document)) };
-        let html = landspeed_report::render_document(&source, &[]).context("cannot draw the report")?;
-        Sink::File(path.clone()).write(html.as_bytes())?;
-        if !quiet {
-            println!("  report   {}", path.display());
-        }
-    }
-    Ok(outcome)
+        let source = Source { name, document: Document::Sweep(Box::new(document.clone())) };
+        Ok(landspeed_report::render_document(&source, &[])?)
+    })?;
+    Ok(outcome(&document))
 }
 
 /// Stores the documents of this session's runs, and the sweep's own, in the archive.

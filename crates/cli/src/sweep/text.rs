@@ -184,6 +184,9 @@ pub fn summary(document: &SweepDocument, directory: Option<&Path>) -> String {
             page.line("DIGESTS", different);
         }
     }
+    for warning in &document.warnings {
+        page.line("doubt", &warning.message);
+    }
     let status = match document.status {
         SweepStatus::Complete => "complete",
         SweepStatus::Partial => "partial",

@@ -7,7 +7,7 @@ use landspeed_model::{Direction, Family, PaceScope, Parameters};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
 use crate::options;
-use crate::output::Sink;
+use crate::output::OutputArgs;
 use crate::run::{ReceiveArg, SendArg};
 
 const EXAMPLES: &str = "\
@@ -108,15 +108,8 @@ pub struct Args {
     #[command(flatten)]
     pub trust: crate::trust::TrustArgs,
 
-    /// Write the document here (- for standard output)
-    #[arg(short = 'J', long, value_name = "FILE", help_heading = "Output")]
-    pub json: Option<Sink>,
-    /// Draw the result: one HTML file that needs nothing else
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub report: Option<PathBuf>,
-    /// Print nothing
-    #[arg(short, long, help_heading = "Output")]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 type Cores = Vec<u32>;

@@ -8,7 +8,7 @@ pub mod text;
 
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use landspeed_model::{
     ErrorEntry, Status, TUNEUP_SCHEMA, TuneupDocument, TuneupEnd, TuneupPlan, TuneupResult, TuneupRung,
 };
@@ -21,17 +21,11 @@ pub use args::Args;
 use self::hosts::Hosts;
 use self::runner::{NoOutcome, Runner};
 use self::text::Progress;
-use crate::output::Sink;
 use crate::{CommandOutcome, keep, options};
 
 /// Searches, and prints what it found.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
-    let report = args.report.clone().map(Sink::File);
-    let sinks: Vec<&Sink> = [&args.json, &report].into_iter().flatten().collect();
-    for (i, sink) in sinks.iter().enumerate() {
-        sink.check()?;
-        anyhow::ensure!(!sinks[..i].contains(sink), "two outputs go to {sink}: give each its own");
-    }
+    args.output.check()?;
     let original = Settings { parameters: args.parameters(), plan: TuneupPlan::default() };
     landspeed_flow::validate::check(&original.parameters)?;
     let key = args.key_file.as_deref().map(|path| options::key(path, args.trust.policy())).transpose()?;
@@ -57,8 +51,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     });
     let hosts = hosts.transpose().map_err(|error| anyhow!("{}", crate::text::error(&error.entry)))?;
     let mut runner = Runner::new(args.server(), key, hosts, interrupted);
-    let prints = !args.quiet && args.json != Some(Sink::Stdout);
-    let mut progress = Progress::new(prints);
+    let mut progress = Progress::new(args.output.prints());
     progress.begin(&args.server().to_string(), args.budget, seed);
     let mut errors = Vec::new();
     while let Some(test) = ladder.next_test(clock::monotonic_ns() - began_ns) {
@@ -84,7 +77,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let mut document = document(args, &ladder, &runner, errors);
     document.seed = seed;
     document.spent_ns = clock::monotonic_ns() - began_ns;
-    deliver(args, &document, prints)
+    deliver(args, &document)
 }
 
 /// Rate at which one core copies memory that no cache holds, bits/s: the best of three.
@@ -222,8 +215,8 @@ fn quoted(word: &str) -> String {
     }
 }
 
-fn deliver(args: &Args, document: &TuneupDocument, prints: bool) -> anyhow::Result<CommandOutcome> {
-    if prints {
+fn deliver(args: &Args, document: &TuneupDocument) -> anyhow::Result<CommandOutcome> {
+    if args.output.prints() {
         print!("{}", text::summary(document));
     }
     if document.status != Status::Complete {
@@ -231,28 +224,10 @@ fn deliver(args: &Args, document: &TuneupDocument, prints: bool) -> anyhow::Resu
             eprintln!("landspeed: {}", crate::text::error(error));
         }
     }
-    // Each output is tried: a full disk for one must not lose the other.
-    let mut failures = Vec::new();
-    if let Some(sink) = &args.json {
-        let written =
-            serde_json::to_vec_pretty(document).context("cannot encode the document").and_then(|mut text| {
-                text.push(b'\n');
-                sink.write(&text)
-            });
-        failures.extend(written.err());
-    }
-    if let Some(path) = &args.report {
-        let written = landspeed_report::render_tuneup(document)
-            .context("cannot draw the report")
-            .and_then(|html| Sink::File(path.clone()).write(html.as_bytes()));
-        failures.extend(written.err());
-    }
     if document.status != Status::Failed {
         keep::keep(document);
     }
-    if let Some(error) = failures.into_iter().reduce(|a, b| anyhow!("{a:#}; {b:#}")) {
-        return Err(error);
-    }
+    args.output.write(document, || Ok(landspeed_report::render_tuneup(document)?))?;
     Ok(match document.status {
         _ if document.ended == TuneupEnd::Failed => CommandOutcome::Failure,
         Status::Failed | Status::Partial => CommandOutcome::Findings,

@@ -94,7 +94,7 @@ fn notes(comparison: &ComparisonDocument) -> Vec<FigureNote> {
             text: format!(
                 "Condition `{}` {}: {}.",
                 condition.condition,
-                if condition.holds { "holds" } else { "does not hold" },
+                if condition.holds { "met" } else { "not met" },
                 condition.detail.trim_end_matches('.')
             ),
         })

@@ -88,7 +88,8 @@ impl Values {
     /// SHA-256 of the hashes of all scenarios of a flow, hex: experiments with the same scenarios have the same.
     fn scenarios(&self, flow: Option<&str>) -> String {
         let by_cell = self.0.get(&(flow.map(str::to_owned), SCENARIO.to_owned()));
-        let all: BTreeSet<&str> = by_cell.into_iter().flat_map(BTreeMap::values).flatten().map(String::as_str).collect();
+        let all: BTreeSet<&str> =
+            by_cell.into_iter().flat_map(BTreeMap::values).flatten().map(String::as_str).collect();
         id::sha256(all.into_iter().collect::<Vec<_>>().join(" ").as_bytes())
     }
 
@@ -106,7 +107,8 @@ impl Values {
             if values.len() > LISTED {
                 listed.push("…");
             }
-            let message = format!("{key} changed during the experiment, and no factor sets it: {}", listed.join("; "));
+            let message =
+                format!("{key} changed during the experiment, and no factor sets it: {}", listed.join("; "));
             Warning { code: "host-changed".to_owned(), message }
         };
         found.into_iter().map(warning).collect()
