@@ -9,7 +9,7 @@ use landspeed_netlink::{LinkId, Netlink};
 use landspeed_stats::{LatencyHistogram, SplitMix64};
 use landspeed_sys::clock::{monotonic_ns, realtime_ns, sleep_until};
 use landspeed_sys::frames::FrameRing;
-use landspeed_sys::thread::set_timer_slack_ns;
+use landspeed_sys::thread::{set_timer_slack_ns, use_fifo_policy};
 use landspeed_sys::tun::wait_readable;
 
 use crate::clock::Converter;
@@ -146,6 +146,8 @@ pub fn carry(
                 sleep_until(monotonic_ns() + LOOK_UP_NS);
             }
         });
+        // Departures come before other programs, where that is permitted: as root, in the first user namespace.
+        let _ = use_fifo_policy();
         let broke = carrier.run(stop);
         is_over.store(true, Ordering::Relaxed);
         let _ = watching.join();
