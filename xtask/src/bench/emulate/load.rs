@@ -44,6 +44,7 @@ impl Offered {
 /// How far from the path's delay frames arrived.
 #[derive(Debug)]
 pub struct Delays {
+    /// How many.
     pub offered: Offered,
     /// Absolute difference, nanoseconds.
     pub errors: LatencyHistogram,
@@ -130,7 +131,7 @@ fn open(rig: &Rig, is_left: bool, frame_bytes: usize, ring_bytes: usize) -> Resu
     Ok(ring)
 }
 
-/// A UDP datagram to an address that the receiver does not have, so that its IP layer drops it.
+/// A UDP datagram. Interfaces without a link header get the IP packet of the same Ethernet frame.
 fn frame(rig: &Rig, frame_bytes: usize) -> Vec<u8> {
     let mut frame = vec![0; frame_bytes];
     frame[..6].copy_from_slice(&rig.right_mac.unwrap_or([0; 6]));
@@ -147,28 +148,29 @@ fn frame(rig: &Rig, frame_bytes: usize) -> Vec<u8> {
     ip[20..24].copy_from_slice(&[0x30, 0x39, 0, 9]);
     ip[24..26].copy_from_slice(&(length - 20).to_be_bytes());
     frame[HEADERS..HEADERS + MAGIC.len()].copy_from_slice(&MAGIC);
-    frame
+    frame.split_off(if rig.right_mac.is_some() { 0 } else { ETHERNET })
 }
 
 /// Sends frames of `frame_bytes` one at a time, each with its time, and compares it with the kernel's time of its arrival.
-pub fn delays(rig: &Rig, frame_bytes: usize, rate: f64, length_ns: u64) -> Result<Delays> {
-    const STAMP: usize = HEADERS + MAGIC.len();
-    ensure!(frame_bytes >= STAMP + 8, "no room for a time");
+pub fn delays(rig: &Rig, frame_bytes: usize, rate: Option<f64>, length_ns: u64) -> Result<Delays> {
+    ensure!(frame_bytes >= HEADERS + MAGIC.len() + 8, "no room for a time");
     in_thread(|| {
         let out = open(rig, true, frame_bytes, 1 << 20)?;
         let mut ring = open(rig, false, frame_bytes, 64 << 20)?;
         let delay_ns = rig.path.delay_ms * 1_000_000;
         let mut frame = frame(rig, frame_bytes);
+        let magic = if rig.right_mac.is_some() { HEADERS } else { HEADERS - ETHERNET };
+        let stamp = magic + MAGIC.len();
         let mut errors = LatencyHistogram::new();
         let mut delivered = 0;
         let mut read = |most: usize| {
             for _ in 0..most {
                 let Some(found) = ring.peek() else { return };
-                if let Some(payload) = found.data.get(HEADERS..).filter(|payload| payload.starts_with(&MAGIC))
-                    && let Some(stamp) = payload.get(MAGIC.len()..).and_then(|rest| rest.first_chunk())
+                if let Some(payload) = found.data.get(magic..).filter(|payload| payload.starts_with(&MAGIC))
+                    && let Some(sent_ns) = payload.get(MAGIC.len()..).and_then(|rest| rest.first_chunk())
                 {
                     delivered += 1;
-                    let taken_ns = found.timestamp_ns.saturating_sub(u64::from_ne_bytes(*stamp));
+                    let taken_ns = found.timestamp_ns.saturating_sub(u64::from_ne_bytes(*sent_ns));
                     errors.record(taken_ns.abs_diff(delay_ns));
                 }
                 ring.release();
@@ -181,8 +183,8 @@ pub fn delays(rig: &Rig, frame_bytes: usize, rate: f64, length_ns: u64) -> Resul
             if elapsed_ns >= length_ns {
                 break;
             }
-            if sent < (elapsed_ns as f64 * rate / 1e9) as u64 {
-                frame[STAMP..STAMP + 8].copy_from_slice(&realtime_ns().to_ne_bytes());
+            if rate.is_none_or(|rate| sent < (elapsed_ns as f64 * rate / 1e9) as u64) {
+                frame[stamp..stamp + 8].copy_from_slice(&realtime_ns().to_ne_bytes());
                 sent += out.send(&[&frame]).unwrap_or(0) as u64;
                 read(2);
             } else {

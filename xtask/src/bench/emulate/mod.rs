@@ -3,5 +3,5 @@
 mod load;
 mod rig;
 
-pub use load::{delays, offer, overload};
+pub use load::{Offered, delays, offer, overload};
 pub use rig::{Emulator, Path, Rig, needed};

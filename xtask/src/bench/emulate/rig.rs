@@ -1,13 +1,17 @@
 //! Two network namespaces with an emulator between them. All of it belongs to processes that are killed when the benchmark ends.
 
 use std::fs::{self, File};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path as FilePath, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use landspeed_netlink::{LinkId, Netlink};
+use landspeed_sys::bpf::{FrameFilter, Pattern};
 use landspeed_sys::clock::{monotonic_ns, sleep_until};
+use landspeed_sys::netns;
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
@@ -21,6 +25,8 @@ pub const LOAD_CORE: u32 = 0;
 pub const EMULATOR_CORE: u32 = 1;
 /// Longest life of a namespace's process, seconds.
 const LIFE_S: &str = "900";
+/// The user `nobody`.
+const UNPRIVILEGED: &str = "65534";
 /// What `ip` may take.
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -67,6 +73,7 @@ pub struct Rig {
     pub right_mac: Option<[u8; 6]>,
     pub path: Path,
     emulator: Option<Running>,
+    _filter: FrameFilter,
     _keepers: Vec<Running>,
     _files: TempDir,
 }
@@ -79,14 +86,15 @@ impl Rig {
             Emulator::Wire => Self::wire(path, files),
             Emulator::Landspeed(program) => Self::landspeed(program, path, files),
             Emulator::Rattan(program) => Self::rattan(program, path, files),
-            Emulator::Mahimahi(_) | Emulator::Netem => bail!("not built"),
+            Emulator::Mahimahi(program) => Self::mahimahi(program, path, files),
+            Emulator::Netem => Self::netem(path, files),
         }
     }
 
     fn wire(path: Path, files: TempDir) -> Result<Self> {
         let (left, right) = (keeper()?, keeper()?);
-        let Path { mtu, .. } = path;
-        let (l, r) = (left.id(), right.id());
+        let path = Path { delay_ms: 0, ..path };
+        let (mtu, l, r) = (path.mtu, left.id(), right.id());
         inside(l, &format!("ip link add l0 mtu {mtu} type veth peer name r0 mtu {mtu} netns {r} && ip link set l0 up"))?;
         inside(r, "ip link set r0 up")?;
         Self::between(path, (l, "l0"), (r, "r0"), None, vec![left, right], files)
@@ -179,14 +187,63 @@ impl Rig {
                 run_well(&mut command, LIMIT)?;
             }
         }
-        // Names have a random end.
-        let name = |pid, start: &str| -> Result<String> {
-            let rows = inside(pid, "cat /proc/net/dev")?;
-            let name = rows.lines().filter_map(|row| row.split_once(':')).map(|(name, _)| name.trim());
-            name.into_iter().find(|name| name.starts_with(start)).map(str::to_owned).context("rattan's interface was not found")
-        };
-        let (l, r) = (name(left, "vL1-L")?, name(right, "vR1-R")?);
+        let (l, r) = (interface(left, "vL1-L")?, interface(right, "vR1-R")?);
         Self::between(path, (left, &l), (right, &r), Some(emulator), Vec::new(), files)
+    }
+
+    fn mahimahi(program: &FilePath, path: Path, files: TempDir) -> Result<Self> {
+        ensure!(path.mtu <= 1500, "its interfaces have an MTU of 1500");
+        let right = keeper()?;
+        inside(right.id(), "echo 1 > /proc/sys/net/ipv4/ip_forward && ip link set lo up")?;
+        // It is setuid root and refuses root as its user, who may not see the directory of the original.
+        let copy = files.path().join("mm-delay");
+        fs::copy(program, &copy)?;
+        fs::set_permissions(&copy, fs::Permissions::from_mode(0o4755))?;
+        fs::set_permissions(files.path(), fs::Permissions::from_mode(0o755))?;
+        let mut command = enter(right.id());
+        command
+            .args(["taskset", "-c", &EMULATOR_CORE.to_string(), "setpriv", "--reuid", UNPRIVILEGED, "--regid", UNPRIVILEGED])
+            .arg("--clear-groups")
+            .arg(&copy)
+            .args([&path.delay_ms.to_string(), "sleep", "901"])
+            .current_dir("/");
+        let mut emulator = Running::start(&mut command)?;
+        let left = wait_for("mahimahi's command", || {
+            if let Some(status) = emulator.exit_status()? {
+                bail!("mm-delay ended: {status}");
+            }
+            let mut all = vec![emulator.id()];
+            for depth in 0.. {
+                let Some(pid) = all.get(depth).copied() else { break };
+                all.extend(children(pid));
+            }
+            Ok(all.into_iter().find(|pid| words(*pid) == ["sleep", "901"]))
+        })?;
+        let name = interface(right.id(), "delay-")?;
+        let right_pid = right.id();
+        Self::between(path, (left, "ingress"), (right_pid, &name), Some(emulator), vec![right], files)
+    }
+
+    fn netem(path: Path, files: TempDir) -> Result<Self> {
+        let (left, middle, right) = (keeper()?, keeper()?, keeper()?);
+        let Path { rate_bps, delay_ms, mtu } = path;
+        inside(middle.id(), "ip link add b0 type bridge && ip link set b0 up")?;
+        for (end, name, port) in [(&left, "l0", "m0"), (&right, "r0", "m1")] {
+            let middle = middle.id();
+            inside(
+                end.id(),
+                &format!("ip link add {name} mtu {mtu} type veth peer name {port} mtu {mtu} netns {middle} && ip link set {name} up"),
+            )?;
+            // By default it drops what exceeds 1000 packets.
+            inside(
+                middle,
+                &format!(
+                    "ip link set {port} up master b0 && tc qdisc add dev {port} root netem delay {delay_ms}ms rate {rate_bps}bit limit 10000000"
+                ),
+            )?;
+        }
+        let (l, r) = (left.id(), right.id());
+        Self::between(path, (l, "l0"), (r, "r0"), None, vec![left, middle, right], files)
     }
 
     fn between(
@@ -201,9 +258,13 @@ impl Rig {
         let text = inside(right.0, &format!("ip -o link show dev {}", right.1))?;
         let mac = text.split("link/ether ").nth(1).and_then(|rest| rest.split_whitespace().next());
         let right_mac = mac.map(|mac| parse_mac(mac).ok_or_else(|| anyhow!("not a MAC address: {mac}"))).transpose()?;
+        let (left_namespace, right_namespace) = (open(left.0)?, open(right.0)?);
+        inside(right.0, &format!("tc qdisc add dev {} clsact", right.1))?;
+        let filter = discard(&right_namespace, right.1)?;
         Ok(Self {
-            left: open(left.0)?,
-            right: open(right.0)?,
+            left: left_namespace,
+            right: right_namespace,
+            _filter: filter,
             left_interface: left.1.to_owned(),
             right_interface: right.1.to_owned(),
             right_pid: right.0,
@@ -225,7 +286,7 @@ impl Rig {
 
     /// Waits until frames arrive.
     pub fn settle(&mut self, frame_bytes: usize) -> Result<()> {
-        let deadline_ns = monotonic_ns() + 5_000_000_000;
+        let deadline_ns = monotonic_ns() + 15_000_000_000;
         while monotonic_ns() < deadline_ns {
             if offer(self, frame_bytes, Some(1000.0), 20_000_000)?.delivered >= 10 {
                 return Ok(());
@@ -236,7 +297,7 @@ impl Rig {
                 bail!("the emulator ended ({status}): {}", words.as_ref().map_or("", Finished::last_words));
             }
         }
-        bail!("no frame arrives after 5 s")
+        bail!("no frame arrives after 15 s")
     }
 
     /// Ends the emulator as Ctrl-C does.
@@ -246,6 +307,23 @@ impl Rig {
         }
         Ok(())
     }
+}
+
+/// Drops what arrives at an interface after it was counted and captured: what the receiver's IP layer does with it would be part of
+/// the emulator's time.
+fn discard(namespace: &OwnedFd, interface: &str) -> Result<FrameFilter> {
+    let filter = FrameFilter::load(&Pattern::Longer(0)).context("cannot load a filter")?;
+    std::thread::scope(|scope| {
+        let attach = scope.spawn(|| -> Result<()> {
+            netns::enter(namespace.as_fd())?;
+            let mut netlink = Netlink::open()?;
+            let index = netlink.link(LinkId::Name(interface))?.index;
+            Ok(netlink.filter_ingress(index, filter.program())?)
+        });
+        attach.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })?;
+    filter.start()?;
+    Ok(filter)
 }
 
 /// Looks every 20 ms, at most 5 s.
@@ -301,6 +379,13 @@ fn children(pid: u32) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
     lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
+}
+
+/// The interface in a process's network namespace whose name begins so.
+fn interface(pid: u32, start: &str) -> Result<String> {
+    let rows = fs::read_to_string(format!("/proc/{pid}/net/dev"))?;
+    let mut names = rows.lines().filter_map(|row| Some(row.split_once(':')?.0.trim()));
+    names.find(|name| name.starts_with(start)).map(str::to_owned).with_context(|| format!("no interface {start}…"))
 }
 
 fn parse_mac(text: &str) -> Option<[u8; 6]> {
