@@ -43,7 +43,11 @@ fn contestants(bench: &Bench) -> Vec<Contestant> {
     };
     let ready = |emulator: Result<Emulator, String>| needed().and(emulator).map(Rc::new);
     vec![
-        (Role::Ours, "landspeed", ready(bench.tools.landspeed.clone().map(|tool| Emulator::Landspeed(tool.0.clone())))),
+        (
+            Role::Ours,
+            "landspeed",
+            ready(bench.tools.landspeed.clone().map(|tool| Emulator::Landspeed(tool.0.clone()))),
+        ),
         (Role::Rival, "rattan", ready(program("rattan", "rattan").map(Emulator::Rattan))),
         (Role::Rival, "netem", ready(has_netem().map(|()| Emulator::Netem))),
         (Role::RivalToo, "mahimahi", ready(program("mm-delay", "mahimahi").map(Emulator::Mahimahi))),

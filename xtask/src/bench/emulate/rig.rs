@@ -16,7 +16,7 @@ use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
 use super::load::offer;
-use crate::bench::child::{Finished, Running, run_well};
+use crate::bench::child::{Running, run_well};
 use crate::machine;
 
 /// Core of the sender and the receiver; the emulator has [`EMULATOR_CORE`].
@@ -25,7 +25,7 @@ pub const LOAD_CORE: u32 = 0;
 pub const EMULATOR_CORE: u32 = 1;
 /// Longest life of a namespace's process, seconds.
 const LIFE_S: &str = "900";
-/// The user `nobody`.
+/// A user without privileges (the kernel's overflow user).
 const UNPRIVILEGED: &str = "65534";
 /// What `ip` may take.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -33,11 +33,11 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// Who emulates.
 #[derive(Debug, Clone)]
 pub enum Emulator {
-    /// Nobody: one virtual link between both namespaces. What the method itself measures.
+    /// None: one virtual link between both namespaces. It shows what the method itself measures.
     Wire,
     /// `landspeed emulate --between`.
     Landspeed(PathBuf),
-    /// `rattan run` in its isolated mode, by `AF_PACKET` or `AF_XDP`.
+    /// `rattan run` in its isolated mode, which uses `AF_PACKET`.
     Rattan(PathBuf),
     /// `mm-delay`: no rate, delay only.
     Mahimahi(PathBuf),
@@ -59,9 +59,9 @@ pub struct Path {
 /// An emulator at work.
 #[derive(Debug)]
 pub struct Rig {
-    /// Namespaces of the sender and the receiver.
+    /// The sender's namespace.
     pub left: OwnedFd,
-    /// The receiver's.
+    /// The receiver's namespace.
     pub right: OwnedFd,
     /// The sender's interface.
     pub left_interface: String,
@@ -71,6 +71,7 @@ pub struct Rig {
     pub right_pid: u32,
     /// MAC address of the receiver; `None` where interfaces carry IP packets without a link header.
     pub right_mac: Option<[u8; 6]>,
+    /// The path that is emulated.
     pub path: Path,
     emulator: Option<Running>,
     _filter: FrameFilter,
@@ -95,7 +96,10 @@ impl Rig {
         let (left, right) = (keeper()?, keeper()?);
         let path = Path { delay_ms: 0, ..path };
         let (mtu, l, r) = (path.mtu, left.id(), right.id());
-        inside(l, &format!("ip link add l0 mtu {mtu} type veth peer name r0 mtu {mtu} netns {r} && ip link set l0 up"))?;
+        inside(
+            l,
+            &format!("ip link add l0 mtu {mtu} type veth peer name r0 mtu {mtu} netns {r} && ip link set l0 up"),
+        )?;
         inside(r, "ip link set r0 up")?;
         Self::between(path, (l, "l0"), (r, "r0"), None, vec![left, right], files)
     }
@@ -107,7 +111,9 @@ impl Rig {
             let middle = middle.id();
             inside(
                 end.id(),
-                &format!("ip link add {name} mtu {mtu} type veth peer name {port} mtu {mtu} netns {middle} && ip link set {name} up"),
+                &format!(
+                    "ip link add {name} mtu {mtu} type veth peer name {port} mtu {mtu} netns {middle} && ip link set {name} up"
+                ),
             )?;
             inside(middle, &format!("ip link set {port} up"))?;
         }
@@ -163,11 +169,9 @@ impl Rig {
             .args(["--left", "sleep", "901", "--right", "sleep", "902"]);
         let mut emulator = Running::start(&mut command)?;
         let (left, right) = wait_for("rattan's namespaces", || {
-            if let Some(status) = emulator.exit_status()? {
-                bail!("rattan ended: {status}");
-            }
-            let children = children(emulator.id());
-            let with = |word: &str| children.iter().copied().find(|pid| words(*pid) == ["sleep", word]);
+            check(&mut emulator)?;
+            let all = descendants(emulator.id());
+            let with = |word: &str| all.iter().copied().find(|pid| words(*pid) == ["sleep", word]);
             Ok(with("901").zip(with("902")))
         })?;
         if mtu != 1500 {
@@ -202,22 +206,24 @@ impl Rig {
         fs::set_permissions(files.path(), fs::Permissions::from_mode(0o755))?;
         let mut command = enter(right.id());
         command
-            .args(["taskset", "-c", &EMULATOR_CORE.to_string(), "setpriv", "--reuid", UNPRIVILEGED, "--regid", UNPRIVILEGED])
+            .args([
+                "taskset",
+                "-c",
+                &EMULATOR_CORE.to_string(),
+                "setpriv",
+                "--reuid",
+                UNPRIVILEGED,
+                "--regid",
+                UNPRIVILEGED,
+            ])
             .arg("--clear-groups")
             .arg(&copy)
             .args([&path.delay_ms.to_string(), "sleep", "901"])
             .current_dir("/");
         let mut emulator = Running::start(&mut command)?;
         let left = wait_for("mahimahi's command", || {
-            if let Some(status) = emulator.exit_status()? {
-                bail!("mm-delay ended: {status}");
-            }
-            let mut all = vec![emulator.id()];
-            for depth in 0.. {
-                let Some(pid) = all.get(depth).copied() else { break };
-                all.extend(children(pid));
-            }
-            Ok(all.into_iter().find(|pid| words(*pid) == ["sleep", "901"]))
+            check(&mut emulator)?;
+            Ok(descendants(emulator.id()).into_iter().find(|pid| words(*pid) == ["sleep", "901"]))
         })?;
         let name = interface(right.id(), "delay-")?;
         let right_pid = right.id();
@@ -232,7 +238,9 @@ impl Rig {
             let middle = middle.id();
             inside(
                 end.id(),
-                &format!("ip link add {name} mtu {mtu} type veth peer name {port} mtu {mtu} netns {middle} && ip link set {name} up"),
+                &format!(
+                    "ip link add {name} mtu {mtu} type veth peer name {port} mtu {mtu} netns {middle} && ip link set {name} up"
+                ),
             )?;
             // By default it drops what exceeds 1000 packets.
             inside(
@@ -257,7 +265,8 @@ impl Rig {
         let open = |pid| File::open(ns(pid)).map(OwnedFd::from).context("a network namespace is gone");
         let text = inside(right.0, &format!("ip -o link show dev {}", right.1))?;
         let mac = text.split("link/ether ").nth(1).and_then(|rest| rest.split_whitespace().next());
-        let right_mac = mac.map(|mac| parse_mac(mac).ok_or_else(|| anyhow!("not a MAC address: {mac}"))).transpose()?;
+        let right_mac =
+            mac.map(|mac| parse_mac(mac).ok_or_else(|| anyhow!("not a MAC address: {mac}"))).transpose()?;
         let (left_namespace, right_namespace) = (open(left.0)?, open(right.0)?);
         inside(right.0, &format!("tc qdisc add dev {} clsact", right.1))?;
         let filter = discard(&right_namespace, right.1)?;
@@ -278,7 +287,8 @@ impl Rig {
 
     /// Frames that arrived at the receiver's interface so far.
     pub fn arrived(&self) -> Result<u64> {
-        let table = fs::read_to_string(format!("/proc/{}/net/dev", self.right_pid)).context("the receiver is gone")?;
+        let table =
+            fs::read_to_string(format!("/proc/{}/net/dev", self.right_pid)).context("the receiver is gone")?;
         let row = table.lines().find_map(|line| line.trim().strip_prefix(&format!("{}:", self.right_interface)));
         let packets = row.and_then(|row| row.split_whitespace().nth(1)).and_then(|packets| packets.parse().ok());
         packets.context("the receiver's interface is gone")
@@ -291,11 +301,7 @@ impl Rig {
             if offer(self, frame_bytes, Some(1000.0), 20_000_000)?.delivered >= 10 {
                 return Ok(());
             }
-            let status = self.emulator.as_mut().map(Running::exit_status).transpose()?.flatten();
-            if let Some(status) = status {
-                let words = self.emulator.take().map(|emulator| emulator.finish(LIMIT)).transpose()?;
-                bail!("the emulator ended ({status}): {}", words.as_ref().map_or("", Finished::last_words));
-            }
+            self.emulator.as_mut().map_or(Ok(()), check)?;
         }
         bail!("no frame arrives after 15 s")
     }
@@ -326,6 +332,16 @@ fn discard(namespace: &OwnedFd, interface: &str) -> Result<FrameFilter> {
     Ok(filter)
 }
 
+/// An error if the emulator has ended, with its last line.
+fn check(emulator: &mut Running) -> Result<()> {
+    match emulator.exit_status()? {
+        Some(status) => {
+            bail!("the emulator ended ({status}): {}", emulator.said()?.lines().next_back().unwrap_or_default())
+        }
+        None => Ok(()),
+    }
+}
+
 /// Looks every 20 ms, at most 5 s.
 fn wait_for<T>(what: &str, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     for _ in 0..250 {
@@ -350,7 +366,10 @@ fn keeper() -> Result<Running> {
     let id = running.id();
     wait_for("a network namespace", || Ok(fs::read_link(ns(id)).ok().filter(|name| *name != own)))?;
     wait_for("a network namespace", || Ok((words(id) == ["sleep", LIFE_S]).then_some(())))?;
-    inside(id, "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6; echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6")?;
+    inside(
+        id,
+        "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6; echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6",
+    )?;
     Ok(running)
 }
 
@@ -371,14 +390,24 @@ fn inside(pid: u32, script: &str) -> Result<String> {
 
 fn words(pid: u32) -> Vec<String> {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    line.split(|byte| *byte == 0).filter(|word| !word.is_empty()).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+    line.split(|byte| *byte == 0)
+        .filter(|word| !word.is_empty())
+        .map(|word| String::from_utf8_lossy(word).into_owned())
+        .collect()
 }
 
-/// Children of all threads of a process.
-fn children(pid: u32) -> Vec<u32> {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
-    lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
+/// The processes that a process and its threads have started, and theirs.
+fn descendants(pid: u32) -> Vec<u32> {
+    let mut all = vec![pid];
+    let mut next = 0;
+    while let Some(pid) = all.get(next).copied() {
+        next += 1;
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        for list in tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok()) {
+            all.extend(list.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+        }
+    }
+    all
 }
 
 /// The interface in a process's network namespace whose name begins so.
