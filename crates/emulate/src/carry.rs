@@ -3,7 +3,7 @@
 use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use landspeed_emulation::{LoadedPath, predict_store};
+use landspeed_emulation::{DirectionPlan, LoadedPath, predict_store};
 use landspeed_model::{EmulateDirections, EmulateSecond, InvalidSecond};
 use landspeed_netlink::{LinkId, Netlink};
 use landspeed_stats::{LatencyHistogram, SplitMix64};
@@ -96,10 +96,12 @@ pub fn carry(
     }
     let rings: [FrameRing; 2] = rings.try_into().unwrap_or_else(|_| unreachable!("one for each of two names"));
     let mut seeds = SplitMix64::new(path.path.seed);
-    let directions = [&path.forward, &path.reverse].map(|plan| {
+    let mut direction = |plan: &DirectionPlan| -> Result<Direction, EmulateError> {
         let store = Store::new(predict_store(plan).total_bytes as usize);
-        Direction::new(plan, seeds.bits(), store, ignore_reports)
-    });
+        let store = store.map_err(EmulateError::system("reserve memory for frames"))?;
+        Ok(Direction::new(plan, seeds.bits(), store, ignore_reports))
+    };
+    let directions = [direction(&path.forward)?, direction(&path.reverse)?];
     for (ring, name) in rings.iter().zip(&names) {
         ring.start().map_err(|cause| EmulateError::Ring { interface: name.clone(), cause })?;
     }

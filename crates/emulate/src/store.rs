@@ -1,6 +1,9 @@
 //! The frames on their way: a ring of bytes of fixed size, from which memory is freed in the order of arrival.
 
+use std::io;
+
 use landspeed_emulation::SLOT_HEADER_BYTES;
+use landspeed_sys::payload::Buffer;
 
 /// Slots begin at multiples of this.
 const ALIGN: usize = 16;
@@ -12,7 +15,8 @@ pub(crate) struct Slot(usize);
 /// Frames of any length. Each slot has a header: length of the frame, references, length of the slot.
 #[derive(Debug)]
 pub(crate) struct Store {
-    bytes: Vec<u8>,
+    bytes: Buffer,
+    capacity: usize,
     /// Where the oldest slot is, and how many bytes from there on are taken.
     oldest: usize,
     used: usize,
@@ -20,20 +24,19 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// A store of about `capacity` bytes, all of them touched: what is missing shows now.
-    pub(crate) fn new(capacity: usize) -> Self {
-        let mut bytes = vec![0; capacity.next_multiple_of(ALIGN).max(4096)];
-        for page in bytes.chunks_mut(4096) {
-            page[0] = 1;
-        }
-        Self { bytes, oldest: 0, used: 0, used_max: 0 }
+    /// A store of about `capacity` bytes, all of them touched: what is missing shows now. Frames come and go through all of it, so it lies
+    /// on huge pages where the system gives them.
+    pub(crate) fn new(capacity: usize) -> io::Result<Self> {
+        let bytes = Buffer::new(capacity.next_multiple_of(ALIGN))?;
+        let capacity = bytes.as_slice().len();
+        Ok(Self { bytes, capacity, oldest: 0, used: 0, used_max: 0 })
     }
 
     /// Puts a frame in, which is given in parts; `None` if there is no room.
     pub(crate) fn insert(&mut self, parts: &[&[u8]]) -> Option<Slot> {
         let length: usize = parts.iter().map(|part| part.len()).sum();
         let slot = (SLOT_HEADER_BYTES + length).next_multiple_of(ALIGN);
-        let capacity = self.bytes.len();
+        let capacity = self.capacity;
         let mut at = (self.oldest + self.used) % capacity;
         if at + slot > capacity {
             // A slot is in one piece: what is left at the end is skipped.
@@ -50,8 +53,9 @@ impl Store {
         }
         self.write_header(at, length, 1, slot);
         let mut to = at + SLOT_HEADER_BYTES;
+        let bytes = self.bytes.as_mut_slice();
         for part in parts {
-            self.bytes[to..to + part.len()].copy_from_slice(part);
+            bytes[to..to + part.len()].copy_from_slice(part);
             to += part.len();
         }
         self.used += slot;
@@ -60,49 +64,58 @@ impl Store {
     }
 
     fn write_header(&mut self, at: usize, length: usize, references: u32, slot: usize) {
-        self.bytes[at..at + 4].copy_from_slice(&(length as u32).to_ne_bytes());
-        self.bytes[at + 4..at + 8].copy_from_slice(&references.to_ne_bytes());
-        self.bytes[at + 8..at + 16].copy_from_slice(&(slot as u64).to_ne_bytes());
+        let header = &mut self.bytes.as_mut_slice()[at..at + SLOT_HEADER_BYTES];
+        header[..4].copy_from_slice(&(length as u32).to_ne_bytes());
+        header[4..8].copy_from_slice(&references.to_ne_bytes());
+        header[8..].copy_from_slice(&(slot as u64).to_ne_bytes());
     }
 
-    fn word(&self, at: usize) -> u32 {
-        u32::from_ne_bytes([0, 1, 2, 3].map(|i| self.bytes[at + i]))
+    /// Length of the frame, references, length of the slot.
+    fn header(&self, at: usize) -> (usize, u32, usize) {
+        let header = &self.bytes.as_slice()[at..at + SLOT_HEADER_BYTES];
+        let word = |at: usize| u32::from_ne_bytes([0, 1, 2, 3].map(|i| header[at + i]));
+        let slot = u64::from_ne_bytes([8, 9, 10, 11, 12, 13, 14, 15].map(|i| header[i]));
+        (word(0) as usize, word(4), slot as usize)
+    }
+
+    fn set_references(&mut self, at: usize, references: u32) {
+        self.bytes.as_mut_slice()[at + 4..at + 8].copy_from_slice(&references.to_ne_bytes());
     }
 
     /// The frame.
     pub(crate) fn frame(&self, slot: Slot) -> &[u8] {
         let start = slot.0 + SLOT_HEADER_BYTES;
-        &self.bytes[start..start + self.word(slot.0) as usize]
+        &self.bytes.as_slice()[start..start + self.header(slot.0).0]
     }
 
     /// The frame, to change it.
     pub(crate) fn frame_mut(&mut self, slot: Slot) -> &mut [u8] {
         let start = slot.0 + SLOT_HEADER_BYTES;
-        let length = self.word(slot.0) as usize;
-        &mut self.bytes[start..start + length]
+        let length = self.header(slot.0).0;
+        &mut self.bytes.as_mut_slice()[start..start + length]
     }
 
     /// One more release is needed before the frame is gone.
     pub(crate) fn retain(&mut self, slot: Slot) {
-        let references = self.word(slot.0 + 4) + 1;
-        self.bytes[slot.0 + 4..slot.0 + 8].copy_from_slice(&references.to_ne_bytes());
+        self.set_references(slot.0, self.header(slot.0).1 + 1);
     }
 
     /// Lets go of the frame.
     pub(crate) fn release(&mut self, slot: Slot) {
-        let references = self.word(slot.0 + 4).saturating_sub(1);
-        self.bytes[slot.0 + 4..slot.0 + 8].copy_from_slice(&references.to_ne_bytes());
-        while self.used > 0 && self.word(self.oldest + 4) == 0 {
-            let size = [0, 1, 2, 3, 4, 5, 6, 7].map(|i| self.bytes[self.oldest + 8 + i]);
-            let size = u64::from_ne_bytes(size) as usize;
+        self.set_references(slot.0, self.header(slot.0).1.saturating_sub(1));
+        while self.used > 0 {
+            let (_, references, size) = self.header(self.oldest);
+            if references > 0 {
+                break;
+            }
             self.used -= size;
-            self.oldest = (self.oldest + size) % self.bytes.len();
+            self.oldest = (self.oldest + size) % self.capacity;
         }
     }
 
     /// Its size, bytes.
     pub(crate) fn capacity(&self) -> usize {
-        self.bytes.len()
+        self.capacity
     }
 
     /// Most that was taken, bytes.
@@ -119,7 +132,7 @@ mod tests {
 
     #[test]
     fn frames_come_out_as_they_went_in() {
-        let mut store = Store::new(64 << 10);
+        let mut store = Store::new(64 << 10).expect("memory");
         let mut random = SplitMix64::new(1);
         let mut inside: Vec<(Slot, Vec<u8>)> = Vec::new();
         let mut refused = 0;
@@ -153,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_full_store_refuses_until_the_oldest_leaves() {
-        let mut store = Store::new(4096);
+        let mut store = Store::new(4096).expect("memory");
         let slots: Vec<Slot> = (0..4).map(|i| store.insert(&[&[i; 1000]]).expect("room")).collect();
         assert_eq!(store.insert(&[&[9; 1000]]), None);
         store.release(slots[1]);
@@ -166,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_copied_frame_stays_until_both_are_gone() {
-        let mut store = Store::new(4096);
+        let mut store = Store::new(4096).expect("memory");
         let slot = store.insert(&[b"twice"]).expect("room");
         store.retain(slot);
         store.release(slot);
