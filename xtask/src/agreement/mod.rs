@@ -1,7 +1,7 @@
 //! `cargo xtask emulate-agreement`: the same paths in the lab, in virtual time, and around real sockets by `landspeed emulate`.
 //!
-//! Scenarios and path files are in `xtask/agreement`. Each run's figures are kept in `target/emulate-agreement/results.json`,
-//! so that the runs can be made in several turns; the table is made of all of them.
+//! Scenarios and path files are in `xtask/agreement`. Each run's figures are kept in `target/emulate-agreement`, a file for each
+//! side, so that the runs can be made in several turns; the table is made of all of them.
 
 mod cases;
 mod figures;
@@ -80,21 +80,26 @@ pub fn run(options: &Options) -> Result<()> {
     let root = crate::law::root();
     let work = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from).join(RESULTS);
     std::fs::create_dir_all(&work).with_context(|| format!("cannot make {}", work.display()))?;
-    let path = work.join("results.json");
-    let mut records = if options.fresh { Vec::new() } else { read(&path)? };
+    let mut records = Vec::new();
     let chosen: Vec<&Case> =
         CASES.iter().filter(|case| options.filter.as_ref().is_none_or(|text| case.name.contains(text))).collect();
-    if !options.table {
+    let bench = if options.table {
+        None
+    } else {
         let program = match &options.program {
             Some(program) => program.canonicalize().with_context(|| format!("no {}", program.display()))?,
             None => crate::validate::program(&root)?,
         };
-        let bench = sides::Bench { program, scenarios: root.join("xtask/agreement"), work };
-        for side in [Side::Lab, Side::Emulate] {
-            if options.only.is_none_or(|only| only == side) {
-                make(side, &chosen, &bench, options, &mut records, &path)?;
-            }
+        Some(sides::Bench { program, scenarios: root.join("xtask/agreement"), work: work.clone() })
+    };
+    for (side, file) in [(Side::Lab, "lab-runs.json"), (Side::Emulate, "emulated-runs.json")] {
+        let path = work.join(file);
+        let is_chosen = options.only.is_none_or(|only| only == side);
+        let mut runs = if options.fresh && is_chosen { Vec::new() } else { read(&path)? };
+        if let Some(bench) = bench.as_ref().filter(|_| is_chosen) {
+            make(side, &chosen, bench, options, &mut runs, &path)?;
         }
+        records.extend(runs);
     }
     print!("{}", table::table(&chosen, &records));
     Ok(())

@@ -34,7 +34,8 @@ pub(super) fn table(cases: &[&Case], records: &[Record]) -> String {
         for shown in case.figures.iter().filter_map(|name| figures::shown(name)) {
             let spread = |side| {
                 let valid = of(side).filter(|record| record.valid);
-                spread(valid.filter_map(|record| record.figures.get(shown.name).copied()).collect())
+                let values: Vec<f64> = valid.filter_map(|record| record.figures.get(shown.name).copied()).collect();
+                spread(&values)
             };
             let cell = |spread: &Option<Spread>| {
                 spread.as_ref().map_or_else(|| "–".to_owned(), |of| with_range(of, shown.decimals))
@@ -48,8 +49,8 @@ pub(super) fn table(cases: &[&Case], records: &[Record]) -> String {
     text
 }
 
-fn spread(values: Vec<f64>) -> Option<Spread> {
-    let median = landspeed_stats::median(&values)?;
+fn spread(values: &[f64]) -> Option<Spread> {
+    let median = landspeed_stats::median(values)?;
     let min = values.iter().copied().fold(f64::INFINITY, f64::min);
     Some(Spread { median, min, max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max) })
 }
@@ -75,7 +76,7 @@ mod tests {
 
     #[test]
     fn ranges_that_do_not_overlap_are_marked() {
-        let of = |values: &[f64]| spread(values.to_vec()).expect("there are values");
+        let of = |values: &[f64]| spread(values).expect("there are values");
         assert_eq!(difference((&of(&[90.0, 100.0, 110.0]), &of(&[108.0, 120.0, 130.0]))), "+20.0 %");
         assert_eq!(difference((&of(&[90.0, 100.0, 110.0]), &of(&[111.0, 120.0, 130.0]))), "+20.0 % *");
         assert_eq!(with_range(&of(&[2.0, 1.0, 4.0]), 1), "2.0 (1.0 to 4.0)");
