@@ -1,6 +1,7 @@
 //! `cargo xtask …`: the workspace's development tasks in one program.
 #![forbid(unsafe_code)]
 
+mod agreement;
 mod bench;
 mod comparisons;
 mod dist;
@@ -45,6 +46,8 @@ enum Task {
     LabValidate,
     /// Compare simulated runs with and without a difference, and print false alarms, coverage and power (some minutes)
     CompareValidate(comparisons::Options),
+    /// Run the same paths in the lab and by `landspeed emulate`, and print both sides' figures (some twenty minutes)
+    EmulateAgreement(agreement::Options),
     /// Try in the lab what the checks recommend, for the pages in docs/checks (some fifteen minutes)
     Gains(gains::Options),
     /// Run the lab's exhibits, and write the reported figures beside ours in docs/lab-gallery-figures.md (about an hour)
@@ -74,6 +77,7 @@ fn run(task: &Task) -> Result<ExitCode> {
         Task::Bench(options) => bench::run(options)?,
         Task::LabValidate => validate::run()?,
         Task::CompareValidate(options) => comparisons::run(options),
+        Task::EmulateAgreement(options) => agreement::run(options)?,
         Task::Gains(options) => gains::run(options)?,
         Task::Gallery(options) => gallery::run(options)?,
         Task::Pictures(options) => pictures::run(options)?,

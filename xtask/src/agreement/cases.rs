@@ -1,0 +1,158 @@
+//! The paths that are compared, and what runs over them.
+
+use anyhow::{Result, ensure};
+
+/// One path with its traffic, in the lab and emulated.
+pub(super) struct Case {
+    /// Name.
+    pub name: &'static str,
+    /// Stem of its files in `xtask/agreement`: `STEM.lab.toml` and `STEM.path.toml`.
+    pub files: &'static str,
+    /// Texts of both files that are replaced, from and to.
+    pub both: &'static [(&'static str, &'static str)],
+    /// Texts that only the scenario has.
+    pub lab: &'static [(&'static str, &'static str)],
+    /// What the command of `emulate` is.
+    pub command: Traffic,
+    /// Figures of its table, names of [`super::figures::SHOWN`].
+    pub figures: &'static [&'static str],
+}
+
+/// The command at the local end; the words are options of `landspeed run`.
+pub(super) enum Traffic {
+    /// One flow.
+    Flow(&'static str),
+    /// One flow, and another one that starts half a second before it.
+    Crossed { flow: &'static str, cross: &'static str },
+    /// One flow with captures at both ends.
+    Captured(&'static str),
+}
+
+const LOSS: &[&str] = &["goodput", "retransmits", "lost", "cwnd-mean", "rtt-min", "rtt-median"];
+const BUFFER: &[&str] = &[
+    "goodput",
+    "retransmits",
+    "cross-goodput",
+    "cross-loss",
+    "queue-drops",
+    "queue-max",
+    "queue-mean",
+    "rtt-median",
+];
+const RAMP: &[&str] =
+    &["to-90", "bytes-500", "bytes-1000", "exit-at", "exit-cwnd", "cwnd-max", "retransmits", "queue-drops"];
+
+const CUBIC: &str = "-C cubic -O 1 -t 5";
+const RENO: &str = "-C reno -O 1 -t 5";
+const LAB_RENO: (&str, &str) = ("congestion = \"cubic\"", "congestion = \"reno\"");
+const RTT_10: (&str, &str) = ("delay = \"25ms\"", "delay = \"5ms\"");
+const RTT_100: (&str, &str) = ("delay = \"25ms\"", "delay = \"50ms\"");
+const RANDOM: (&str, &str) = ("loss = { every = 1000 }", "loss = \"0.1%\"");
+
+const fn loss(name: &'static str, both: &'static [(&'static str, &'static str)], reno: bool) -> Case {
+    Case {
+        name,
+        files: "loss",
+        both,
+        lab: if reno { &[LAB_RENO] } else { &[] },
+        command: Traffic::Flow(if reno { RENO } else { CUBIC }),
+        figures: LOSS,
+    }
+}
+
+/// Every case.
+pub(super) const CASES: &[Case] = &[
+    loss("loss cubic 10ms every-1000", &[RTT_10], false),
+    loss("loss cubic 50ms every-1000", &[], false),
+    loss("loss cubic 100ms every-1000", &[RTT_100], false),
+    loss("loss reno 10ms every-1000", &[RTT_10], true),
+    loss("loss reno 50ms every-1000", &[], true),
+    loss("loss reno 100ms every-1000", &[RTT_100], true),
+    loss("loss cubic 10ms random-0.1%", &[RTT_10, RANDOM], false),
+    loss("loss cubic 100ms random-0.1%", &[RTT_100, RANDOM], false),
+    loss(
+        "loss cubic 10ms every-10000, 200 Mb/s",
+        &[RTT_10, ("rate = \"100M\"", "rate = \"200M\""), ("loss = { every = 1000 }", "loss = { every = 10000 }")],
+        false,
+    ),
+    Case {
+        name: "buffer 62 kB, UDP 20 Mb/s",
+        files: "buffer",
+        both: &[],
+        lab: &[],
+        command: Traffic::Crossed { flow: CUBIC, cross: "-u -b 20M -t 7" },
+        figures: BUFFER,
+    },
+    Case {
+        name: "buffer 62 kB, second TCP flow",
+        files: "buffer",
+        both: &[],
+        lab: &[("protocol = \"udp\"\nrate = \"20M\"\n", "")],
+        command: Traffic::Crossed { flow: CUBIC, cross: "-C cubic -t 7 --send sendfile --receive discard" },
+        figures: BUFFER,
+    },
+    Case {
+        name: "ramp cubic 50ms",
+        files: "ramp",
+        both: &[],
+        lab: &[],
+        command: Traffic::Flow("-C cubic -t 3 -i 20ms"),
+        figures: RAMP,
+    },
+    Case {
+        name: "ramp reno 50ms",
+        files: "ramp",
+        both: &[],
+        lab: &[LAB_RENO],
+        command: Traffic::Flow("-C reno -t 3 -i 20ms"),
+        figures: RAMP,
+    },
+    Case {
+        name: "spacing cubic 50ms",
+        files: "ramp",
+        both: &[],
+        lab: &[],
+        command: Traffic::Captured("-C cubic -t 3"),
+        figures: super::spacing::FIGURES,
+    },
+    Case {
+        name: "spacing cubic 10ms every-1000",
+        files: "loss",
+        both: &[RTT_10],
+        lab: &[],
+        command: Traffic::Captured("-C cubic -t 5"),
+        figures: super::spacing::FIGURES,
+    },
+];
+
+impl Case {
+    /// The text of its scenario or path file with its replacements.
+    pub(super) fn text(&self, file: &str, is_lab: bool) -> Result<String> {
+        let mut text = file.to_owned();
+        for (from, to) in self.both.iter().chain(if is_lab { self.lab } else { &[] }) {
+            ensure!(text.matches(from).count() == 1, "{}: `{from}` must be in the file once", self.name);
+            text = text.replace(from, to);
+        }
+        Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_case_replaces_text_that_its_files_have() {
+        let directory = crate::law::root().join("xtask/agreement");
+        for case in CASES {
+            for (kind, is_lab) in [("lab", true), ("path", false)] {
+                let path = directory.join(format!("{}.{kind}.toml", case.files));
+                let file = std::fs::read_to_string(&path).expect("the case has its files");
+                case.text(&file, is_lab).expect("every replaced text is there once");
+            }
+            for name in case.figures {
+                assert!(super::super::figures::shown(name).is_some(), "{}: no figure {name}", case.name);
+            }
+        }
+    }
+}
