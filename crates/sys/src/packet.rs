@@ -32,6 +32,7 @@ impl<T> Step<T> for io::Result<T> {
 }
 
 /// A packet socket. It takes nothing before [`PacketSocket::bind`].
+#[derive(Debug)]
 pub(crate) struct PacketSocket {
     socket: Socket,
     map: *mut u8,
