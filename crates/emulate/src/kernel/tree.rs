@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn jitter_and_bursts_of_loss_are_netems() {
         let hop = forward(
-            "rate = \"1G\"\njitter = { spread = \"1ms\", distribution = \"normal\" }\n\
+            "rate = \"1G\"\ndelay = \"5ms\"\njitter = { spread = \"1ms\", distribution = \"normal\" }\n\
              loss = { gilbert-elliott = { p = 0.0001, r = 0.2 } }",
         );
         let wire = hop.wire.expect("jitter");
@@ -348,7 +348,7 @@ mod tests {
             ("rate = \"1G\"\n[link.reverse]\nloss = { longer-than = 1400 }", "link.0.loss.longer-than (reverse)"),
             ("rate = \"1G\"\ndown = [{ at = \"1s\", for = \"1s\" }]", "link.0.down (forward)"),
             ("rate = \"1G\"\npolicer = { rate = \"5M\", burst = \"10KB\" }", "link.0.policer (forward)"),
-            ("rate = \"1G\"\njitter = { spread = \"3s\" }", "link.0.jitter (forward)"),
+            ("rate = \"1G\"\ndelay = \"3s\"\njitter = { spread = \"3s\" }", "link.0.jitter (forward)"),
             ("rate = \"1G\"\n[[link]]\nrate = \"1G\"\nloss = { every = 9 }", "link.1.loss.every (forward)"),
         ] {
             let message = trees(&load(link)).expect_err(link).to_string();
@@ -362,9 +362,12 @@ mod tests {
     fn only_fifos_without_random_draws_are_predicted() {
         let deterministic = |link: &str| is_deterministic(&load(link).forward);
         assert!(deterministic("rate = \"1G\"\ndelay = \"5ms\""));
-        for more in
-            ["loss = \"1%\"", "jitter = { spread = \"1ms\" }", "queue = { kind = \"codel\" }", "duplicate = \"1%\""]
-        {
+        for more in [
+            "loss = \"1%\"",
+            "delay = \"1ms\"\njitter = { spread = \"1ms\" }",
+            "queue = { kind = \"codel\" }",
+            "duplicate = \"1%\"",
+        ] {
             assert!(!deterministic(&format!("rate = \"1G\"\n{more}")), "{more}");
         }
         assert!(may_reorder(&load("rate = \"1G\"\nqueue = { kind = \"fq_codel\" }").forward));
