@@ -101,7 +101,8 @@ pub(crate) struct Counters {
     hops: Vec<Hop>,
     /// Frames that the virtual links dropped.
     lost: u64,
-    /// Frames and bytes that arrived at the entrance.
+    /// Frames and bytes that had arrived at the entrance before the path was there, and until now.
+    arrived_before: Option<(u64, u64)>,
     arrived: (u64, u64),
     unplanned_reported: u64,
     peak_bps: u64,
@@ -129,6 +130,7 @@ impl Counters {
         Self {
             hops: trees.iter().map(hop).collect(),
             lost: 0,
+            arrived_before: None,
             arrived: (0, 0),
             unplanned_reported: 0,
             peak_bps: 0,
@@ -146,7 +148,9 @@ impl Counters {
     /// Takes how many frames the virtual links have dropped so far, and the counters of the entrance; returns how many drops are new.
     pub(crate) fn take_links(&mut self, lost: u64, entrance: &[u64]) -> u64 {
         let of = |at: usize| entrance.get(at).copied().unwrap_or(0);
-        self.arrived = (of(RX_PACKETS), of(RX_BYTES));
+        let now = (of(RX_PACKETS), of(RX_BYTES));
+        let before = *self.arrived_before.get_or_insert(now);
+        self.arrived = (now.0.saturating_sub(before.0), now.1.saturating_sub(before.1));
         let new = lost.saturating_sub(self.lost);
         self.lost += new;
         new

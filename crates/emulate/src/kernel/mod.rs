@@ -62,6 +62,8 @@ pub fn carry_by_kernel(
         live,
     };
     live.begin(start_unix_ns);
+    // From these counters on.
+    watch.gather_links();
     ready();
     let broke = watch.run(stop);
     watch.settle();
