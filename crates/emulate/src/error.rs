@@ -65,15 +65,13 @@ pub enum EmulateError {
     },
     /// The kernel lacks a part of its traffic control.
     #[error(
-        "this kernel has no {part}: {cause}\nLoad it (`modprobe {module}`, CONFIG_{option}), or use the userspace datapath: leave out --datapath kernel."
+        "this kernel has no {part}: {cause}\nLoad it ({module}), or use the userspace datapath: leave out --datapath kernel."
     )]
     KernelLacks {
         /// What it lacks.
         part: String,
-        /// Its module.
+        /// The command that loads it, and the option of the kernel's configuration.
         module: String,
-        /// The option of the kernel's configuration, without `CONFIG_`.
-        option: String,
         /// The kernel's answer.
         cause: NetlinkError,
     },

@@ -139,8 +139,7 @@ fn add(
     netlink.replace_qdisc(link, parent, handle, discipline).map_err(|cause| match cause.os_error() {
         Some(ENOENT) => EmulateError::KernelLacks {
             part: format!("queueing discipline {kind}"),
-            module: format!("sch_{kind}"),
-            option: format!("NET_SCH_{}", kind.to_uppercase()),
+            module: format!("`modprobe sch_{kind}`, CONFIG_NET_SCH_{}", kind.to_uppercase()),
             cause,
         },
         _ => cause.into(),
@@ -158,8 +157,7 @@ fn redirect(
     how(netlink, from, to).map_err(|cause| match cause.os_error() {
         Some(ENOENT) => EmulateError::KernelLacks {
             part: "filter u32 or action mirred".to_owned(),
-            module: "cls_u32 act_mirred".to_owned(),
-            option: "NET_CLS_U32 and CONFIG_NET_ACT_MIRRED".to_owned(),
+            module: "`modprobe -a cls_u32 act_mirred`, CONFIG_NET_CLS_U32 and CONFIG_NET_ACT_MIRRED".to_owned(),
             cause,
         },
         _ => cause.into(),

@@ -36,13 +36,11 @@ pub(crate) struct HopTree {
 impl HopTree {
     /// How much before its time a frame may leave, nanoseconds: netem serialises exactly, a token bucket alone lets its burst pass at once.
     pub(crate) fn resolution_ns(&self) -> u64 {
-        match self.wire {
-            Some(_) => 0,
-            None => {
-                let bytes = u64::from(self.shaper.burst_bytes) + self.framing_bytes;
-                bytes.saturating_mul(1_000_000_000) / self.shaper.rate_bytes_per_s.max(1)
-            }
+        if self.wire.is_some() {
+            return 0;
         }
+        let bytes = u64::from(self.shaper.burst_bytes) + self.framing_bytes;
+        bytes.saturating_mul(1_000_000_000) / self.shaper.rate_bytes_per_s.max(1)
     }
 
     /// Whether the wire duplicates frames.
@@ -167,11 +165,10 @@ fn loss(loss: Option<&Loss>) -> Result<NetemLoss, Refusal> {
     const AT_RANDOM: &str = "netem loses frames at random only";
     const ADVICE: &str = "Write a share, such as loss = \"0.01%\"";
     Ok(match loss {
-        None => NetemLoss::None,
         Some(Loss::Random(share) | Loss::Pattern(LossPattern::Random(share))) if share.0.get() > 0.0 => {
             NetemLoss::Random(Probability::new(share.0.get()))
         }
-        Some(Loss::Random(_) | Loss::Pattern(LossPattern::Random(_))) => NetemLoss::None,
+        None | Some(Loss::Random(_) | Loss::Pattern(LossPattern::Random(_))) => NetemLoss::None,
         Some(Loss::Pattern(LossPattern::Every(_))) => return Err(("loss.every", AT_RANDOM, ADVICE)),
         Some(Loss::Pattern(LossPattern::Packets(_))) => return Err(("loss.packets", AT_RANDOM, ADVICE)),
         Some(Loss::Pattern(LossPattern::LongerThan(_))) => return Err(("loss.longer-than", AT_RANDOM, ADVICE)),
