@@ -61,6 +61,11 @@ impl Between {
         Ok(Self { names: names.map(str::to_owned), _locks: [lock(first)?, lock(second)?] })
     }
 
+    /// The interfaces' names.
+    pub(crate) fn names(&self) -> &[String; 2] {
+        &self.names
+    }
+
     /// The interfaces, for [`crate::carry`].
     pub fn ends(&self) -> Ends {
         Ends { names: self.names.clone(), ignore_reports: false, probe: true, watched: Vec::new() }

@@ -4,7 +4,7 @@ use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use landspeed_emulation::{DirectionPlan, LoadedPath, predict_store};
-use landspeed_model::{EmulateDirections, EmulateSecond, InvalidSecond};
+use landspeed_model::{EmulateDatapath, EmulateSecond, InvalidSecond};
 use landspeed_netlink::{LinkId, Netlink};
 use landspeed_stats::{LatencyHistogram, SplitMix64};
 use landspeed_sys::clock::{monotonic_ns, realtime_ns, sleep_until};
@@ -16,7 +16,7 @@ use crate::clock::Converter;
 use crate::direction::{Direction, DirectionOutcome, Received};
 use crate::error::EmulateError;
 use crate::live::Live;
-use crate::seconds::{SECOND_NS, Seconds};
+use crate::seconds::Seconds;
 use crate::store::Store;
 
 /// Bytes of each receive ring.
@@ -24,13 +24,13 @@ const RING_BYTES: usize = 32 << 20;
 /// Frames read from one side before the other has its turn.
 const READ_BATCH: usize = 256;
 /// Longest wait without a look at the stop flag, nanoseconds.
-const LOOK_UP_NS: u64 = 20_000_000;
+pub(crate) const LOOK_UP_NS: u64 = 20_000_000;
 /// A wait shorter than this costs more than it saves, nanoseconds.
 const SHORTEST_WAIT_NS: u64 = 10_000;
 /// Local experimental EtherType 1 (IEEE 802): what the probe for loops is sent with.
 const PROBE_TYPE: [u8; 2] = [0x88, 0xb5];
 /// `tx_dropped` among a link's counters.
-const TX_DROPPED: usize = 7;
+pub(crate) const TX_DROPPED: usize = 7;
 
 /// The interfaces on both sides, in the network namespace of the calling thread.
 #[derive(Debug)]
@@ -48,10 +48,12 @@ pub struct Ends {
 /// What was carried.
 #[derive(Debug)]
 pub struct Carried {
+    pub(crate) datapath: EmulateDatapath,
     pub(crate) start_unix_ns: u64,
     pub(crate) duration_ns: u64,
     pub(crate) directions: [DirectionOutcome; 2],
-    pub(crate) errors: LatencyHistogram,
+    /// How far from their time frames left, nanoseconds; `None` if that is unknown.
+    pub(crate) errors: Option<LatencyHistogram>,
     pub(crate) invalid: Vec<InvalidSecond>,
     pub(crate) seconds: Vec<EmulateSecond>,
     pub(crate) work_share: f64,
@@ -106,10 +108,7 @@ pub fn carry(
         ring.start().map_err(|cause| EmulateError::Ring { interface: name.clone(), cause })?;
     }
     set_timer_slack_ns(1);
-    let probe = probe.then(|| {
-        let nonce = realtime_ns() ^ u64::from(std::process::id()).rotate_left(32);
-        [&PROBE_TYPE[..], b"landspeed loop probe", &nonce.to_ne_bytes()].concat()
-    });
+    let probe = probe.then(self::probe);
     if let Some(probe) = &probe {
         send_probe(&rings, probe);
     }
@@ -119,7 +118,7 @@ pub fn carry(
     let mut carrier = Carrier {
         rings,
         directions,
-        seconds: Seconds::new(delay_ns),
+        seconds: Seconds::new(delay_ns, 0),
         errors: LatencyHistogram::new(),
         converter: Converter::new(),
         waiter: Margin(50_000),
@@ -127,7 +126,6 @@ pub fn carry(
         probe,
         drops: &drops,
         drops_seen: 0,
-        second_start_ns: 0,
         live,
     };
     let start_unix_ns = realtime_ns();
@@ -159,7 +157,7 @@ pub fn carry(
 }
 
 /// Frames that these interfaces dropped on transmit since they exist.
-fn dropped(watched: &mut [(Netlink, u32)]) -> u64 {
+pub(crate) fn dropped(watched: &mut [(Netlink, u32)]) -> u64 {
     let of = |(netlink, index): &mut (Netlink, u32)| {
         let link = netlink.link(LinkId::Index(*index)).ok();
         link.and_then(|link| link.stats.get(TX_DROPPED).copied()).unwrap_or(0)
@@ -167,8 +165,19 @@ fn dropped(watched: &mut [(Netlink, u32)]) -> u64 {
     watched.iter_mut().map(of).sum()
 }
 
+/// What follows the addresses of a probe; no other one is alike.
+pub(crate) fn probe() -> Vec<u8> {
+    let nonce = realtime_ns() ^ u64::from(std::process::id()).rotate_left(32);
+    [&PROBE_TYPE[..], b"landspeed loop probe", &nonce.to_ne_bytes()].concat()
+}
+
+/// Whether a frame is this probe.
+pub(crate) fn is_probe(frame: &[u8], probe: &[u8]) -> bool {
+    frame.get(12..).is_some_and(|rest| rest.starts_with(probe))
+}
+
 /// Sends a frame between two locally administered addresses that no host has: bridges flood it, hosts ignore it.
-fn send_probe(rings: &[FrameRing; 2], probe: &[u8]) {
+pub(crate) fn send_probe(rings: &[FrameRing; 2], probe: &[u8]) {
     let mut frame = vec![0x02, 0, 0, 0x4c, 0x53, 0x02, 0x02, 0, 0, 0x4c, 0x53, 0x01];
     frame.extend(probe);
     frame.resize(60, 0);
@@ -189,7 +198,6 @@ struct Carrier<'a> {
     probe: Option<Vec<u8>>,
     drops: &'a AtomicU64,
     drops_seen: u64,
-    second_start_ns: u64,
     live: &'a Live,
 }
 
@@ -206,7 +214,7 @@ impl Carrier<'_> {
                         return Some(why);
                     }
                 }
-                Ok(_) => self.seconds.now().work_ns += monotonic_ns() - begin_ns,
+                Ok(_) => *self.seconds.now().work_ns.get_or_insert(0) += monotonic_ns() - begin_ns,
                 Err(why) => return Some(why),
             }
             if self.seconds.is_over(elapsed_ns) {
@@ -224,10 +232,11 @@ impl Carrier<'_> {
         let duration_ns = monotonic_ns() - self.start_ns;
         self.conclude(duration_ns);
         Carried {
+            datapath: EmulateDatapath::Userspace,
             start_unix_ns,
             duration_ns,
             directions: self.directions.map(Direction::finish),
-            errors: self.errors,
+            errors: Some(self.errors),
             invalid: self.seconds.invalid,
             seconds: self.live.take_seconds(),
             work_share: self.seconds.work_ns as f64 / duration_ns.max(1) as f64,
@@ -305,24 +314,10 @@ impl Carrier<'_> {
     /// The second is over.
     fn conclude(&mut self, elapsed_ns: u64) {
         self.gather();
-        let length_ns = elapsed_ns - self.second_start_ns;
-        let [forward, reverse] = self.directions.each_mut().map(|direction| direction.conclude_second(length_ns));
-        self.second_start_ns = elapsed_ns / SECOND_NS * SECOND_NS;
-        let concluded = self.seconds.conclude(elapsed_ns);
-        // Little time says little of a rate; an emulation that was over sooner has one second all the same.
-        if length_ns < SECOND_NS / 10 && concluded.number > 0 && concluded.invalid.is_empty() {
-            return;
-        }
-        let second = EmulateSecond {
-            second: concluded.number,
-            length_ns: concluded.length_ns,
-            directions: EmulateDirections { forward, reverse },
-            late_packets: concluded.counts.late,
-            late_max_ns: concluded.counts.latest_ns,
-            work_share: concluded.work_share,
-            valid: concluded.invalid.is_empty(),
-        };
-        self.live.add(second, concluded.invalid, elapsed_ns);
+        let length_ns = self.seconds.length_ns(elapsed_ns);
+        let directions = self.directions.each_mut().map(|direction| direction.conclude_second(length_ns));
+        self.seconds.now().work_ns.get_or_insert(0);
+        self.seconds.publish(elapsed_ns, directions, self.live);
     }
 }
 

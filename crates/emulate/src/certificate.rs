@@ -2,7 +2,7 @@
 
 use landspeed_emulation::{DirectionPlan, HopCounters, LoadedPath};
 use landspeed_model::{
-    BuildInfo, DelayError, DelaySummary, EMULATE_SCHEMA, EmulateAsked, EmulateCpu, EmulateDelivered,
+    BuildInfo, DelayError, DelaySummary, EMULATE_SCHEMA, EmulateAsked, EmulateCpu, EmulateDatapath, EmulateDelivered,
     EmulateDirections, EmulateDocument, EmulateEnd, EmulateHop, EmulatePlacement, EmulateStore, EmulatedPath,
     InvalidReason, Warning,
 };
@@ -29,6 +29,7 @@ pub struct About {
 /// The certificate of what was carried.
 pub fn certificate(path: &LoadedPath, carried: Carried, about: About) -> EmulateDocument {
     let Carried {
+        datapath,
         start_unix_ns,
         duration_ns,
         directions,
@@ -44,7 +45,8 @@ pub fn certificate(path: &LoadedPath, carried: Carried, about: About) -> Emulate
         Some(Broke::Loop) => EmulateEnd::Loop,
         None => about.ended,
     };
-    let quantile = |p| errors.quantile(p).unwrap_or(0);
+    let is_userspace = datapath == EmulateDatapath::Userspace;
+    let quantile = |p| errors.as_ref().map(|errors| errors.quantile(p).unwrap_or(0));
     let mut warnings: Vec<Warning> =
         path.warnings.iter().map(|message| Warning { code: "path".to_owned(), message: message.clone() }).collect();
     if invalid.iter().any(|second| second.reasons.contains(&InvalidReason::SuperPackets)) {
@@ -65,6 +67,7 @@ pub fn certificate(path: &LoadedPath, carried: Carried, about: About) -> Emulate
         landspeed: BuildInfo { version: about.version, server_version: None },
         command: about.command,
         path: emulated(path),
+        datapath,
         placement: about.placement,
         start_unix_ns,
         duration_ns,
@@ -75,15 +78,20 @@ pub fn certificate(path: &LoadedPath, carried: Carried, about: About) -> Emulate
             forward: delivered(&forward, duration_ns),
             reverse: delivered(&reverse, duration_ns),
         },
-        delay_error_ns: DelayError { p50: quantile(0.5), p99: quantile(0.99), max: errors.max_ns().unwrap_or(0) },
+        delay_error_ns: DelayError {
+            p50: quantile(0.5),
+            p99: quantile(0.99),
+            max: errors.as_ref().map(|errors| errors.max_ns().unwrap_or(0)),
+            packets: errors.as_ref().map(LatencyHistogram::count),
+        },
         invalid,
         seconds,
         hops: EmulateDirections {
             forward: hops(&path.forward, &forward, duration_ns),
             reverse: hops(&path.reverse, &reverse, duration_ns),
         },
-        store,
-        cpu: EmulateCpu { work_share, work_share_max, headroom: 1.0 - work_share_max },
+        store: is_userspace.then_some(store),
+        cpu: is_userspace.then_some(EmulateCpu { work_share, work_share_max, headroom: 1.0 - work_share_max }),
         warnings,
     }
 }
@@ -112,7 +120,7 @@ fn delivered(outcome: &DirectionOutcome, duration_ns: u64) -> EmulateDelivered {
         delivered_bytes: counters.delivered_bytes,
         dropped_packets: counters.dropped,
         duplicated_packets: counters.duplicated,
-        reordered_packets: counters.reordered,
+        reordered_packets: outcome.counts_reordered.then_some(counters.reordered),
         inside_packets: counters.in_flight,
         unhandled_packets: outcome.unhandled,
         rate_bps: (u128::from(framed) * 8_000_000_000 / u128::from(duration_ns.max(1))) as u64,

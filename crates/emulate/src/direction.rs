@@ -8,6 +8,7 @@ use landspeed_stats::LatencyHistogram;
 use landspeed_sys::clock::monotonic_ns;
 use landspeed_sys::frames::{FrameRing, ReceivedFrame, SEND_BATCH};
 
+use crate::carry::is_probe;
 use crate::seconds::{SECOND_NS, Seconds};
 use crate::store::{Slot, Store};
 
@@ -45,6 +46,8 @@ struct Before {
 #[derive(Debug)]
 pub struct DirectionOutcome {
     pub(crate) counters: LineCounters,
+    /// Whether frames that were reordered are counted.
+    pub(crate) counts_reordered: bool,
     pub(crate) hops: Vec<HopCounters>,
     pub(crate) delays: LatencyHistogram,
     pub(crate) unhandled: u64,
@@ -90,7 +93,7 @@ impl Direction {
         seconds: &mut Seconds,
     ) -> Received {
         let data = received.data;
-        if probe.is_some_and(|probe| data.get(12..).is_some_and(|rest| rest.starts_with(probe))) {
+        if probe.is_some_and(|probe| is_probe(data, probe)) {
             return Received::Probe;
         }
         if self.ignore_reports && data.starts_with(&MULTICAST_REPORTS) {
@@ -232,6 +235,7 @@ impl Direction {
     pub(crate) fn finish(self) -> DirectionOutcome {
         DirectionOutcome {
             counters: self.line.counters(),
+            counts_reordered: true,
             hops: self.line.hops().collect(),
             delays: self.delays,
             unhandled: self.unhandled,

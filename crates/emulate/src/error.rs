@@ -49,6 +49,32 @@ pub enum EmulateError {
         /// What to do, beginning with a verb.
         advice: String,
     },
+    /// The datapath cannot do what the path file asks for.
+    #[error(
+        "the kernel datapath cannot emulate {key} ({direction}): {why}\n{advice}, or use the userspace datapath: leave out --datapath kernel."
+    )]
+    Inexpressible {
+        /// The key in the path file.
+        key: String,
+        /// `forward` or `reverse`.
+        direction: &'static str,
+        /// Why.
+        why: String,
+        /// What to do, beginning with a verb.
+        advice: String,
+    },
+    /// The kernel lacks a part of its traffic control.
+    #[error(
+        "this kernel has no {part}: {cause}\nLoad it ({module}), or use the userspace datapath: leave out --datapath kernel."
+    )]
+    KernelLacks {
+        /// What it lacks.
+        part: String,
+        /// The command that loads it, and the option of the kernel's configuration.
+        module: String,
+        /// The kernel's answer.
+        cause: NetlinkError,
+    },
     /// A privilege is missing.
     #[error("cannot {what}: {cause}\n{advice}")]
     Privilege {

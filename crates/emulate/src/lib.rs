@@ -1,16 +1,19 @@
 //! Paths in real time: frames go from one interface to another as a path file says, and the run certifies itself.
 //!
-//! [`Namespaces`] puts a path around a command, [`Between`] between two interfaces of this host, [`OnInterface`] on one for given peers; all end in [`carry`], which moves the
-//! frames: it takes them out of packet rings with the kernel's timestamps, asks [`landspeed_emulation::Line`] what becomes of them,
-//! and sends each at its time.
+//! [`Namespaces`] puts a path around a command, [`Between`] between two interfaces of this host, [`OnInterface`] on one for given peers;
+//! all end in [`carry`] or [`carry_by_kernel`]. The former moves the frames by a thread of its own: it takes them out of packet rings
+//! with the kernel's timestamps, asks [`landspeed_emulation::Line`] what becomes of them, and sends each at its time. With the latter
+//! queueing disciplines move them.
 #![forbid(unsafe_code)]
 
 mod between;
+mod between_by_kernel;
 mod carry;
 mod certificate;
 mod clock;
 mod direction;
 mod error;
+mod kernel;
 mod live;
 mod memory;
 mod namespaces;
@@ -23,9 +26,11 @@ mod status;
 mod store;
 
 pub use between::Between;
+pub use between_by_kernel::{BetweenByKernel, TakenBetween};
 pub use carry::{Carried, Ends, carry};
 pub use certificate::{About, certificate};
 pub use error::EmulateError;
+pub use kernel::{carry_by_kernel, check_kernel};
 pub use live::{Live, Snapshot};
 pub use memory::check_memory;
 pub use namespaces::{LOCAL, Namespaces, REMOTE};

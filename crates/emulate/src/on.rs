@@ -26,6 +26,8 @@ use landspeed_sys::process::{Capability, has_capability};
 
 /// The ends of the path: towards this host, and towards the network.
 const PATH_INTERFACES: [&str; 2] = ["host", "network"];
+/// What needs no program.
+const INSTEAD: &str = "Put the path between two interfaces instead: --between.";
 /// `EPERM`, and `EINVAL` from a kernel that does not know TCX.
 const EPERM: i32 = 1;
 const EINVAL: i32 = 22;
@@ -76,7 +78,7 @@ impl OnInterface {
         let middle = on_new_thread(|| netns::unshare().and_then(|()| netns::current()))
             .map_err(EmulateError::system("make a network namespace"))?;
         let outside = make_links(&link, &middle, mtu_bytes)?;
-        let mark = Mark::new(realtime_ns() ^ u64::from(std::process::id()).rotate_left(16));
+        let mark = new_mark();
         let [host, network] = outside;
         let attach = || -> io::Result<Vec<Attachment>> {
             Ok(vec![
@@ -86,7 +88,7 @@ impl OnInterface {
                 forward(network, link.index, Hook::Egress, mark)?,
             ])
         };
-        let returns = attach().map_err(|cause| refused(name, cause))?;
+        let returns = attach().map_err(|cause| refused(name, cause, INSTEAD))?;
         for index in outside {
             netlink.set_link(LinkId::Index(index), &LinkSettings { up: Some(true), ..LinkSettings::default() })?;
         }
@@ -109,18 +111,12 @@ impl OnInterface {
 
     /// Whether the interface is there and up. To be asked in its network namespace.
     pub fn is_up(&self) -> bool {
-        let link = Netlink::open().and_then(|mut netlink| netlink.link(LinkId::Index(self.interface)));
-        link.is_ok_and(|link| link.flags & IFF_UP != 0)
+        is_up(self.interface)
     }
 
     /// Moves the calling thread to the namespace of the path; returns the path's interfaces.
     pub fn enter_path(&self) -> Result<Ends, EmulateError> {
-        let mut watched = Vec::new();
-        for index in self.outside {
-            watched.push((Netlink::open()?, index));
-        }
-        netns::enter(self.middle.as_fd()).map_err(EmulateError::system("enter a network namespace"))?;
-        Ok(Ends { names: PATH_INTERFACES.map(str::to_owned), ignore_reports: false, probe: false, watched })
+        enter_middle(&self.middle, self.outside)
     }
 
     /// From now on the packets of the peers take the path.
@@ -128,21 +124,41 @@ impl OnInterface {
         let [host, network] = self.outside;
         let take = |hook, to| divert(self.interface, hook, &self.peers, to, self.mark);
         let taken = take(Hook::Egress, host).and_then(|out| Ok([out, take(Hook::Ingress, network)?]));
-        Ok(Diversion { _taken: taken.map_err(|cause| refused(&self.name, cause))? })
+        Ok(Diversion { _taken: taken.map_err(|cause| refused(&self.name, cause, INSTEAD))? })
     }
 }
 
-fn refused(name: &str, cause: io::Error) -> EmulateError {
+/// Whether an interface of the calling thread's namespace is there and up.
+pub(crate) fn is_up(interface: u32) -> bool {
+    let link = Netlink::open().and_then(|mut netlink| netlink.link(LinkId::Index(interface)));
+    link.is_ok_and(|link| link.flags & IFF_UP != 0)
+}
+
+/// A mark that no other emulation uses.
+pub(crate) fn new_mark() -> Mark {
+    Mark::new(realtime_ns() ^ u64::from(std::process::id()).rotate_left(16))
+}
+
+/// Moves the calling thread to the namespace `middle`; returns the path's interfaces there, whose other ends are `outside`.
+pub(crate) fn enter_middle(middle: &OwnedFd, outside: [u32; 2]) -> Result<Ends, EmulateError> {
+    let mut watched = Vec::new();
+    for index in outside {
+        watched.push((Netlink::open()?, index));
+    }
+    netns::enter(middle.as_fd()).map_err(EmulateError::system("enter a network namespace"))?;
+    Ok(Ends { names: PATH_INTERFACES.map(str::to_owned), ignore_reports: false, probe: false, watched })
+}
+
+/// The kernel attaches no program to the interface `name`; `instead` says what needs none.
+pub(crate) fn refused(name: &str, cause: io::Error, instead: &str) -> EmulateError {
     let advice = match cause.raw_os_error() {
         Some(EPERM) => {
-            "Run it as root of the host: programs at an interface need CAP_BPF outside of user namespaces."
+            "Run it as root of the host: programs at an interface need CAP_BPF outside of user namespaces.".to_owned()
         }
-        Some(EINVAL) => {
-            "Use Linux 6.6 or later with CONFIG_NET_XGRESS, or put the path between two interfaces: --between."
-        }
-        _ => "Put the path between two interfaces instead: --between.",
+        Some(EINVAL) => format!("Use Linux 6.6 or later with CONFIG_NET_XGRESS. {instead}"),
+        _ => instead.to_owned(),
     };
-    EmulateError::Privilege { what: format!("attach a program to {name}"), cause, advice: advice.to_owned() }
+    EmulateError::Privilege { what: format!("attach a program to {name}"), cause, advice }
 }
 
 /// Refuses peers that are not reached by this interface, and those that must stay reachable whatever happens.
@@ -182,7 +198,7 @@ fn judge(
 }
 
 /// The two virtual links between this host and the path; returns the ends on this host, which are down.
-fn make_links(link: &Link, middle: &OwnedFd, mtu_bytes: u32) -> Result<[u32; 2], EmulateError> {
+pub(crate) fn make_links(link: &Link, middle: &OwnedFd, mtu_bytes: u32) -> Result<[u32; 2], EmulateError> {
     let here = netns::current().map_err(EmulateError::system("keep a network namespace"))?;
     let names = ["h", "n"].map(|side| format!("lsemu{}{side}", link.index % 100_000_000));
     in_namespace(middle.as_fd(), || {

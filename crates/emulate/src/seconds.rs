@@ -1,7 +1,9 @@
 //! What went wrong in each second, and whether it can be trusted.
 
-use landspeed_model::{InvalidReason, InvalidSecond};
+use landspeed_model::{EmulateDirections, EmulateSecond, EmulateSecondDirection, InvalidReason, InvalidSecond};
 use landspeed_units::Nanos;
+
+use crate::live::Live;
 
 /// A second.
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
@@ -29,8 +31,14 @@ pub(crate) struct Second {
     pub send_failed: u64,
     /// Frames that the interfaces dropped.
     pub interface_drops: u64,
-    /// Time spent on frames, nanoseconds.
-    pub work_ns: u64,
+    /// Frames that queueing disciplines dropped for a reason that the path file does not give.
+    pub unplanned_drops: u64,
+    /// Bytes that the link with the least of its rate sent while frames waited, and how many it could have sent; the kernel's links only.
+    pub slowest: Option<(u64, u64)>,
+    /// Whether some frames' lateness is unknown.
+    pub late_unknown: bool,
+    /// Time spent on frames, nanoseconds; unknown of the kernel's work.
+    pub work_ns: Option<u64>,
 }
 
 /// A second that is over.
@@ -43,7 +51,7 @@ pub(crate) struct Concluded {
     /// What was counted in it.
     pub counts: Second,
     /// Share of it spent on frames.
-    pub work_share: f64,
+    pub work_share: Option<f64>,
     /// Whether it is invalid. A pause makes all the seconds invalid that it covers.
     pub invalid: Vec<InvalidSecond>,
 }
@@ -63,10 +71,10 @@ pub(crate) struct Seconds {
 }
 
 impl Seconds {
-    /// For a path with this delay in its slower direction.
-    pub(crate) fn new(delay_ns: u64) -> Self {
+    /// For a path with this delay in its slower direction, whose datapath has this resolution.
+    pub(crate) fn new(delay_ns: u64, resolution_ns: u64) -> Self {
         Self {
-            tolerance_ns: LATE_NS.max(delay_ns / 100),
+            tolerance_ns: LATE_NS.max(delay_ns / 100).max(resolution_ns),
             now: Second::default(),
             number: 0,
             invalid: Vec::new(),
@@ -92,10 +100,37 @@ impl Seconds {
         elapsed_ns >= (self.number + 1) * SECOND_NS
     }
 
+    /// Length of the present second at `elapsed_ns`, nanoseconds.
+    pub(crate) fn length_ns(&self, elapsed_ns: u64) -> u64 {
+        elapsed_ns.saturating_sub(self.number * SECOND_NS)
+    }
+
+    /// Concludes the present second and shows it.
+    pub(crate) fn publish(&mut self, elapsed_ns: u64, directions: [EmulateSecondDirection; 2], live: &Live) {
+        let length_ns = self.length_ns(elapsed_ns);
+        let concluded = self.conclude(elapsed_ns);
+        // Little time says little of a rate; an emulation that was over sooner has one second all the same.
+        if length_ns < SECOND_NS / 10 && concluded.number > 0 && concluded.invalid.is_empty() {
+            return;
+        }
+        let [forward, reverse] = directions;
+        let counts = concluded.counts;
+        let second = EmulateSecond {
+            second: concluded.number,
+            length_ns: concluded.length_ns,
+            directions: EmulateDirections { forward, reverse },
+            late_packets: (!counts.late_unknown).then_some(counts.late),
+            late_max_ns: (!counts.late_unknown).then_some(counts.latest_ns),
+            work_share: concluded.work_share,
+            valid: concluded.invalid.is_empty(),
+        };
+        live.add(second, concluded.invalid, elapsed_ns);
+    }
+
     /// Concludes the present second; the one in which `elapsed_ns` lies begins. A pause longer than a second is one long second.
     pub(crate) fn conclude(&mut self, elapsed_ns: u64) -> Concluded {
         let number = self.number;
-        let length_ns = elapsed_ns.saturating_sub(number * SECOND_NS).max(1);
+        let length_ns = self.length_ns(elapsed_ns).max(1);
         let next = (elapsed_ns / SECOND_NS).max(number);
         let invalid: Vec<InvalidSecond> = match self.present() {
             None => Vec::new(),
@@ -106,11 +141,11 @@ impl Seconds {
         };
         self.invalid.extend_from_slice(&invalid);
         let counts = std::mem::take(&mut self.now);
-        self.work_ns += counts.work_ns;
-        let work_share = (counts.work_ns as f64 / length_ns as f64).min(1.0);
+        self.work_ns += counts.work_ns.unwrap_or(0);
+        let work_share = counts.work_ns.map(|work_ns| (work_ns as f64 / length_ns as f64).min(1.0));
         // The last one may be short, and a share of a short time is not meaningful.
         if length_ns > SECOND_NS / 10 {
-            self.work_share_max = self.work_share_max.max(work_share);
+            self.work_share_max = self.work_share_max.max(work_share.unwrap_or(0.0));
         }
         self.number = next;
         Concluded { number, length_ns, counts, work_share, invalid }
@@ -162,6 +197,18 @@ fn judge(second: &Second, tolerance_ns: u64) -> (Vec<InvalidReason>, String) {
         second.interface_drops > 0,
         frames(second.interface_drops, "were dropped by the interfaces"),
     );
+    add(
+        InvalidReason::UnplannedDrops,
+        second.unplanned_drops > 0,
+        frames(second.unplanned_drops, "were dropped by queueing disciplines for no reason of the path"),
+    );
+    if let Some((sent, could)) = second.slowest {
+        add(
+            InvalidReason::RateLow,
+            u128::from(sent) * 100 < u128::from(could) * 99,
+            format!("a link sent {:.1} % of its rate while frames waited", sent as f64 * 100.0 / could.max(1) as f64),
+        );
+    }
     (reasons, words.join("; "))
 }
 
@@ -170,8 +217,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_link_below_its_rate_makes_its_second_invalid() {
+        let mut seconds = Seconds::new(0, 0);
+        seconds.now().slowest = Some((99_000_000, 100_000_000));
+        assert!(seconds.conclude(SECOND_NS).invalid.is_empty());
+        seconds.now().slowest = Some((98_900_000, 100_000_000));
+        let invalid = seconds.conclude(2 * SECOND_NS).invalid;
+        assert_eq!(invalid[0].reasons, [InvalidReason::RateLow]);
+        assert_eq!(invalid[0].message, "a link sent 98.9 % of its rate while frames waited");
+    }
+
+    #[test]
+    fn lateness_beyond_the_resolution_counts() {
+        let mut seconds = Seconds::new(0, 1_000_000);
+        seconds.sent(900_000);
+        assert_eq!(seconds.present(), None);
+        seconds.sent(1_100_000);
+        assert!(seconds.present().is_some());
+    }
+
+    #[test]
     fn a_second_is_invalid_from_one_late_frame_in_a_hundred_on() {
-        let mut seconds = Seconds::new(50_000_000);
+        let mut seconds = Seconds::new(50_000_000, 0);
         for (second, late) in [(0, 1), (1, 2)] {
             for i in 0..100 {
                 // A hundredth of the delay is 0.5 ms.
@@ -187,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_pause_makes_every_second_invalid_that_it_covers() {
-        let mut seconds = Seconds::new(0);
+        let mut seconds = Seconds::new(0, 0);
         seconds.conclude(2 * SECOND_NS);
         seconds.sent(3 * SECOND_NS);
         assert_eq!(seconds.present().map(|invalid| invalid.second), Some(2));
@@ -200,10 +267,10 @@ mod tests {
 
     #[test]
     fn any_frame_that_was_not_handled_makes_its_second_invalid() {
-        let mut seconds = Seconds::new(0);
+        let mut seconds = Seconds::new(0, 0);
         seconds.now().store_full = 1;
         seconds.now().super_packets = 2;
-        seconds.now().work_ns = SECOND_NS / 4;
+        seconds.now().work_ns = Some(SECOND_NS / 4);
         seconds.conclude(SECOND_NS);
         assert_eq!(seconds.invalid[0].reasons, [InvalidReason::StoreFull, InvalidReason::SuperPackets]);
         assert!((seconds.work_share_max - 0.25).abs() < 1e-9);

@@ -25,8 +25,10 @@ pub use hop::HopCounters;
 pub use line::{Line, LineCounters};
 pub use path::{
     DirectionPlan, Distribution, Framing, GilbertElliott, HopPlan, Jitter, Link, LinkDirection, LoadedPath, Loss,
-    LossPattern, MAX_TEXT, Outage, Path, Policer, Queue, QueueKind, QueueSettings, RateSource, TEMPLATE, load,
-    schema,
+    LossPattern, MAX_TEXT, Outage, Path, Policer, Queue, QueueKind, QueuePlan, QueueSettings, RateSource, TEMPLATE,
+    load, schema,
 };
+pub use queue::{CodelSettings, RedSettings};
 pub use serialiser::{RateStep, Schedule};
 pub use store::{SLOT_HEADER_BYTES, StorePrediction, predict_store};
+pub use wire::WirePlan;

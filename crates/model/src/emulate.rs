@@ -18,6 +18,9 @@ pub struct EmulateDocument {
     pub command: Vec<String>,
     /// The path.
     pub path: EmulatedPath,
+    /// What carried the frames. Documents without it are of the userspace datapath.
+    #[serde(default)]
+    pub datapath: EmulateDatapath,
     /// Where it was.
     pub placement: EmulatePlacement,
     /// When it began, nanoseconds since the Unix epoch.
@@ -32,7 +35,7 @@ pub struct EmulateDocument {
     pub asked: EmulateDirections<EmulateAsked>,
     /// What was delivered.
     pub delivered: EmulateDirections<EmulateDelivered>,
-    /// How much later than the path says frames left, both directions.
+    /// How much later than the path says frames left, both directions; with the kernel datapath how much later or earlier.
     pub delay_error_ns: DelayError,
     /// Seconds in which it could not keep up: figures measured in them do not describe the path.
     pub invalid: Vec<InvalidSecond>,
@@ -41,10 +44,10 @@ pub struct EmulateDocument {
     pub seconds: Vec<EmulateSecond>,
     /// Each link with its queue, in the order of its direction.
     pub hops: EmulateDirections<Vec<EmulateHop>>,
-    /// Memory for frames.
-    pub store: EmulateStore,
-    /// CPU time of the emulation.
-    pub cpu: EmulateCpu,
+    /// Memory for frames. Unknown of the kernel datapath.
+    pub store: Option<EmulateStore>,
+    /// CPU time of the emulation. Unknown of the kernel datapath.
+    pub cpu: Option<EmulateCpu>,
     /// What limits the conclusions.
     pub warnings: Vec<Warning>,
 }
@@ -60,6 +63,17 @@ pub struct EmulatedPath {
     pub mtu_bytes: u32,
     /// Number of links.
     pub links: u32,
+}
+
+/// What carries the frames of a path.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EmulateDatapath {
+    /// A thread of this program, by the model.
+    #[default]
+    Userspace,
+    /// The kernel's queueing disciplines: tbf with a queue, and netem.
+    Kernel,
 }
 
 /// Where the path was placed.
@@ -151,8 +165,8 @@ pub struct EmulateDelivered {
     pub dropped_packets: u64,
     /// Copies that links added.
     pub duplicated_packets: u64,
-    /// Frames that left after one that had entered later.
-    pub reordered_packets: u64,
+    /// Frames that left after one that had entered later. Unknown of the kernel datapath if the path may reorder.
+    pub reordered_packets: Option<u64>,
     /// Frames in queues and on links when it ended.
     pub inside_packets: u64,
     /// Frames that never entered the path, or left it and were not sent: the emulation's own failures, each in an invalid second.
@@ -178,15 +192,19 @@ pub struct DelaySummary {
     pub max: u64,
 }
 
-/// How much later than the path says frames left, nanoseconds; 0 without any.
+/// How far from the time that the path says frames left, nanoseconds; 0 without any frame. Unknown where it was not measured: with the
+/// kernel datapath, on paths whose departures depend on random draws or on active queue management.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DelayError {
     /// Median.
-    pub p50: u64,
+    pub p50: Option<u64>,
     /// 99th percentile.
-    pub p99: u64,
+    pub p99: Option<u64>,
     /// Greatest.
-    pub max: u64,
+    pub max: Option<u64>,
+    /// Frames that it was measured on. Documents without it: all delivered.
+    #[serde(default)]
+    pub packets: Option<u64>,
 }
 
 /// A second in which the emulation could not keep up.
@@ -216,6 +234,10 @@ pub enum InvalidReason {
     SendFailed,
     /// The interfaces' own queues dropped frames.
     InterfaceDrops,
+    /// The kernel's queueing disciplines dropped frames for a reason that the path file does not give.
+    UnplannedDrops,
+    /// A link sent less than 99 % of its rate although frames waited.
+    RateLow,
 }
 
 /// Counts of one link.
@@ -279,12 +301,12 @@ pub struct EmulateSecond {
     /// Each direction.
     #[serde(flatten)]
     pub directions: EmulateDirections<EmulateSecondDirection>,
-    /// Frames that left too late, both directions.
-    pub late_packets: u64,
+    /// Frames that left too late, both directions; unknown where it was not measured.
+    pub late_packets: Option<u64>,
     /// How late the latest was, nanoseconds.
-    pub late_max_ns: u64,
+    pub late_max_ns: Option<u64>,
     /// Share of the second spent on frames.
-    pub work_share: f64,
+    pub work_share: Option<f64>,
     /// Whether figures of this second describe the path.
     pub valid: bool,
 }

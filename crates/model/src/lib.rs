@@ -44,9 +44,9 @@ pub use comparison::{
 };
 pub use demo::{DemoBar, DemoChart, DemoDocument, DemoPart, DemoResult, DemoScene};
 pub use emulate::{
-    DelayError, DelaySummary, EmulateAsked, EmulateCpu, EmulateDelivered, EmulateDirections, EmulateDocument,
-    EmulateEnd, EmulateHop, EmulatePlacement, EmulateSecond, EmulateSecondDirection, EmulateStore, EmulatedPath,
-    EmulationStatus, InvalidReason, InvalidSecond, InvalidSpan, RunEmulation,
+    DelayError, DelaySummary, EmulateAsked, EmulateCpu, EmulateDatapath, EmulateDelivered, EmulateDirections,
+    EmulateDocument, EmulateEnd, EmulateHop, EmulatePlacement, EmulateSecond, EmulateSecondDirection, EmulateStore,
+    EmulatedPath, EmulationStatus, InvalidReason, InvalidSecond, InvalidSpan, RunEmulation,
 };
 pub use facts::{
     CgroupFacts, ChannelFacts, CoalescingFacts, CpuFacts, CpuPolicy, DriverFacts, Extent, Fact, Facts, FeatureFacts,

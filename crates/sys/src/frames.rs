@@ -15,8 +15,10 @@ use crate::ring::RingError;
 const PACKET_QDISC_BYPASS: libc::c_int = 20;
 const TPACKET_V2: libc::c_int = 1;
 const TP_STATUS_CSUMNOTREADY: u32 = 1 << 3;
-/// `struct tpacket2_hdr`.
+/// `struct tpacket2_hdr`, and where `sll_pkttype` is in the `struct sockaddr_ll` after it.
 const HEADER: usize = 32;
+const PACKET_TYPE: usize = HEADER + 10;
+const PACKET_OUTGOING: u8 = 4;
 /// Bytes of a slot before the frame at most: the header, `struct sockaddr_ll`, and their alignment.
 const SLOT_OVERHEAD: usize = 96;
 const BLOCK: usize = 1 << 18;
@@ -37,6 +39,8 @@ pub struct ReceivedFrame<'a> {
     pub checksum_missing: bool,
     /// VLAN tag that was taken out: protocol and tag, as they stood.
     pub vlan: Option<[u8; 4]>,
+    /// Whether it leaves by the interface; in the ring of [`FrameRing::tap`] only.
+    pub outgoing: bool,
 }
 
 /// An interface's frames.
@@ -54,16 +58,23 @@ impl FrameRing {
     /// Makes a ring for frames of at most `frame_bytes`, of about `ring_bytes`, in the network namespace of the calling thread. It
     /// takes nothing before [`FrameRing::start`].
     pub fn open(ifindex: u32, frame_bytes: usize, ring_bytes: usize) -> Result<Self, RingError> {
+        let ring = Self::tap(ifindex, frame_bytes, ring_bytes)?;
+        ring.socket.set(PACKET_IGNORE_OUTGOING, 1).step("leave out what goes out")?;
+        ring.socket.set(PACKET_QDISC_BYPASS, 1).step("go past the queueing discipline")?;
+        // As much as the limits allow: frames that an interface has not sent yet are charged here.
+        let _ = ring.socket.socket().set_send_buffer_size(8 << 20);
+        Ok(ring)
+    }
+
+    /// Makes a ring as [`FrameRing::open`] for the first `frame_bytes` of each frame, with those that leave by the interface: they are
+    /// seen after its queueing discipline, those that arrive before its filters.
+    pub fn tap(ifindex: u32, frame_bytes: usize, ring_bytes: usize) -> Result<Self, RingError> {
         let slot_bytes = (frame_bytes + SLOT_OVERHEAD).next_multiple_of(64);
         let block_bytes = BLOCK.max(slot_bytes.next_power_of_two());
         let slots_per_block = block_bytes / slot_bytes;
         let blocks = ring_bytes.div_ceil(block_bytes).max(1);
         let slots = blocks * slots_per_block;
         let mut socket = PacketSocket::open(TPACKET_V2, "ask for TPACKET_V2")?;
-        socket.set(PACKET_IGNORE_OUTGOING, 1).step("leave out what goes out")?;
-        socket.set(PACKET_QDISC_BYPASS, 1).step("go past the queueing discipline")?;
-        // As much as the limits allow: frames that an interface has not sent yet are charged here.
-        let _ = socket.socket().set_send_buffer_size(8 << 20);
         // struct tpacket_req: block size, blocks, frame size, frames.
         let request = [block_bytes as u32, blocks as u32, slot_bytes as u32, slots as u32].map(u32::to_ne_bytes);
         socket.make_ring(request.as_flattened(), block_bytes * blocks)?;
@@ -107,6 +118,7 @@ impl FrameRing {
             timestamp_ns: u64::from(word(16)) * 1_000_000_000 + u64::from(word(20)),
             checksum_missing: status & TP_STATUS_CSUMNOTREADY != 0,
             vlan: vlan(status, half(26), half(24)),
+            outgoing: slot.get(PACKET_TYPE) == Some(&PACKET_OUTGOING),
         })
     }
 
@@ -164,6 +176,21 @@ impl FrameRing {
 impl AsFd for FrameRing {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+}
+
+/// An interface that takes frames for other hosts too, until this is dropped or the process ends.
+#[derive(Debug)]
+pub struct Promiscuous {
+    _socket: PacketSocket,
+}
+
+impl Promiscuous {
+    /// Makes the interface promiscuous; the socket takes no frames.
+    pub fn make(ifindex: u32) -> Result<Self, RingError> {
+        let socket = PacketSocket::open(TPACKET_V2, "ask for TPACKET_V2")?;
+        socket.make_promiscuous(ifindex)?;
+        Ok(Self { _socket: socket })
     }
 }
 

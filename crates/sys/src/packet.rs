@@ -32,6 +32,7 @@ impl<T> Step<T> for io::Result<T> {
 }
 
 /// A packet socket. It takes nothing before [`PacketSocket::bind`].
+#[derive(Debug)]
 pub(crate) struct PacketSocket {
     socket: Socket,
     map: *mut u8,
@@ -40,6 +41,9 @@ pub(crate) struct PacketSocket {
 
 // SAFETY: the mapping belongs to this value alone and is bound to no thread.
 unsafe impl Send for PacketSocket {}
+// SAFETY: through a shared reference the address of the mapping is computed and system calls are made, nothing else; whoever
+// dereferences the address answers for that.
+unsafe impl Sync for PacketSocket {}
 
 impl PacketSocket {
     /// Opens a socket with this version of the ring's format, in the network namespace of the calling thread. `step` names the

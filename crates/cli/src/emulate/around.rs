@@ -26,7 +26,7 @@ pub(super) fn run(args: &Args, path: &LoadedPath, stop: &AtomicBool) -> anyhow::
     let placement = EmulatePlacement::Command { local: addresses(LOCAL), remote: addresses(REMOTE) };
     let listeners = namespaces.listen()?;
     let (carried, (ended, status)) = carry_while(
-        path,
+        (args.datapath, path),
         (&listeners, &placement),
         || namespaces.enter_path(),
         |live, is_over| run_programs(args, path, &namespaces, stop, live, is_over),

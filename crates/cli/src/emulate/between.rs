@@ -3,11 +3,11 @@
 use std::sync::atomic::AtomicBool;
 
 use anyhow::bail;
-use landspeed_emulate::{Between, certificate};
+use landspeed_emulate::{Between, BetweenByKernel, certificate};
 use landspeed_emulation::LoadedPath;
 use landspeed_model::{EmulateDocument, EmulatePlacement};
 
-use super::{Args, about, attend, carry_while, text};
+use super::{Args, Datapath, about, attend_interface, carry_while, text};
 
 /// Emulates until something ends it.
 pub(super) fn run(args: &Args, path: &LoadedPath, stop: &AtomicBool) -> anyhow::Result<EmulateDocument> {
@@ -21,15 +21,21 @@ pub(super) fn run(args: &Args, path: &LoadedPath, stop: &AtomicBool) -> anyhow::
     let ssh = std::env::var("SSH_CONNECTION").ok();
     let interfaces = Between::open([first, second], mtu, ssh.as_deref())?;
     let placement = EmulatePlacement::Between { first: first.clone(), second: second.clone() };
+    let by_kernel = match args.datapath {
+        Datapath::Userspace => None,
+        Datapath::Kernel => Some(BetweenByKernel::open(&interfaces, mtu)?),
+    };
     let (carried, ended) = carry_while(
-        path,
+        (args.datapath, path),
         (&[], &placement),
-        || Ok(interfaces.ends()),
+        || by_kernel.as_ref().map_or_else(|| Ok(interfaces.ends()), BetweenByKernel::enter_path),
         |live, is_over| {
+            let _taken = by_kernel.as_ref().map(BetweenByKernel::divert).transpose()?;
             if !args.quiet {
                 eprint!("{}", text::opening(path, &format!("{placement}; Ctrl-C ends it")));
             }
-            Ok(attend(args, stop, live, is_over))
+            let is_up = || by_kernel.as_ref().is_none_or(BetweenByKernel::is_up);
+            Ok(attend_interface(args, stop, live, is_up, is_over))
         },
     )?;
     Ok(certificate(path, carried, about(placement, ended, None)))

@@ -50,7 +50,7 @@ fn line(second: &EmulateSecond) -> String {
         rate(forward.rate_bps),
         rate(reverse.rate_bps),
         Bytes::new(forward.queue_bytes + reverse.queue_bytes).to_string(),
-        Nanos::new(second.late_max_ns).to_string(),
+        second.late_max_ns.map_or_else(|| "unknown".to_owned(), |late_ns| Nanos::new(late_ns).to_string()),
         if second.valid { "" } else { "  invalid" }
     )
 }
@@ -76,9 +76,9 @@ mod tests {
                 forward: direction(987_654_321, 31, 999_424),
                 reverse: direction(9_470_000, 0, 0),
             },
-            late_packets: 0,
-            late_max_ns: 17_300,
-            work_share: 0.2,
+            late_packets: Some(0),
+            late_max_ns: Some(17_300),
+            work_share: Some(0.2),
             valid: true,
         };
         assert_eq!(line(&second), "      12     988 Mb/s    9.47 Mb/s      976 KiB       31      17.3 µs\n");

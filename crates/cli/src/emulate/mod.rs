@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use ipnet::IpNet;
-use landspeed_emulate::{About, Carried, EmulateError, Ends, Live, answer, carry, check_memory};
+use landspeed_emulate::{
+    About, Carried, EmulateError, Ends, Live, answer, carry, carry_by_kernel, check_kernel, check_memory,
+};
 use landspeed_emulation::{LoadedPath, MAX_TEXT, TEMPLATE, load};
 use landspeed_model::{EmulateDocument, EmulateEnd, EmulatePlacement};
 use landspeed_report::Source;
@@ -43,6 +45,9 @@ const MAX_TRACE: u64 = 64 << 20;
 /// How often the state of the command is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// Looks at the emulation's state for each look at its interfaces.
+const LOOKS: u32 = 10;
+
 /// Options of `emulate`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -66,6 +71,9 @@ pub struct Args {
     /// Whose packets take the path: addresses or networks, separated by commas
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',', value_parser = crate::serve::network, requires = "on")]
     peer: Vec<IpNet>,
+    /// What carries the frames: a thread of this program, or the kernel's queueing disciplines (tbf, netem)
+    #[arg(long, value_enum, default_value_t, value_name = "WHICH")]
+    datapath: Datapath,
     /// Stop after this time
     #[arg(short, long, value_parser = options::time)]
     time: Option<Nanos>,
@@ -84,6 +92,16 @@ pub struct Args {
     /// Print nothing but what the command prints
     #[arg(short, long, help_heading = "Output")]
     quiet: bool,
+}
+
+/// What carries the frames.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Datapath {
+    /// This program
+    #[default]
+    Userspace,
+    /// The kernel
+    Kernel,
 }
 
 /// Emulates a path until something ends it.
@@ -109,6 +127,9 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let mut path = read(file)?;
     if let Some(seed) = args.seed {
         path.path.seed = seed;
+    }
+    if args.datapath == Datapath::Kernel {
+        check_kernel(&path)?;
     }
     check_memory(&path)?;
     let stop = landspeed_sys::process::catch_interrupts();
@@ -188,7 +209,7 @@ fn bounded(file: &Path, most: u64) -> Result<String, String> {
 /// opens the path on the carrying thread; `attend` begins when frames pass, and its second argument returns whether carrying has
 /// ended by itself.
 fn carry_while<T>(
-    path: &LoadedPath,
+    (datapath, path): (Datapath, &LoadedPath),
     (listeners, placement): (&[UnixListener], &EmulatePlacement),
     enter: impl FnOnce() -> Result<Ends, EmulateError> + Send,
     attend: impl FnOnce(&Live, &dyn Fn() -> bool) -> anyhow::Result<T>,
@@ -199,9 +220,13 @@ fn carry_while<T>(
         let (ending, live) = (&ending, &live);
         // The sender moves there: an error before frames pass closes the channel.
         let carrying = scope.spawn(move || {
-            carry(path, enter()?, ending, live, move || {
+            let ready = move || {
                 let _ = signal_ready.send(());
-            })
+            };
+            match datapath {
+                Datapath::Userspace => carry(path, enter()?, ending, live, ready),
+                Datapath::Kernel => carry_by_kernel(path, enter()?, ending, live, ready),
+            }
         });
         scope.spawn(move || answer(listeners, path, placement, live, ending));
         let attended = ready.recv().is_ok().then(|| attend(live, &|| carrying.is_finished()));
@@ -226,6 +251,23 @@ fn attend(args: &Args, stop: &AtomicBool, live: &Live, mut is_over: impl FnMut()
         landspeed_sys::clock::sleep_until(monotonic_ns() + LOOK.as_nanos() as u64);
         view.show(live);
     }
+}
+
+/// As [`attend`], and ends when `is_up` says that an interface of the path is gone.
+fn attend_interface(
+    args: &Args,
+    stop: &AtomicBool,
+    live: &Live,
+    is_up: impl Fn() -> bool,
+    is_over: &dyn Fn() -> bool,
+) -> EmulateEnd {
+    let (mut gone, mut looks) = (false, 0_u32);
+    let ended = attend(args, stop, live, || {
+        looks += 1;
+        gone = looks.is_multiple_of(LOOKS) && !is_up();
+        gone || is_over()
+    });
+    if gone { EmulateEnd::InterfaceGone } else { ended }
 }
 
 /// What every certificate says of this program.

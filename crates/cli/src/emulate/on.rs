@@ -4,12 +4,9 @@ use std::sync::atomic::AtomicBool;
 
 use landspeed_emulate::{OnInterface, certificate, listen};
 use landspeed_emulation::LoadedPath;
-use landspeed_model::{EmulateDocument, EmulateEnd, EmulatePlacement};
+use landspeed_model::{EmulateDocument, EmulatePlacement};
 
-use super::{Args, about, attend, carry_while, text};
-
-/// Looks at the emulation's state for each look at the interface.
-const LOOKS: u32 = 10;
+use super::{Args, about, attend_interface, carry_while, text};
 
 /// Emulates until something ends it.
 pub(super) fn run(
@@ -25,7 +22,7 @@ pub(super) fn run(
     let peers: Vec<String> = args.peer.iter().map(ToString::to_string).collect();
     let placement = EmulatePlacement::Peers { interface: interface.to_owned(), peers };
     let (carried, ended) = carry_while(
-        path,
+        (args.datapath, path),
         (&listener, &placement),
         || on.enter_path(),
         |live, is_over| {
@@ -33,13 +30,7 @@ pub(super) fn run(
             if !args.quiet {
                 eprint!("{}", text::opening(path, &format!("{placement}; Ctrl-C ends it")));
             }
-            let (mut gone, mut looks) = (false, 0_u32);
-            let ended = attend(args, stop, live, || {
-                looks += 1;
-                gone = looks.is_multiple_of(LOOKS) && !on.is_up();
-                gone || is_over()
-            });
-            Ok(if gone { EmulateEnd::InterfaceGone } else { ended })
+            Ok(attend_interface(args, stop, live, || on.is_up(), is_over))
         },
     )?;
     Ok(certificate(path, carried, about(placement, ended, None)))

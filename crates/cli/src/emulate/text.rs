@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use landspeed_emulation::{DirectionPlan, LoadedPath};
-use landspeed_model::{EmulateAsked, EmulateDelivered, EmulateDocument, EmulateEnd, EmulateHop, InvalidSecond};
+use landspeed_model::{
+    EmulateAsked, EmulateDatapath, EmulateDelivered, EmulateDocument, EmulateEnd, EmulateHop, InvalidSecond,
+};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
 use crate::text::Page;
@@ -51,7 +53,11 @@ pub fn summary(document: &EmulateDocument) -> String {
         EmulateEnd::Loop => "the interfaces lead to each other",
     };
     let duration = Nanos::new(document.duration_ns);
-    page.line("emulated", &format!("{} {}, {duration}; ended: {ended}", document.path.name, document.placement));
+    let by = match document.datapath {
+        EmulateDatapath::Userspace => "",
+        EmulateDatapath::Kernel => " by the kernel",
+    };
+    page.line("emulated", &format!("{} {}{by}, {duration}; ended: {ended}", document.path.name, document.placement));
     let asked = |asked: &EmulateAsked| rate_and_delay(asked.rate_bps, asked.rate_varies, asked.delay_ns);
     page.line("asked", &both(&asked(&document.asked.forward), &asked(&document.asked.reverse)));
     for (name, delivered, hops) in [
@@ -61,24 +67,37 @@ pub fn summary(document: &EmulateDocument) -> String {
         page.line(name, &delivered_line(delivered));
         page.line("", &drops_line(delivered, hops));
     }
-    let error = &document.delay_error_ns;
-    let late = |ns: u64| Nanos::new(ns).to_string();
-    page.line("delay error", &format!("p50 {}, p99 {}, max {}", late(error.p50), late(error.p99), late(error.max)));
-    page.line(
-        "cost",
-        &format!(
-            "{:.0} % of a core, {:.0} % in the busiest second; frames took {} of {} reserved",
-            document.cpu.work_share * 100.0,
-            document.cpu.work_share_max * 100.0,
-            Bytes::new(document.store.used_bytes_max),
-            Bytes::new(document.store.reserved_bytes)
-        ),
-    );
+    page.line("delay error", &delay_error(document));
+    if let (Some(cpu), Some(store)) = (&document.cpu, &document.store) {
+        page.line(
+            "cost",
+            &format!(
+                "{:.0} % of a core, {:.0} % in the busiest second; frames took {} of {} reserved",
+                cpu.work_share * 100.0,
+                cpu.work_share_max * 100.0,
+                Bytes::new(store.used_bytes_max),
+                Bytes::new(store.reserved_bytes)
+            ),
+        );
+    }
     invalid(&mut page, &document.invalid, document.duration_ns);
     for warning in document.warnings.iter().filter(|warning| warning.code != "path") {
         page.line("note", &warning.message);
     }
     page.text
+}
+
+fn delay_error(document: &EmulateDocument) -> String {
+    let error = &document.delay_error_ns;
+    let (Some(p50), Some(p99), Some(max)) = (error.p50, error.p99, error.max) else {
+        return "unknown: departures of this path follow from random draws or active queue management".to_owned();
+    };
+    let [p50, p99, max] = [p50, p99, max].map(Nanos::new);
+    let mut words = format!("p50 {p50}, p99 {p99}, max {max}");
+    if let (EmulateDatapath::Kernel, Some(packets)) = (document.datapath, error.packets) {
+        let _ = write!(words, ", late or early, of {packets} packets");
+    }
+    words
 }
 
 fn delivered_line(delivered: &EmulateDelivered) -> String {
@@ -107,7 +126,7 @@ fn drops_line(delivered: &EmulateDelivered, hops: &[EmulateHop]) -> String {
         (sum(|hop| hop.marked_packets), "marked (CE)"),
         (sum(|hop| hop.policed_packets), "dropped by policers"),
         (delivered.duplicated_packets, "duplicated"),
-        (delivered.reordered_packets, "reordered"),
+        (delivered.reordered_packets.unwrap_or(0), "reordered"),
         (delivered.inside_packets, "in flight"),
         (delivered.unhandled_packets, "not handled"),
     ] {
@@ -161,7 +180,7 @@ mod tests {
             delivered_bytes: (offered - dropped) * 1514,
             dropped_packets: dropped,
             duplicated_packets: 0,
-            reordered_packets: 0,
+            reordered_packets: Some(0),
             inside_packets: 0,
             unhandled_packets: 0,
             rate_bps: 871_000_000,
@@ -184,6 +203,7 @@ mod tests {
             landspeed: BuildInfo { version: "0".to_owned(), server_version: None },
             command: Vec::new(),
             path: EmulatedPath { name: "1 Gb/s, 50 ms".to_owned(), seed: 1, mtu_bytes: 1500, links: 1 },
+            datapath: EmulateDatapath::Userspace,
             placement: EmulatePlacement::Command { local: Vec::new(), remote: Vec::new() },
             start_unix_ns: 0,
             duration_ns: 10_120_000_000,
@@ -191,7 +211,12 @@ mod tests {
             exit_status: Some(0),
             asked: EmulateDirections { forward: asked.clone(), reverse: asked },
             delivered: EmulateDirections { forward: delivered(719_000, 120), reverse: delivered(360_000, 0) },
-            delay_error_ns: DelayError { p50: 1_200, p99: 14_000, max: 812_000 },
+            delay_error_ns: DelayError {
+                p50: Some(1_200),
+                p99: Some(14_000),
+                max: Some(812_000),
+                packets: Some(1_078_880),
+            },
             invalid: vec![InvalidSecond {
                 second: 7,
                 reasons: vec![InvalidReason::Late],
@@ -199,8 +224,8 @@ mod tests {
             }],
             seconds: Vec::new(),
             hops: EmulateDirections { forward: vec![hop(719_000, 72, 48)], reverse: vec![hop(360_000, 0, 0)] },
-            store: EmulateStore { reserved_bytes: 11_000_000, used_bytes_max: 4_400_000 },
-            cpu: EmulateCpu { work_share: 0.31, work_share_max: 0.42, headroom: 0.58 },
+            store: Some(EmulateStore { reserved_bytes: 11_000_000, used_bytes_max: 4_400_000 }),
+            cpu: Some(EmulateCpu { work_share: 0.31, work_share_max: 0.42, headroom: 0.58 }),
             warnings: Vec::new(),
         }
     }

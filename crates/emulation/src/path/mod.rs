@@ -11,8 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use link::{Distribution, Framing, GilbertElliott, Jitter, Loss, LossPattern};
-pub(crate) use plan::QueuePlan;
-pub use plan::{DirectionPlan, HopPlan};
+pub use plan::{DirectionPlan, HopPlan, QueuePlan};
 pub use read::{LoadedPath, MAX_TEXT, load, schema};
 
 /// A commented path file: 1 Gb/s and an RTT of 50 ms, a buffer of 1 MB, and a little loss.

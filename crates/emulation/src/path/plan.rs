@@ -21,7 +21,7 @@ const RED_FRAME: u64 = 1000;
 
 impl Framing {
     /// Bytes on the link besides the frame.
-    pub(crate) fn bytes(self) -> u64 {
+    pub fn bytes(self) -> u64 {
         match self {
             Self::Ethernet => 24,
             Self::None => 0,
@@ -41,27 +41,63 @@ pub struct DirectionPlan {
 /// One hop in one direction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HopPlan {
-    /// Rate and burst, bits/s and bytes.
-    pub(crate) policer: Option<(u64, u64)>,
-    pub(crate) queue: QueuePlan,
+    /// Rate and burst of the policer, bits/s and bytes.
+    pub policer: Option<(u64, u64)>,
+    /// The queue.
+    pub queue: QueuePlan,
     pub(crate) kind: QueueKind,
-    pub(crate) schedule: Schedule,
-    pub(crate) framing: Framing,
-    pub(crate) wire: WirePlan,
+    /// The rate over time.
+    pub schedule: Schedule,
+    /// Framing per frame.
+    pub framing: Framing,
+    /// What the link does after the queue.
+    pub wire: WirePlan,
 }
 
 /// A queue.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum QueuePlan {
+pub enum QueuePlan {
+    /// First in, first out, with a limit in bytes.
     Bytes(u64),
+    /// First in, first out, with a limit in frames.
     Packets(usize),
+    /// Random early detection.
     Red(RedSettings),
-    Codel { settings: CodelSettings, packets: usize },
-    FqCodel { settings: CodelSettings, packets: usize, quantum: u64 },
-    Pie { packets: usize, target_ns: u64, ecn: bool, frame_bytes: u64 },
+    /// Controlled delay.
+    Codel {
+        /// Its controller.
+        settings: CodelSettings,
+        /// Limit, frames.
+        packets: usize,
+    },
+    /// Fair queueing with controlled delay.
+    FqCodel {
+        /// The controller of each flow.
+        settings: CodelSettings,
+        /// Limit, frames.
+        packets: usize,
+        /// Bytes a flow sends at a turn.
+        quantum: u64,
+    },
+    /// Proportional integral controller enhanced.
+    Pie {
+        /// Limit, frames.
+        packets: usize,
+        /// Target delay, nanoseconds.
+        target_ns: u64,
+        /// Whether it marks.
+        ecn: bool,
+        /// Longest frame, bytes.
+        frame_bytes: u64,
+    },
 }
 
 impl DirectionPlan {
+    /// The links with their queues, in order; not empty.
+    pub fn hops(&self) -> &[HopPlan] {
+        &self.hops
+    }
+
     /// Number of links.
     pub fn links(&self) -> usize {
         self.hops.len()

@@ -5,7 +5,7 @@ use crate::event::{DropCause, Frame};
 
 /// How controlled delay is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CodelSettings {
+pub struct CodelSettings {
     /// Target delay, nanoseconds.
     pub target_ns: u64,
     /// Time in which a standing queue must fall below the target once, nanoseconds.

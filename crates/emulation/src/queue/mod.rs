@@ -6,11 +6,13 @@ mod fq_codel;
 mod pie;
 mod red;
 
-pub(crate) use codel::{Codel, CodelSettings};
+pub(crate) use codel::Codel;
+pub use codel::CodelSettings;
 pub(crate) use fifo::Fifo;
 pub(crate) use fq_codel::FqCodel;
 pub(crate) use pie::Pie;
-pub(crate) use red::{Red, RedSettings};
+pub(crate) use red::Red;
+pub use red::RedSettings;
 
 use crate::event::{DropCause, Frame};
 

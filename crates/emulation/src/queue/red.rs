@@ -10,7 +10,7 @@ const WEIGHT: f64 = 0.002;
 
 /// How a red queue is set.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct RedSettings {
+pub struct RedSettings {
     /// Limit, bytes.
     pub limit_bytes: u64,
     /// Average queue at which drops begin, bytes.

@@ -10,10 +10,10 @@ use super::{PATIENCE_S, certificate, landspeed, number, path_file};
 
 const LINK: &str = "[[link]]\nrate = \"100M\"\ndelay = \"20ms\"\nqueue = { kind = \"bfifo\", limit = \"500KB\" }";
 /// The user `nobody`.
-const USER: u32 = 65_534;
+pub(super) const USER: u32 = 65_534;
 
 /// Whether user namespaces can be had; the error says why not.
-fn user_namespaces() -> Result<(), String> {
+pub(super) fn user_namespaces() -> Result<(), String> {
     let mut command = Command::new("unshare");
     command.args(["-U", "-n", "true"]);
     if landspeed_sys::process::is_root() {
@@ -27,7 +27,7 @@ fn user_namespaces() -> Result<(), String> {
 }
 
 /// Runs `landspeed run` over a path, and returns its document and the certificate.
-fn run_over(command: &mut Command, directory: &std::path::Path) -> (Value, Value) {
+pub(super) fn run_over(command: &mut Command, directory: &std::path::Path) -> (Value, Value) {
     let (json, run) = (directory.join("certificate.json"), directory.join("run.json"));
     command.args(["--json".as_ref(), json.as_os_str(), "--".as_ref(), env!("CARGO_BIN_EXE_landspeed").as_ref()]);
     command.args(["run", "198.18.0.2", "-t", "2s", "--quiet", "--json"]).arg(&run);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Wire, certificate, number, path_file, stop};
 
 /// Sends `count` datagrams through the path, numbered, one each `gap_ns`; returns those that arrive, in order.
-fn send(wire: &Wire, count: u32, bytes: usize, gap_ns: u64) -> Vec<u32> {
+pub(super) fn send(wire: &Wire, count: u32, bytes: usize, gap_ns: u64) -> Vec<u32> {
     let receiver = wire.right.run(|| UdpSocket::bind("10.93.0.2:9009")).expect("an address");
     receiver.set_read_timeout(Some(Duration::from_secs(2))).expect("set");
     let sender = wire.left.run(|| UdpSocket::bind("10.93.0.1:0")).expect("an address");

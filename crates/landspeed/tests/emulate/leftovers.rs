@@ -35,7 +35,7 @@ fn host() -> String {
 }
 
 /// `host` in a namespace that only this test changes.
-fn host_of(wire: &Wire) -> String {
+pub(super) fn host_of(wire: &Wire) -> String {
     wire.middle.run(|| [output("ip", &["-d", "link"]), output("tc", &["qdisc"]), output("ip", &["address"])].concat())
 }
 

@@ -3,6 +3,7 @@
 mod around;
 mod bad;
 mod between;
+mod kernel;
 mod leftovers;
 mod peers;
 

@@ -1,8 +1,8 @@
 //! Figures of an emulated path's certificate: what was delivered in each second, and what was not as asked for.
 
 use landspeed_model::{
-    Drawing, EmulateDocument, EmulateSecond, EmulateSecondDirection, Figure, FigureAxis, FigureChart, FigureLine,
-    FigureMark, FigureNote, FigurePanel, FiguresDocument,
+    Drawing, EmulateDatapath, EmulateDocument, EmulateSecond, EmulateSecondDirection, Figure, FigureAxis,
+    FigureChart, FigureLine, FigureMark, FigureNote, FigurePanel, FiguresDocument,
 };
 
 use super::quantity;
@@ -24,7 +24,12 @@ pub(crate) fn figures(document: &EmulateDocument) -> FiguresDocument {
             document.invalid.len()
         )
     };
-    let mut facts = vec![["placement".to_owned(), document.placement.to_string()]];
+    let datapath = match document.datapath {
+        EmulateDatapath::Userspace => "userspace",
+        EmulateDatapath::Kernel => "kernel",
+    };
+    let mut facts =
+        vec![["placement".to_owned(), document.placement.to_string()], ["datapath".to_owned(), datapath.to_owned()]];
     for (name, asked, delivered) in
         [("forward", &asked.forward, &delivered.forward), ("reverse", &asked.reverse, &delivered.reverse)]
     {
@@ -50,12 +55,15 @@ pub(crate) fn figures(document: &EmulateDocument) -> FiguresDocument {
         ]);
     }
     let error = &document.delay_error_ns;
-    let errors = format!("p50 {}, p99 {}, max {}", time(error.p50), time(error.p99), time(error.max));
+    let errors = match (error.p50, error.p99, error.max) {
+        (Some(p50), Some(p99), Some(max)) => format!("p50 {}, p99 {}, max {}", time(p50), time(p99), time(max)),
+        _ => "unknown".to_owned(),
+    };
     facts.push(["delay error".to_owned(), errors]);
-    facts.push([
-        "CPU".to_owned(),
-        format!("{} in the busiest second", quantity::text(document.cpu.work_share_max, "")),
-    ]);
+    if let Some(cpu) = &document.cpu {
+        let busiest = format!("{} in the busiest second", quantity::text(cpu.work_share_max, ""));
+        facts.push(["CPU".to_owned(), busiest]);
+    }
     facts.push(["seed".to_owned(), document.path.seed.to_string()]);
     let mut notes: Vec<FigureNote> = document
         .invalid
@@ -129,17 +137,17 @@ fn both(
     marks: Vec<FigureMark>,
 ) -> Figure {
     let lines = vec![
-        FigureLine { series: 0, ..line(document, move |second| value(&second.directions.forward)) },
-        FigureLine { series: 1, ..line(document, move |second| value(&second.directions.reverse)) },
+        FigureLine { series: 0, ..line(document, move |second| Some(value(&second.directions.forward))) },
+        FigureLine { series: 1, ..line(document, move |second| Some(value(&second.directions.reverse))) },
     ];
     figure(document, name, axis, vec!["forward".to_owned(), "reverse".to_owned()], lines, marks)
 }
 
-fn line(document: &EmulateDocument, value: impl Fn(&EmulateSecond) -> u64) -> FigureLine {
+fn line(document: &EmulateDocument, value: impl Fn(&EmulateSecond) -> Option<u64>) -> FigureLine {
     FigureLine {
         joined: true,
         x: document.seconds.iter().map(|second| second.second as f64).collect(),
-        y: document.seconds.iter().map(|second| Some(value(second) as f64)).collect(),
+        y: document.seconds.iter().map(|second| value(second).map(|value| value as f64)).collect(),
         ..FigureLine::default()
     }
 }

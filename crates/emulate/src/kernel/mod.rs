@@ -1,0 +1,192 @@
+//! The kernel datapath: queueing disciplines carry the frames, this program counts what they did.
+
+mod counters;
+mod network;
+mod taps;
+mod tree;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use landspeed_emulation::LoadedPath;
+use landspeed_model::EmulateDatapath;
+use landspeed_netlink::{LinkId, Netlink};
+use landspeed_stats::LatencyHistogram;
+use landspeed_sys::clock::{monotonic_ns, realtime_ns, sleep_until};
+
+use crate::between::IFF_UP;
+use crate::carry::{Broke, Carried, Ends, LOOK_UP_NS, TX_DROPPED, dropped};
+use crate::error::EmulateError;
+use crate::live::Live;
+use crate::seconds::Seconds;
+use counters::Counters;
+use network::Network;
+use taps::Taps;
+use tree::{HopTree, may_reorder, trees};
+
+/// How often taps and disciplines are read, nanoseconds.
+const READ_NS: u64 = 5_000_000;
+/// How long frames between two virtual links may take, nanoseconds.
+const SETTLE_NS: u64 = 100_000_000;
+
+/// Refuses a path that the kernel's disciplines cannot express.
+pub fn check_kernel(path: &LoadedPath) -> Result<(), EmulateError> {
+    trees(path).map(drop)
+}
+
+/// Builds the path between both interfaces, calls `ready`, and reads its counters until `stop` is set or an interface is gone. `live`
+/// shows each second.
+pub fn carry_by_kernel(
+    path: &LoadedPath,
+    ends: Ends,
+    stop: &AtomicBool,
+    live: &Live,
+    ready: impl FnOnce(),
+) -> Result<Carried, EmulateError> {
+    let trees = trees(path)?;
+    let Ends { names, mut watched, .. } = ends;
+    let network = Network::build(&names, &trees)?;
+    let taps = Taps::open(path, &names, network.ends)?;
+    let resolution_ns = trees.iter().map(|hops| hops.iter().map(HopTree::resolution_ns).sum()).max().unwrap_or(0);
+    let delay_ns = path.forward.delay_ns().max(path.reverse.delay_ns());
+    let (start_ns, start_unix_ns) = (monotonic_ns(), realtime_ns());
+    let mut watch = Watch {
+        counters: [&trees[0], &trees[1]].map(|hops| Counters::new(hops)),
+        errors: taps.predicts().then(LatencyHistogram::new),
+        network,
+        taps,
+        seconds: Seconds::new(delay_ns, resolution_ns),
+        drops_before: dropped(&mut watched),
+        watched,
+        dump: Vec::new(),
+        start_ns,
+        live,
+    };
+    live.begin(start_unix_ns);
+    // From these counters on.
+    watch.gather_links();
+    ready();
+    let broke = watch.run(stop);
+    watch.settle();
+    let duration_ns = monotonic_ns() - start_ns;
+    watch.conclude(duration_ns);
+    let delays = watch.taps.finish();
+    let plans = [&path.forward, &path.reverse];
+    let outcomes = watch.counters.into_iter().zip(delays).zip(plans);
+    let outcomes: Vec<_> =
+        outcomes.map(|((counters, delays), plan)| counters.finish(delays, plan, !may_reorder(plan))).collect();
+    Ok(Carried {
+        datapath: EmulateDatapath::Kernel,
+        start_unix_ns,
+        duration_ns,
+        directions: outcomes.try_into().unwrap_or_else(|_| unreachable!("two directions")),
+        errors: watch.errors,
+        invalid: watch.seconds.invalid,
+        seconds: live.take_seconds(),
+        work_share: 0.0,
+        work_share_max: 0.0,
+        broke,
+    })
+}
+
+/// What is read of a running path.
+struct Watch<'a> {
+    network: Network,
+    counters: [Counters; 2],
+    taps: Taps,
+    /// Of both directions, where the model predicts one.
+    errors: Option<LatencyHistogram>,
+    seconds: Seconds,
+    watched: Vec<(Netlink, u32)>,
+    drops_before: u64,
+    dump: Vec<landspeed_netlink::QdiscReading>,
+    start_ns: u64,
+    live: &'a Live,
+}
+
+impl Watch<'_> {
+    /// Reads until `stop` is set; returns why it ended if that was not it.
+    fn run(&mut self, stop: &AtomicBool) -> Option<Broke> {
+        for look in 1_u64.. {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            self.gather();
+            let elapsed_ns = monotonic_ns() - self.start_ns;
+            if self.seconds.is_over(elapsed_ns) {
+                self.conclude(elapsed_ns);
+            }
+            if let Some(question) = self.live.question() {
+                self.live.answer(question, self.seconds.present(), elapsed_ns);
+            }
+            if look.is_multiple_of(LOOK_UP_NS / READ_NS) && !self.is_up() {
+                return Some(Broke::Gone);
+            }
+            sleep_until(monotonic_ns() + READ_NS);
+        }
+        None
+    }
+
+    fn is_up(&mut self) -> bool {
+        let Network { netlink, ends, .. } = &mut self.network;
+        ends.iter().all(|end| netlink.link(LinkId::Index(*end)).is_ok_and(|link| link.flags & IFF_UP != 0))
+    }
+}
+
+impl Watch<'_> {
+    /// Reads taps and disciplines.
+    fn gather(&mut self) {
+        // Without a model nothing is recorded here.
+        let mut unused = LatencyHistogram::new();
+        self.taps.read(&mut self.seconds, self.errors.as_mut().unwrap_or(&mut unused));
+        // A table that is not readable now is read the next time.
+        if let Ok(readings) = self.network.read(&mut self.dump) {
+            let now_ns = monotonic_ns();
+            for (counters, readings) in self.counters.iter_mut().zip(&readings) {
+                counters.take(readings, now_ns);
+            }
+        }
+    }
+
+    /// Reads the interfaces' counters.
+    fn gather_links(&mut self) {
+        let drops = dropped(&mut self.watched).saturating_sub(self.drops_before);
+        self.drops_before += drops;
+        self.seconds.now().interface_drops += drops;
+        let Network { netlink, directions, ends } = &mut self.network;
+        let mut stats = |link: u32| netlink.link(LinkId::Index(link)).map(|link| link.stats).unwrap_or_default();
+        for ((side, links), counters) in directions.iter().enumerate().zip(&mut self.counters) {
+            let all = links.iter().flat_map(|hop| [Some(hop.shaper), hop.wire].into_iter().flatten());
+            let lost = all.filter_map(|link| stats(link).get(TX_DROPPED).copied()).sum();
+            self.seconds.now().interface_drops += counters.take_links(lost, &stats(ends[side]));
+            self.seconds.now().unplanned_drops += counters.new_unplanned();
+        }
+    }
+
+    /// The second is over.
+    fn conclude(&mut self, elapsed_ns: u64) {
+        self.gather_links();
+        let length_ns = self.seconds.length_ns(elapsed_ns);
+        let slowest = self.counters.iter_mut().filter_map(Counters::slowest);
+        self.seconds.now().slowest = slowest.min_by(|a, b| share(*a).total_cmp(&share(*b)));
+        let directions = self.counters.each_mut().map(|counters| counters.conclude_second(length_ns));
+        self.seconds.publish(elapsed_ns, directions, self.live);
+    }
+
+    /// Lets nothing more in, and reads until every frame is accounted for.
+    fn settle(&mut self) {
+        self.network.close();
+        let until_ns = monotonic_ns() + SETTLE_NS;
+        loop {
+            self.gather();
+            self.gather_links();
+            if self.counters.iter().all(Counters::is_balanced) || monotonic_ns() >= until_ns {
+                break;
+            }
+            sleep_until(monotonic_ns() + 1_000_000);
+        }
+    }
+}
+
+fn share((sent, could): (u64, u64)) -> f64 {
+    sent as f64 / could.max(1) as f64
+}

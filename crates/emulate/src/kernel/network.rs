@@ -1,0 +1,165 @@
+//! The path as the kernel has it: virtual links in the namespace of the path, each with the disciplines of a half of a hop on its way out.
+//!
+//! A frame that arrives at one end is redirected to the way out of the first virtual link; what comes out at that link's other end, to the
+//! next; the last discipline is on the way out of the other end. Nothing exists outside of the namespace.
+
+use landspeed_netlink::configure::{Discipline, LinkSettings, NewLink, handle};
+use landspeed_netlink::{LinkId, Netlink, NetlinkError, Qdisc, QdiscReading};
+
+use super::tree::HopTree;
+use crate::error::EmulateError;
+
+const ENOENT: i32 = 2;
+/// Handles of what is at a root, and of the queue below a token bucket.
+const ROOT: u32 = handle(1, 0);
+const QUEUE: u32 = handle(2, 0);
+
+/// A path in the kernel.
+#[derive(Debug)]
+pub(crate) struct Network {
+    pub netlink: Netlink,
+    /// The first and the second end.
+    pub ends: [u32; 2],
+    pub directions: [Vec<HopLinks>; 2],
+}
+
+/// The links whose ways out have the disciplines of a hop.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HopLinks {
+    /// With the token bucket and the queue.
+    pub shaper: u32,
+    /// With netem.
+    pub wire: Option<u32>,
+}
+
+/// Counters of a hop at one moment.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct HopReading {
+    pub shaper: QdiscReading,
+    pub queue: QdiscReading,
+    pub wire: Option<QdiscReading>,
+}
+
+impl HopReading {
+    /// The counters of what frames leave by.
+    pub(crate) fn last(&self) -> &QdiscReading {
+        self.wire.as_ref().unwrap_or(&self.shaper)
+    }
+}
+
+impl Network {
+    /// Builds the path between two interfaces of the calling thread's namespace.
+    pub(crate) fn build(names: &[String; 2], trees: &[Vec<HopTree>; 2]) -> Result<Self, EmulateError> {
+        let mut netlink = Netlink::open()?;
+        let links = [netlink.link(LinkId::Name(&names[0]))?, netlink.link(LinkId::Name(&names[1]))?];
+        let ends = [links[0].index, links[1].index];
+        let mtu_bytes = links[0].mtu_bytes;
+        let mut directions = [Vec::new(), Vec::new()];
+        for (side, hops) in trees.iter().enumerate() {
+            let count = hops.iter().map(|hop| 1 + usize::from(hop.wire.is_some())).sum::<usize>();
+            // Where each half of a hop leaves by, and where that arrives.
+            let mut halves = Vec::new();
+            for number in 1..count {
+                halves.push(add_link(&mut netlink, ["f", "r"][side], number, mtu_bytes)?);
+            }
+            halves.push((ends[1 - side], 0));
+            let mut free = halves.iter().map(|(leaves, _)| *leaves);
+            let mut next = || free.next().unwrap_or_else(|| unreachable!("one for each half"));
+            for hop in hops {
+                let shaper = next();
+                add(&mut netlink, shaper, Qdisc::ROOT, ROOT, &Discipline::Tbf(hop.shaper))?;
+                add(&mut netlink, shaper, handle(1, 1), QUEUE, &hop.queue)?;
+                let wire = hop.wire.map(|netem| (next(), netem));
+                if let Some((link, netem)) = wire {
+                    add(&mut netlink, link, Qdisc::ROOT, ROOT, &Discipline::Netem(netem))?;
+                }
+                directions[side].push(HopLinks { shaper, wire: wire.map(|(link, _)| link) });
+            }
+            for pair in halves.windows(2) {
+                redirect(&mut netlink, pair[0].1, pair[1].0, Netlink::redirect_ingress)?;
+            }
+            // From here on frames pass.
+            redirect(&mut netlink, ends[side], halves[0].0, Netlink::redirect_ingress_uncharged)?;
+        }
+        Ok(Self { netlink, ends, directions })
+    }
+
+    /// Lets no more frames in.
+    pub(crate) fn close(&mut self) {
+        for end in self.ends {
+            // Without the interface none come in either.
+            let _ = self.netlink.delete_qdisc(end, Qdisc::INGRESS);
+        }
+    }
+
+    /// Reads the counters of every hop; `dump` is room for the kernel's answer.
+    pub(crate) fn read(&mut self, dump: &mut Vec<QdiscReading>) -> Result<[Vec<HopReading>; 2], NetlinkError> {
+        self.netlink.qdiscs_all(dump)?;
+        let of = |link: u32, handle: u32| {
+            dump.iter()
+                .find(|reading| reading.ifindex == link && reading.handle == handle)
+                .copied()
+                .unwrap_or_default()
+        };
+        let hop = |links: &HopLinks| HopReading {
+            shaper: of(links.shaper, ROOT),
+            queue: of(links.shaper, QUEUE),
+            wire: links.wire.map(|link| of(link, ROOT)),
+        };
+        Ok(self.directions.each_ref().map(|hops| hops.iter().map(hop).collect()))
+    }
+}
+
+/// Adds a virtual link; returns its ends.
+fn add_link(
+    netlink: &mut Netlink,
+    direction: &str,
+    number: usize,
+    mtu_bytes: u32,
+) -> Result<(u32, u32), EmulateError> {
+    let names = ["out", "in"].map(|end| format!("{direction}{number}{end}"));
+    let settings = LinkSettings { mtu_bytes: Some(mtu_bytes), ..LinkSettings::default() };
+    let [own, peer] = [0, 1].map(|end| NewLink { name: &names[end], namespace: None, settings });
+    netlink.add_veth(&own, &peer)?;
+    for name in &names {
+        netlink.set_link(LinkId::Name(name), &LinkSettings { up: Some(true), ..LinkSettings::default() })?;
+    }
+    Ok((netlink.link(LinkId::Name(&names[0]))?.index, netlink.link(LinkId::Name(&names[1]))?.index))
+}
+
+/// Adds a discipline. The token bucket creates a queue of its own, which the one below it replaces.
+fn add(
+    netlink: &mut Netlink,
+    link: u32,
+    parent: u32,
+    handle: u32,
+    discipline: &Discipline,
+) -> Result<(), EmulateError> {
+    let kind = discipline.kind();
+    netlink.replace_qdisc(link, parent, handle, discipline).map_err(|cause| match cause.os_error() {
+        Some(ENOENT) => EmulateError::KernelLacks {
+            part: format!("queueing discipline {kind}"),
+            module: format!("`modprobe sch_{kind}`, CONFIG_NET_SCH_{}", kind.to_uppercase()),
+            cause,
+        },
+        _ => cause.into(),
+    })
+}
+
+/// Sends what arrives at one link out by another.
+fn redirect(
+    netlink: &mut Netlink,
+    from: u32,
+    to: u32,
+    how: fn(&mut Netlink, u32, u32) -> Result<(), NetlinkError>,
+) -> Result<(), EmulateError> {
+    add(netlink, from, Qdisc::INGRESS, 0, &Discipline::Ingress)?;
+    how(netlink, from, to).map_err(|cause| match cause.os_error() {
+        Some(ENOENT) => EmulateError::KernelLacks {
+            part: "filter u32 or action mirred".to_owned(),
+            module: "`modprobe -a cls_u32 act_mirred`, CONFIG_NET_CLS_U32 and CONFIG_NET_ACT_MIRRED".to_owned(),
+            cause,
+        },
+        _ => cause.into(),
+    })
+}

@@ -1,0 +1,373 @@
+//! From a path's plan to the kernel's queueing disciplines.
+
+use landspeed_emulation::{
+    DirectionPlan, Distribution, GilbertElliott, HopPlan, LoadedPath, Loss, LossPattern, QueuePlan, Schedule,
+};
+use landspeed_netlink::configure::{
+    Codel, Discipline, FqCodel, Loss as NetemLoss, Netem, NetemRate, Pie, Probability, Red, Tbf,
+};
+use landspeed_stats::SplitMix64;
+
+use crate::error::EmulateError;
+
+/// What a token bucket may send at once after a pause, as a time at its rate, nanoseconds: as late as a timer may be without a
+/// loss of rate.
+const BURST_NS: u64 = 500_000;
+/// Waiting bytes of a token bucket; its queue has the limit.
+const NO_LIMIT: u32 = u32::MAX / 2;
+/// The shortest frame, bytes.
+const LEAST_FRAME: u64 = 42;
+/// Frames that are in flight beside what rate and delay explain.
+const SLACK_FRAMES: u64 = 10_000;
+
+/// One link with its queue.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct HopTree {
+    /// The rate: the root of one virtual link.
+    pub shaper: Tbf,
+    /// The queue below it.
+    pub queue: Discipline,
+    /// What happens after the queue: the root of the next virtual link.
+    pub wire: Option<Netem>,
+    /// Framing, bytes per frame.
+    pub framing_bytes: u64,
+}
+
+impl HopTree {
+    /// How much before its time a frame may leave, nanoseconds: netem serialises exactly, a token bucket alone lets its burst pass at once.
+    pub(crate) fn resolution_ns(&self) -> u64 {
+        if self.wire.is_some() {
+            return 0;
+        }
+        let bytes = u64::from(self.shaper.burst_bytes) + self.framing_bytes;
+        bytes.saturating_mul(1_000_000_000) / self.shaper.rate_bytes_per_s.max(1)
+    }
+
+    /// Whether the wire duplicates frames.
+    pub(crate) fn duplicates(&self) -> bool {
+        self.wire.is_some_and(|wire| wire.duplicate != Probability::ZERO)
+    }
+
+    /// Whether every drop of the wire is a loss that the path asks for.
+    pub(crate) fn loses(&self) -> bool {
+        self.wire.is_some_and(|wire| wire.loss != NetemLoss::None)
+    }
+}
+
+/// The disciplines of both directions.
+///
+/// # Errors
+/// The first key of the path that they cannot express.
+pub(crate) fn trees(path: &LoadedPath) -> Result<[Vec<HopTree>; 2], EmulateError> {
+    let mut seeds = SplitMix64::new(path.path.seed);
+    let mut direction = |plan: &DirectionPlan, name: &'static str| {
+        let hop = |(number, hop): (usize, &HopPlan)| {
+            tree(hop, plan.frame_bytes(), seeds.bits()).map_err(|(key, why, advice)| EmulateError::Inexpressible {
+                key: format!("link.{number}.{key}"),
+                direction: name,
+                why: why.to_owned(),
+                advice: advice.to_owned(),
+            })
+        };
+        plan.hops().iter().enumerate().map(hop).collect::<Result<Vec<_>, _>>()
+    };
+    Ok([direction(&path.forward, "forward")?, direction(&path.reverse, "reverse")?])
+}
+
+/// Whether every departure of a direction follows from the arrivals alone.
+pub(crate) fn is_deterministic(plan: &DirectionPlan) -> bool {
+    plan.hops().iter().all(|hop| {
+        let wire = &hop.wire;
+        matches!(hop.queue, QueuePlan::Bytes(_) | QueuePlan::Packets(_))
+            && wire.loss.is_none()
+            && wire.jitter.is_none()
+            && wire.reorder == 0.0
+            && wire.duplicate == 0.0
+    })
+}
+
+/// Whether frames of a direction may overtake each other.
+pub(crate) fn may_reorder(plan: &DirectionPlan) -> bool {
+    plan.hops().iter().any(|hop| hop.wire.reorder > 0.0 || matches!(hop.queue, QueuePlan::FqCodel { .. }))
+}
+
+/// A key that cannot be expressed, why, and what to do instead.
+type Refusal = (&'static str, &'static str, &'static str);
+
+fn tree(hop: &HopPlan, frame_bytes: u32, seed: u64) -> Result<HopTree, Refusal> {
+    let Schedule::Fixed(bps) = hop.schedule else {
+        return Err(("rate", "tbf has one rate, which does not change over time", "Write a fixed rate"));
+    };
+    if hop.policer.is_some() {
+        return Err(("policer", "tbf shapes and does not police", "Remove the policer"));
+    }
+    let rate_bytes_per_s = (bps / 8).max(1);
+    let loss = loss(hop.wire.loss.as_ref())?;
+    if !hop.wire.down.is_empty() {
+        return Err(("down", "netem has no outages", "Remove the outages"));
+    }
+    let (jitter_ns, normal_jitter) =
+        hop.wire.jitter.map_or((0, false), |(spread_ns, shape)| (spread_ns, shape == Distribution::Normal));
+    if jitter_ns > i32::MAX as u64 {
+        return Err(("jitter", "netem's jitter is at most 2.1 s", "Lower it"));
+    }
+    let framing_bytes = hop.framing.bytes();
+    let wire = &hop.wire;
+    let needs_netem =
+        wire.delay_ns > 0 || jitter_ns > 0 || loss != NetemLoss::None || wire.reorder > 0.0 || wire.duplicate > 0.0;
+    let burst_bytes = burst(hop, rate_bytes_per_s, frame_bytes);
+    // What passes the token bucket early waits in netem, which serialises once more: both together are the buffer.
+    let early_bytes = if needs_netem { burst_bytes - frame_bytes } else { 0 };
+    Ok(HopTree {
+        shaper: Tbf { rate_bytes_per_s, burst_bytes, limit_bytes: NO_LIMIT, overhead_bytes: framing_bytes as u16 },
+        queue: queue(&hop.queue, rate_bytes_per_s, frame_bytes, early_bytes)?,
+        wire: needs_netem.then(|| Netem {
+            limit_packets: flight_packets(hop, rate_bytes_per_s, burst_bytes),
+            delay_ns: wire.delay_ns,
+            jitter_ns,
+            normal_jitter,
+            loss,
+            duplicate: Probability::new(wire.duplicate),
+            reorder: Probability::new(wire.reorder),
+            // Its own rate serialises what a burst let pass, and keeps the order of frames with jitter.
+            rate: Some(NetemRate { bytes_per_s: rate_bytes_per_s, packet_overhead_bytes: framing_bytes as i32 }),
+            slot_ns: 0,
+            seed: Some(seed),
+        }),
+        framing_bytes,
+    })
+}
+
+/// The bucket of a link: at least the longest frame, and a small share of the buffer at most.
+fn burst(hop: &HopPlan, rate_bytes_per_s: u64, frame_bytes: u32) -> u32 {
+    let limit = match hop.queue {
+        QueuePlan::Bytes(limit) => limit,
+        QueuePlan::Packets(packets) => packets as u64 * u64::from(frame_bytes),
+        _ => u64::MAX,
+    };
+    let wanted = (u128::from(rate_bytes_per_s) * u128::from(BURST_NS) / 1_000_000_000) as u64;
+    let most = u64::from(frame_bytes).saturating_add(limit / 4);
+    wanted.min(most).clamp(u64::from(frame_bytes), u64::from(NO_LIMIT)) as u32
+}
+
+/// A limit of netem that what is in flight does not reach.
+fn flight_packets(hop: &HopPlan, rate_bytes_per_s: u64, burst_bytes: u32) -> u32 {
+    // Four standard deviations of a normal jitter; the kernel's table has no more.
+    let ns =
+        hop.wire.delay_ns.saturating_add(hop.wire.jitter.map_or(0, |(spread_ns, _)| spread_ns.saturating_mul(4)));
+    let bytes = u128::from(rate_bytes_per_s) * u128::from(ns) / 1_000_000_000 + u128::from(burst_bytes);
+    // Twice: every frame may be duplicated.
+    let frames = 2 * bytes / u128::from(LEAST_FRAME + hop.framing.bytes()) + u128::from(SLACK_FRAMES);
+    i32::try_from(frames).unwrap_or(i32::MAX) as u32
+}
+
+fn loss(loss: Option<&Loss>) -> Result<NetemLoss, Refusal> {
+    const AT_RANDOM: &str = "netem loses frames at random only";
+    const ADVICE: &str = "Write a share, such as loss = \"0.01%\"";
+    Ok(match loss {
+        Some(Loss::Random(share) | Loss::Pattern(LossPattern::Random(share))) if share.0.get() > 0.0 => {
+            NetemLoss::Random(Probability::new(share.0.get()))
+        }
+        None | Some(Loss::Random(_) | Loss::Pattern(LossPattern::Random(_))) => NetemLoss::None,
+        Some(Loss::Pattern(LossPattern::Every(_))) => return Err(("loss.every", AT_RANDOM, ADVICE)),
+        Some(Loss::Pattern(LossPattern::Packets(_))) => return Err(("loss.packets", AT_RANDOM, ADVICE)),
+        Some(Loss::Pattern(LossPattern::LongerThan(_))) => return Err(("loss.longer-than", AT_RANDOM, ADVICE)),
+        Some(Loss::Pattern(LossPattern::GilbertElliott(GilbertElliott { p, r, bad, good }))) => {
+            NetemLoss::GilbertElliott {
+                failure: Probability::new(p.0.get()),
+                recovery: Probability::new(r.0.get()),
+                loss_in_bad: Probability::new(bad.map_or(1.0, |share| share.0.get())),
+                loss_in_good: Probability::new(good.map_or(0.0, |share| share.0.get())),
+            }
+        }
+    })
+}
+
+fn queue(
+    queue: &QueuePlan,
+    rate_bytes_per_s: u64,
+    frame_bytes: u32,
+    early_bytes: u32,
+) -> Result<Discipline, Refusal> {
+    let bytes = |limit: u64, key: &'static str| {
+        u32::try_from(limit).map_err(|_| (key, "the kernel's limits are below 4 GiB", "Lower it"))
+    };
+    let micros = |ns: u64| Some(u32::try_from(ns / 1000).unwrap_or(u32::MAX));
+    let count = |packets: usize| u32::try_from(packets).unwrap_or(u32::MAX);
+    let codel = |settings: &landspeed_emulation::CodelSettings, packets| Codel {
+        limit_packets: Some(count(packets)),
+        target_us: micros(settings.target_ns),
+        interval_us: micros(settings.interval_ns),
+        ecn: Some(settings.ecn),
+        ce_threshold_us: None,
+    };
+    Ok(match queue {
+        QueuePlan::Bytes(limit) => {
+            Discipline::Bfifo { limit_bytes: bytes(*limit, "queue.limit")?.saturating_sub(early_bytes) }
+        }
+        QueuePlan::Packets(packets) => Discipline::Pfifo {
+            // A fifo of no frames would pass none.
+            limit_packets: count(*packets).saturating_sub(early_bytes / frame_bytes).max(1),
+        },
+        QueuePlan::Red(settings) => {
+            let min_bytes = bytes(settings.min_bytes, "queue.min")?;
+            let max_bytes = bytes(settings.max_bytes, "queue.max")?;
+            Discipline::Red(Red {
+                limit_bytes: bytes(settings.limit_bytes, "queue.limit")?,
+                min_bytes,
+                max_bytes,
+                probability: Probability::new(settings.probability),
+                // The burst that tc-red(8) recommends.
+                average_packet_bytes: frame_bytes,
+                burst_packets: (2 * u64::from(min_bytes) + u64::from(max_bytes)).div_ceil(3 * u64::from(frame_bytes))
+                    as u32,
+                bandwidth_bytes_per_s: rate_bytes_per_s,
+                ecn: settings.ecn,
+            })
+        }
+        QueuePlan::Codel { settings, packets } => Discipline::Codel(codel(settings, *packets)),
+        QueuePlan::FqCodel { settings, packets, quantum } => Discipline::FqCodel(FqCodel {
+            codel: codel(settings, *packets),
+            flows: None,
+            quantum_bytes: u32::try_from(*quantum).ok(),
+        }),
+        QueuePlan::Pie { packets, target_ns, ecn, .. } => Discipline::Pie(Pie {
+            limit_packets: Some(count(*packets)),
+            target_us: micros(*target_ns),
+            ecn: Some(*ecn),
+        }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(link: &str) -> LoadedPath {
+        let text = format!("name = \"a path\"\n[[link]]\n{link}\n");
+        landspeed_emulation::load(&text, &mut |_| Ok("0\n5\n".to_owned())).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    fn forward(link: &str) -> HopTree {
+        let [forward, _] = trees(&load(link)).unwrap_or_else(|why| panic!("{why}"));
+        forward[0].clone()
+    }
+
+    #[test]
+    fn a_rate_alone_needs_a_token_bucket_alone() {
+        let hop = forward("rate = \"1G\"\nqueue = { kind = \"bfifo\", limit = \"1MB\" }");
+        assert_eq!(hop.wire, None);
+        assert_eq!(hop.queue, Discipline::Bfifo { limit_bytes: 1_000_000 });
+        // 500 µs at 125 MB/s.
+        assert_eq!(
+            hop.shaper,
+            Tbf { rate_bytes_per_s: 125_000_000, burst_bytes: 62_500, limit_bytes: NO_LIMIT, overhead_bytes: 24 }
+        );
+        assert_eq!(hop.resolution_ns(), 500_192);
+    }
+
+    #[test]
+    fn a_slow_link_has_a_bucket_of_one_frame() {
+        let hop = forward("rate = \"1M\"\nframing = \"none\"\nqueue = { kind = \"pfifo\", packets = 10 }");
+        assert_eq!((hop.shaper.burst_bytes, hop.shaper.overhead_bytes), (1514, 0));
+        assert_eq!(hop.queue, Discipline::Pfifo { limit_packets: 10 });
+        // A frame leaves when its first bit would, not its last.
+        assert_eq!(hop.resolution_ns(), 12_112_000);
+    }
+
+    #[test]
+    fn netem_delays_serialises_and_never_drops_by_its_limit() {
+        let hop = forward("rate = \"1G\"\ndelay = \"100ms\"\nloss = \"1%\"\nduplicate = \"2%\"\nreorder = \"3%\"");
+        let wire = hop.wire.expect("a delay");
+        assert_eq!((wire.delay_ns, wire.jitter_ns), (100_000_000, 0));
+        assert_eq!(wire.loss, NetemLoss::Random(Probability::new(0.01)));
+        assert_eq!((wire.duplicate, wire.reorder), (Probability::new(0.02), Probability::new(0.03)));
+        assert_eq!(wire.rate, Some(NetemRate { bytes_per_s: 125_000_000, packet_overhead_bytes: 24 }));
+        // 12.5 MB in frames of 42 bytes, each with 24 of framing, all duplicated.
+        assert!(u64::from(wire.limit_packets) > 2 * 12_500_000 / 66, "{}", wire.limit_packets);
+        // The buffer is what waits in the queue and what waits in netem.
+        assert_eq!(hop.queue, Discipline::Bfifo { limit_bytes: 1_000_000 - (62_500 - 1514) });
+        assert_eq!(hop.resolution_ns(), 0);
+    }
+
+    #[test]
+    fn a_small_buffer_keeps_its_frames() {
+        let hop = forward("rate = \"10G\"\ndelay = \"1ms\"\nqueue = { kind = \"bfifo\", limit = \"20KB\" }");
+        assert_eq!(hop.shaper.burst_bytes, 1514 + 5000);
+        assert_eq!(hop.queue, Discipline::Bfifo { limit_bytes: 15_000 });
+    }
+
+    #[test]
+    fn jitter_and_bursts_of_loss_are_netems() {
+        let hop = forward(
+            "rate = \"1G\"\ndelay = \"5ms\"\njitter = { spread = \"1ms\", distribution = \"normal\" }\n\
+             loss = { gilbert-elliott = { p = 0.0001, r = 0.2 } }",
+        );
+        let wire = hop.wire.expect("jitter");
+        assert!(wire.normal_jitter && wire.jitter_ns == 1_000_000);
+        let expected = NetemLoss::GilbertElliott {
+            failure: Probability::new(0.0001),
+            recovery: Probability::new(0.2),
+            loss_in_bad: Probability::new(1.0),
+            loss_in_good: Probability::ZERO,
+        };
+        assert_eq!(wire.loss, expected);
+    }
+
+    #[test]
+    fn every_queue_has_its_discipline() {
+        let kind = |queue: &str| forward(&format!("rate = \"1G\"\nqueue = {queue}")).queue;
+        let codel = Codel {
+            limit_packets: Some(1000),
+            target_us: Some(5000),
+            interval_us: Some(100_000),
+            ecn: Some(true),
+            ce_threshold_us: None,
+        };
+        assert_eq!(kind("{ kind = \"codel\", ecn = true }"), Discipline::Codel(codel));
+        assert_eq!(kind("{ kind = \"pie\" }"), {
+            Discipline::Pie(Pie { limit_packets: Some(1000), target_us: Some(15_000), ecn: Some(false) })
+        });
+        let Discipline::FqCodel(fq_codel) = kind("{ kind = \"fq_codel\" }") else { panic!("another kind") };
+        assert_eq!((fq_codel.codel.limit_packets, fq_codel.quantum_bytes), (Some(10_240), Some(1514)));
+        let Discipline::Red(red) = kind("{ kind = \"red\", limit = \"1200KB\" }") else { panic!("another kind") };
+        assert_eq!((red.limit_bytes, red.min_bytes, red.max_bytes), (1_200_000, 100_000, 300_000));
+        assert_eq!(red.burst_packets, 111);
+    }
+
+    #[test]
+    fn what_the_kernel_cannot_express_is_refused_by_its_key() {
+        for (link, key) in [
+            ("rate = { steps = [{ for = \"1s\", rate = \"1G\" }] }", "link.0.rate (forward)"),
+            ("rate = { mahimahi = \"a file\" }", "link.0.rate (forward)"),
+            ("rate = \"1G\"\nloss = { every = 100 }", "link.0.loss.every (forward)"),
+            ("rate = \"1G\"\nloss = { packets = [1, 2] }", "link.0.loss.packets (forward)"),
+            ("rate = \"1G\"\n[link.reverse]\nloss = { longer-than = 1400 }", "link.0.loss.longer-than (reverse)"),
+            ("rate = \"1G\"\ndown = [{ at = \"1s\", for = \"1s\" }]", "link.0.down (forward)"),
+            ("rate = \"1G\"\npolicer = { rate = \"5M\", burst = \"10KB\" }", "link.0.policer (forward)"),
+            ("rate = \"1G\"\ndelay = \"3s\"\njitter = { spread = \"3s\" }", "link.0.jitter (forward)"),
+            ("rate = \"1G\"\n[[link]]\nrate = \"1G\"\nloss = { every = 9 }", "link.1.loss.every (forward)"),
+        ] {
+            let message = trees(&load(link)).expect_err(link).to_string();
+            let expected = format!("the kernel datapath cannot emulate {key}: ");
+            assert!(message.starts_with(&expected), "{message}");
+            assert!(message.ends_with("leave out --datapath kernel."), "{message}");
+        }
+    }
+
+    #[test]
+    fn only_fifos_without_random_draws_are_predicted() {
+        let deterministic = |link: &str| is_deterministic(&load(link).forward);
+        assert!(deterministic("rate = \"1G\"\ndelay = \"5ms\""));
+        for more in [
+            "loss = \"1%\"",
+            "delay = \"1ms\"\njitter = { spread = \"1ms\" }",
+            "queue = { kind = \"codel\" }",
+            "duplicate = \"1%\"",
+        ] {
+            assert!(!deterministic(&format!("rate = \"1G\"\n{more}")), "{more}");
+        }
+        assert!(may_reorder(&load("rate = \"1G\"\nqueue = { kind = \"fq_codel\" }").forward));
+        assert!(!may_reorder(&load("rate = \"1G\"\ndelay = \"5ms\"").forward));
+    }
+}
