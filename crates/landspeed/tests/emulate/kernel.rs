@@ -198,6 +198,25 @@ fn delay_loss_and_duplicates_are_netems() {
 }
 
 #[test]
+fn netem_delays_what_goes_between_interfaces() {
+    let wire = landspeed_testkit::or_skip!(Wire::new());
+    let (directory, file) = path_file("[[link]]\nrate = \"10M\"\ndelay = \"20ms\"\nduplicate = \"10%\"");
+    let json = directory.path().join("certificate.json");
+    // No program is started by the process that carries the frames: the lab's kernel can do this.
+    let process = match begin(&wire, &file, &["--json", &json.to_string_lossy()]) {
+        Ok(process) => process,
+        Err(why) => landspeed_testkit::in_lab_kernel!("{why}"),
+    };
+    let arrived = send(&wire, 200, 500, 1_000_000);
+    stop(process);
+    let certificate = certificate(&json);
+    let copies = number(&certificate, "/delivered/forward/duplicated_packets");
+    assert_eq!(arrived.len() as u64, 200 + copies);
+    assert!(copies > 0 && number(&certificate, "/delivered/forward/delay_ns/min") >= 20_000_000, "{certificate}");
+    assert_balanced(&certificate);
+}
+
+#[test]
 fn a_delay_of_the_kernel_is_compared_with_the_model() {
     landspeed_testkit::or_skip!(user_namespaces());
     let link = "[[link]]\nrate = \"100M\"\ndelay = \"20ms\"\nqueue = { kind = \"bfifo\", limit = \"500KB\" }";
