@@ -97,6 +97,11 @@ impl Running {
         Ok(self.child.try_wait()?)
     }
 
+    /// What it has said so far on standard error.
+    pub fn said(&mut self) -> Result<String> {
+        text(&mut self.stderr)
+    }
+
     /// Its process id.
     pub fn id(&self) -> u32 {
         self.child.id()

@@ -10,6 +10,7 @@ mod case;
 mod cases;
 mod child;
 mod conversation;
+mod emulate;
 mod hostile;
 mod net;
 pub mod rivals;

@@ -11,7 +11,7 @@ use crate::machine;
 /// Where to get the sources.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
-    /// Rivals to build (all when none is given): iperf3, neper, kperf, xfr
+    /// Rivals to build (all when none is given): iperf3, neper, kperf, mahimahi, xfr, rattan
     names: Vec<String>,
     /// Directory with clones named OWNER+NAME/repo, instead of github.com
     #[arg(long, value_name = "DIR")]
@@ -54,7 +54,25 @@ const SOURCES: &[Source] = &[
         build: &[&["make", "-s", "-j1", "server", "client"]],
         programs: &[("server", "kperf_server"), ("client", "kperf_client")],
     },
+    Source {
+        name: "mahimahi",
+        repository: "ravinet/mahimahi",
+        inside: &[],
+        // Its configure script asks for Apache and X11, which mm-delay does not use.
+        build: &[&[
+            "sh",
+            "-c",
+            "printf '#define %s \"%s\"\\n' IPTABLES \"$(command -v iptables)\" IP \"$(command -v ip)\" \
+             DNSMASQ \"$(command -v dnsmasq)\" > config.h && \
+             g++ -std=c++11 -O2 -pthread -I. -Isrc/util -Isrc/packet -o mm-delay \
+             src/frontend/delayshell.cc src/frontend/delay_queue.cc src/util/*.cc",
+        ]],
+        programs: &[("mm-delay", "mm-delay")],
+    },
 ];
+
+/// Rivals from the crate registry: name and version; the newest without one.
+const CRATES: &[(&str, Option<&str>)] = &[("xfr", None), ("rattan", Some("0.1.1"))];
 
 /// What was built, and of when it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,8 +114,10 @@ pub fn built() -> Vec<Built> {
 pub fn run(options: &Options) -> Result<()> {
     let is_chosen = |name: &str| options.names.is_empty() || options.names.iter().any(|chosen| chosen == name);
     ensure!(
-        options.names.iter().all(|name| name == "xfr" || SOURCES.iter().any(|source| source.name == name)),
-        "no such rival: there are iperf3, neper, kperf and xfr"
+        options.names.iter().all(|name| {
+            CRATES.iter().any(|(other, _)| other == name) || SOURCES.iter().any(|source| source.name == name)
+        }),
+        "no such rival: there are iperf3, neper, kperf, mahimahi, xfr and rattan"
     );
     std::fs::create_dir_all(programs()).context("cannot create target/rivals/bin")?;
     let mut list = built();
@@ -108,10 +128,10 @@ pub fn run(options: &Options) -> Result<()> {
             Err(error) => failed.push(format!("{}: {error:#}", source.name)),
         }
     }
-    if is_chosen("xfr") {
-        match install_xfr() {
+    for (name, version) in CRATES.iter().filter(|(name, _)| is_chosen(name)) {
+        match install(name, *version) {
             Ok(built) => note(&mut list, built)?,
-            Err(error) => failed.push(format!("xfr: {error:#}")),
+            Err(error) => failed.push(format!("{name}: {error:#}")),
         }
     }
     ensure!(failed.is_empty(), "{}", failed.join("\n"));
@@ -163,11 +183,15 @@ fn clone(repository: &str, mirror: Option<&Path>, to: &Path) -> Result<()> {
     output(Command::new("git").args(["clone", "--quiet", &from]).arg(to)).map(drop)
 }
 
-fn install_xfr() -> Result<Built> {
+fn install(name: &str, version: Option<&str>) -> Result<Built> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    output(Command::new(cargo).args(["install", "xfr", "--locked", "--root"]).arg(directory()))?;
-    let said = output(Command::new(programs().join("xfr")).arg("--version"))?;
-    Ok(Built { name: "xfr".to_owned(), version: said.trim().trim_start_matches("xfr ").to_owned(), date: None })
+    let mut command = Command::new(cargo);
+    command.args(["install", name, "--locked", "--root"]).arg(directory());
+    output(command.args(version.into_iter().flat_map(|version| ["--version", version])))?;
+    let said = output(Command::new(programs().join(name)).arg("--version"))?;
+    let first = said.lines().next().unwrap_or_default().trim();
+    let version = first.trim_start_matches(name).trim_start();
+    Ok(Built { name: name.to_owned(), version: version.to_owned(), date: None })
 }
 
 /// What a command prints; an error with the last of what it said when it fails.

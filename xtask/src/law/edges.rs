@@ -77,7 +77,7 @@ pub const TABLE: &[Edges] = &[
         ],
     ),
     edges("landspeed", &["cli"]),
-    edges("xtask", &["checks", "diagnose", "lab", "model", "stats", "testkit", "units", "wire"]),
+    edges("xtask", &["checks", "diagnose", "lab", "model", "netlink", "stats", "sys", "testkit", "units", "wire"]),
 ];
 
 /// Crates that take a value and give a value: no files, sockets, clocks or threads, neither directly nor through a

@@ -2,6 +2,7 @@
 
 mod concurrent;
 mod cpu;
+mod emulate;
 mod iperf3;
 mod lab;
 mod paced;
@@ -59,6 +60,12 @@ pub const ALL: &[(&str, Build)] = &[
     ("lab-cross", lab::cross),
     ("lab-boot", lab::boot),
     ("lab-two", lab::two),
+    ("emulate-64", |bench, name| emulate::rate(bench, name, 64)),
+    ("emulate-1500", |bench, name| emulate::rate(bench, name, 1514)),
+    ("emulate-9000", |bench, name| emulate::rate(bench, name, 9014)),
+    ("emulate-1600ms", emulate::long),
+    ("emulate-delay-own", emulate::delay_own),
+    ("emulate-delay-equal", emulate::delay_equal),
     ("sweep", sweep::case),
     ("sweep-slurm", sweep::slurm),
     ("trace-bulk", trace::bulk),

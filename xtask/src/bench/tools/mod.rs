@@ -124,10 +124,10 @@ impl Tools {
             Rc::new(Landspeed(program))
         });
         for rival in rivals::built() {
-            // neper and kperf do not say their versions.
-            if matches!(rival.name.as_str(), "neper" | "kperf") {
-                let date = rival.date.as_deref().unwrap_or("unknown date");
-                versions.push((rival.name.clone(), format!("{} {} of {date}", rival.name, rival.version)));
+            // These do not say their versions, or are no tools of this kind.
+            if matches!(rival.name.as_str(), "neper" | "kperf" | "mahimahi" | "rattan") {
+                let date = rival.date.as_ref().map_or(String::new(), |date| format!(" of {date}"));
+                versions.push((rival.name.clone(), format!("{} {}{date}", rival.name, rival.version)));
             }
         }
         Self { landspeed, iperf3, iperf3_is_new, neper, kperf, nuttcp, xfr, sockperf, versions }
