@@ -1,6 +1,5 @@
 //! What `landspeed compare` understands.
 
-
 use landspeed_compare::Condition;
 use landspeed_model::Metric;
 

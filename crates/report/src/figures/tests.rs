@@ -61,6 +61,7 @@ fn sweep(factors: Vec<SweepFactor>, cells: Vec<SweepCell>) -> SweepDocument {
         status: SweepStatus::Complete,
         ended_because: "the plan is done".to_owned(),
         errors: Vec::new(),
+        environments: Vec::new(),
         warnings: Vec::new(),
         metrics: vec![SweepMetric {
             name: "goodput".to_owned(),
