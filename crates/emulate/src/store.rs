@@ -1,4 +1,4 @@
-//! The frames on their way: a ring of bytes of fixed size, from which memory is freed in the order of arrival.
+//! The frames in the path: a ring of bytes of fixed size, from which memory is freed in the order of arrival.
 
 use std::io;
 
