@@ -83,7 +83,7 @@ pub struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// Makes sure, before anything is measured, that each output can be written, to a file of its own.
+    /// Checks, before anything is measured, that the outputs can be written and go to different files.
     pub fn check(&self) -> anyhow::Result<()> {
         let report = self.report.clone().map(Sink::File);
         for sink in [&self.json, &report].into_iter().flatten() {

@@ -1,7 +1,7 @@
 //! Paths in real time: frames go from one interface to another as a path file says, and the run certifies itself.
 //!
 //! [`Namespaces`] puts a path around a command, [`Between`] between two interfaces of this host, [`OnInterface`] on one for given peers;
-//! all end in [`carry`] or [`carry_by_kernel`]. The former moves the frames by a thread of its own: it takes them out of packet rings
+//! all end in [`carry`] or [`carry_by_kernel`]. The former moves the frames by a separate thread: it takes them out of packet rings
 //! with the kernel's timestamps, asks [`landspeed_emulation::Line`] what becomes of them, and sends each at its time. With the latter
 //! queueing disciplines move them.
 #![forbid(unsafe_code)]

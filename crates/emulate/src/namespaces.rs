@@ -162,7 +162,7 @@ pub(crate) fn refuse_super_packets(interface: &str) -> Result<(), EmulateError> 
     Ok(())
 }
 
-/// Settings of the namespace that a kernel may lack. Without them the kernel sends packets of its own.
+/// Settings of the namespace that a kernel may lack. Without them the kernel sends unsolicited packets.
 pub(crate) fn write_sysctls(settings: &[(&str, &str)]) {
     for (name, value) in settings {
         let _ = std::fs::write(format!("/proc/sys/{name}"), value);

@@ -218,7 +218,7 @@ pub(crate) fn make_links(link: &Link, middle: &OwnedFd, mtu_bytes: u32) -> Resul
     let mut netlink = Netlink::open()?;
     let mut indices = [0; 2];
     for (index, name) in indices.iter_mut().zip(&names) {
-        // It has no addresses and sends no packets of its own.
+        // It has no addresses and sends no unsolicited packets.
         write_sysctls(&[(&format!("net/ipv6/conf/{name}/disable_ipv6"), "1")]);
         // The kernel splits the host's super-packets, and what was merged on receipt, before this interface.
         refuse_super_packets(name)?;

@@ -109,7 +109,7 @@ impl Seconds {
     pub(crate) fn publish(&mut self, elapsed_ns: u64, directions: [EmulateSecondDirection; 2], live: &Live) {
         let length_ns = self.length_ns(elapsed_ns);
         let concluded = self.conclude(elapsed_ns);
-        // Little time says little of a rate; an emulation that was over sooner has one second all the same.
+        // A rate over a short time is not meaningful; an emulation that ended sooner has one second nevertheless.
         if length_ns < SECOND_NS / 10 && concluded.number > 0 && concluded.invalid.is_empty() {
             return;
         }

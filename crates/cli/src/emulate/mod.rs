@@ -205,7 +205,7 @@ fn bounded(file: &Path, most: u64) -> Result<String, String> {
     if text.len() as u64 > most { Err(format!("it is longer than {most} bytes")) } else { Ok(text) }
 }
 
-/// Carries frames on a thread of its own while `attend` runs on this one, and answers questions about the path at `listeners`. `enter`
+/// Carries frames on a separate thread while `attend` runs on this one, and answers status requests at `listeners`. `enter`
 /// opens the path on the carrying thread; `attend` begins when frames pass, and its second argument returns whether carrying has
 /// ended by itself.
 fn carry_while<T>(

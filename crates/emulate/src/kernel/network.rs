@@ -1,7 +1,7 @@
-//! The path as the kernel has it: virtual links in the namespace of the path, each with the disciplines of a half of a hop on its way out.
+//! The path as the kernel has it: virtual links in the namespace of the path, each with the qdiscs of half a hop on its egress.
 //!
-//! A frame that arrives at one end is redirected to the way out of the first virtual link; what comes out at that link's other end, to the
-//! next; the last discipline is on the way out of the other end. Nothing exists outside of the namespace.
+//! A frame that arrives at one end is redirected to the egress of the first virtual link, and what arrives at that link's other end to the
+//! next one; the last qdisc is on the egress of the path's other end. Nothing exists outside of the namespace.
 
 use landspeed_netlink::configure::{Discipline, LinkSettings, NewLink, handle};
 use landspeed_netlink::{LinkId, Netlink, NetlinkError, Qdisc, QdiscReading};
@@ -127,7 +127,7 @@ fn add_link(
     Ok((netlink.link(LinkId::Name(&names[0]))?.index, netlink.link(LinkId::Name(&names[1]))?.index))
 }
 
-/// Adds a discipline. The token bucket creates a queue of its own, which the one below it replaces.
+/// Adds a qdisc. tbf creates a default child, which the qdisc below it replaces.
 fn add(
     netlink: &mut Netlink,
     link: u32,

@@ -128,7 +128,7 @@ fn look(frame: &ReceivedFrame<'_>, at_ns: u64) -> Seen {
     let mut head = [0; SNAP_BYTES];
     let length = frame.data.len().min(SNAP_BYTES);
     head[..length].copy_from_slice(&frame.data[..length]);
-    // A mark (CE) on the way changes the traffic class, and the checksum of an IPv4 header.
+    // A CE mark set in the path changes the traffic class, and the checksum of an IPv4 header.
     if head[12..14] == [0x08, 0x00] {
         head[15] = 0;
         head[24..26].fill(0);
