@@ -41,9 +41,9 @@ impl Netlink {
         self.send_on(from_ifindex, to_ifindex, TCA_EGRESS_REDIR)
     }
 
-    /// As [`Netlink::redirect_ingress`], but a packet that a socket of this host sent is no longer charged to the socket: a copy of
-    /// its header goes on (`mirred egress mirror`), the original is freed. So queues further on neither throttle TCP (TCP small
-    /// queues) nor fill send buffers: they act like queues of another host.
+    /// As [`Netlink::redirect_ingress`], but a packet that a socket of this host sent is no longer charged to the socket: a clone
+    /// continues (`mirred egress mirror`), the original is freed. Later queues then neither throttle TCP (TCP small queues) nor
+    /// fill send buffers: they act like queues of another host.
     pub fn redirect_ingress_uncharged(&mut self, from_ifindex: u32, to_ifindex: u32) -> Result<(), NetlinkError> {
         self.send_on(from_ifindex, to_ifindex, TCA_EGRESS_MIRROR)
     }

@@ -105,18 +105,9 @@ impl Rig {
     }
 
     fn landspeed(program: &FilePath, path: Path, files: TempDir) -> Result<Self> {
-        let (left, middle, right) = (keeper()?, keeper()?, keeper()?);
         let Path { rate_bps, delay_ms, mtu } = path;
-        for (end, name, port) in [(&left, "l0", "m0"), (&right, "r0", "m1")] {
-            let middle = middle.id();
-            inside(
-                end.id(),
-                &format!(
-                    "ip link add {name} mtu {mtu} type veth peer name {port} mtu {mtu} netns {middle} && ip link set {name} up"
-                ),
-            )?;
-            inside(middle, &format!("ip link set {port} up"))?;
-        }
+        let [left, middle, right] = linked(mtu)?;
+        inside(middle.id(), "ip link set m0 up && ip link set m1 up")?;
         let file = files.path().join("path.toml");
         fs::write(
             &file,
@@ -231,20 +222,13 @@ impl Rig {
     }
 
     fn netem(path: Path, files: TempDir) -> Result<Self> {
-        let (left, middle, right) = (keeper()?, keeper()?, keeper()?);
         let Path { rate_bps, delay_ms, mtu } = path;
+        let [left, middle, right] = linked(mtu)?;
         inside(middle.id(), "ip link add b0 type bridge && ip link set b0 up")?;
-        for (end, name, port) in [(&left, "l0", "m0"), (&right, "r0", "m1")] {
-            let middle = middle.id();
-            inside(
-                end.id(),
-                &format!(
-                    "ip link add {name} mtu {mtu} type veth peer name {port} mtu {mtu} netns {middle} && ip link set {name} up"
-                ),
-            )?;
+        for port in ["m0", "m1"] {
             // By default it drops what exceeds 1000 packets.
             inside(
-                middle,
+                middle.id(),
                 &format!(
                     "ip link set {port} up master b0 && tc qdisc add dev {port} root netem delay {delay_ms}ms rate {rate_bps}bit limit 10000000"
                 ),
@@ -371,6 +355,17 @@ fn keeper() -> Result<Running> {
         "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6; echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6",
     )?;
     Ok(running)
+}
+
+/// Network namespaces of the sender, the emulator and the receiver. Links l0 to m0 and m1 to r0 connect them; m0 and m1 are down.
+fn linked(mtu: u32) -> Result<[Running; 3]> {
+    let (left, middle, right) = (keeper()?, keeper()?, keeper()?);
+    for (end, name, port) in [(&left, "l0", "m0"), (&right, "r0", "m1")] {
+        let middle = middle.id();
+        let add = format!("ip link add {name} mtu {mtu} type veth peer name {port} mtu {mtu} netns {middle}");
+        inside(end.id(), &format!("{add} && ip link set {name} up"))?;
+    }
+    Ok([left, middle, right])
 }
 
 fn ns(pid: u32) -> PathBuf {
