@@ -14,7 +14,7 @@ pub(super) struct Case {
     pub lab: &'static [(&'static str, &'static str)],
     /// What the command of `emulate` is.
     pub command: Traffic,
-    /// Figures of its table, names of [`super::figures::SHOWN`].
+    /// Figures of its table, names of [`super::figures::shown`].
     pub figures: &'static [&'static str],
 }
 

@@ -72,7 +72,7 @@ struct Record {
     figures: Figures,
 }
 
-/// Figures by name, in the units of [`figures::SHOWN`].
+/// Figures by name, in the units of [`figures::shown`].
 type Figures = BTreeMap<String, f64>;
 
 /// Makes the runs that are missing, and prints the table.
