@@ -10,7 +10,9 @@ use landspeed_netlink::{Link, LinkId, Netlink};
 
 use crate::carry::Ends;
 use crate::error::EmulateError;
+use crate::in_band::InBand;
 use crate::peers::Management;
+use crate::status::Questions;
 use landspeed_sys::process::{Capability, has_capability};
 
 /// Kind of hardware: Ethernet (linux/if_arp.h).
@@ -24,6 +26,7 @@ const MERGING: [(&str, &str); 3] = [("rx-gro", "gro"), ("rx-lro", "lro"), ("rx-g
 #[derive(Debug)]
 pub struct Between {
     names: [String; 2],
+    indices: [u32; 2],
     /// Abstract sockets, which are gone with the process; one for each interface.
     _locks: [UnixListener; 2],
 }
@@ -58,7 +61,16 @@ impl Between {
             refuse_management(&mut netlink, link, &management)?;
             refuse_merging(link)?;
         }
-        Ok(Self { names: names.map(str::to_owned), _locks: [lock(first)?, lock(second)?] })
+        Ok(Self {
+            names: names.map(str::to_owned),
+            indices: links.each_ref().map(|link| link.index),
+            _locks: [lock(first)?, lock(second)?],
+        })
+    }
+
+    /// Listens for questions about the path, which come over it.
+    pub fn listen(&self) -> Result<Questions, EmulateError> {
+        InBand::listen([0, 1].map(|side| (self.names[side].as_str(), self.indices[side]))).map(Questions::InBand)
     }
 
     /// The interfaces' names.

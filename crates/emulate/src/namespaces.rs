@@ -3,7 +3,6 @@
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixListener;
 
 use landspeed_netlink::configure::{LinkSettings, NewLink};
 use landspeed_netlink::ethtool::{Ethtool, MERGING, SEGMENTATION};
@@ -12,7 +11,7 @@ use landspeed_sys::{contain, netns};
 
 use crate::carry::Ends;
 use crate::error::EmulateError;
-use crate::status::listen;
+use crate::status::{Questions, listen};
 use landspeed_sys::process::{Capability, has_capability};
 
 /// Addresses of the command's side: of the networks for benchmarks (RFC 2544, RFC 5180), which are not routed on the Internet.
@@ -110,11 +109,12 @@ impl Namespaces {
     }
 
     /// Listens on both sides for questions about the path.
-    pub fn listen(&self) -> Result<Vec<UnixListener>, EmulateError> {
+    pub fn listen(&self) -> Result<Questions, EmulateError> {
         let listen_in = |namespace: &OwnedFd| {
             in_namespace(namespace.as_fd(), || listen(Netlink::open()?.link(LinkId::Name(INTERFACE))?.index))
         };
-        [&self.local, &self.remote].into_iter().map(listen_in).collect()
+        let listeners: Result<_, _> = [&self.local, &self.remote].into_iter().map(listen_in).collect();
+        Ok(Questions::AtInterfaces(listeners?))
     }
 
     /// Moves the calling thread to the namespace of the path between the two hosts; returns the path's interfaces.

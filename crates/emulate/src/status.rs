@@ -1,8 +1,8 @@
 //! Who measures over an emulated path can ask what it did: at an abstract socket of the network namespace, named after the interface
-//! that leads into the path. So it is found without an environment variable, and gone with the process.
+//! that leads into the path, or over the path itself. So it is found without an environment variable, and gone with the process.
 
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::AsFd as _;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +14,7 @@ use landspeed_sys::tun::wait_readable;
 
 use crate::certificate::emulated;
 use crate::error::EmulateError;
+use crate::in_band::InBand;
 use crate::live::Live;
 
 /// How long either side waits for the other.
@@ -28,7 +29,7 @@ fn address(ifindex: u32) -> io::Result<SocketAddr> {
 }
 
 /// Listens for questions at an interface of the calling thread's network namespace.
-pub fn listen(ifindex: u32) -> Result<UnixListener, EmulateError> {
+pub(crate) fn listen(ifindex: u32) -> Result<UnixListener, EmulateError> {
     let listen = || {
         let listener = UnixListener::bind_addr(&address(ifindex)?)?;
         listener.set_nonblocking(true)?;
@@ -37,44 +38,54 @@ pub fn listen(ifindex: u32) -> Result<UnixListener, EmulateError> {
     listen().map_err(EmulateError::system("listen for questions about the path"))
 }
 
+/// Where questions about a path arrive.
+pub enum Questions {
+    /// At the interfaces that lead into it.
+    AtInterfaces(Vec<UnixListener>),
+    /// Over the path itself.
+    InBand(InBand),
+}
+
 /// Answers questions until `stop` is set.
-pub fn answer(
-    listeners: &[UnixListener],
-    path: &LoadedPath,
-    placement: &EmulatePlacement,
-    live: &Live,
-    stop: &AtomicBool,
-) {
-    let (Some(first), Some(last)) = (listeners.first(), listeners.last()) else { return };
-    while !stop.load(Ordering::Relaxed) {
-        let either: [BorrowedFd<'_>; 2] = [first.as_fd(), last.as_fd()];
-        wait_readable(either, LOOK_UP_NS);
-        for listener in listeners {
-            if let Ok((stream, _)) = listener.accept() {
-                // A client that does not read gets no answer.
-                let _ = send_status(&stream, path, placement, live);
+pub fn answer(questions: Questions, path: &LoadedPath, placement: &EmulatePlacement, live: &Live, stop: &AtomicBool) {
+    let status = || status(path, placement, live);
+    match questions {
+        Questions::AtInterfaces(listeners) => {
+            let (Some(first), Some(last)) = (listeners.first(), listeners.last()) else { return };
+            while !stop.load(Ordering::Relaxed) {
+                wait_readable([first.as_fd(), last.as_fd()], LOOK_UP_NS);
+                for listener in &listeners {
+                    if let Ok((stream, _)) = listener.accept() {
+                        // A client that does not read gets no answer.
+                        let _ = send_status(&stream, &status());
+                    }
+                }
+            }
+        }
+        Questions::InBand(mut in_band) => {
+            while !stop.load(Ordering::Relaxed) {
+                wait_readable(in_band.fds(), LOOK_UP_NS);
+                in_band.answer(status);
             }
         }
     }
 }
 
-fn send_status(
-    mut stream: &UnixStream,
-    path: &LoadedPath,
-    placement: &EmulatePlacement,
-    live: &Live,
-) -> io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+fn status(path: &LoadedPath, placement: &EmulatePlacement, live: &Live) -> EmulationStatus {
     let snapshot = live.snapshot();
-    let status = EmulationStatus {
+    EmulationStatus {
         path: emulated(path),
         placement: placement.clone(),
         start_unix_ns: snapshot.start_unix_ns,
         elapsed_ns: snapshot.elapsed_ns,
         invalid: snapshot.invalid,
-    };
-    stream.write_all(&serde_json::to_vec(&status)?)
+    }
+}
+
+fn send_status(mut stream: &UnixStream, status: &EmulationStatus) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.write_all(&serde_json::to_vec(status)?)
 }
 
 /// Asks the emulation at an interface of the calling thread's network namespace; `None` if there is none.
@@ -101,13 +112,13 @@ mod tests {
         // No interface has this index.
         let ifindex = u32::MAX - std::process::id();
         assert_eq!(ask(ifindex), None);
-        let listeners = [listen(ifindex).expect("an abstract socket")];
+        let questions = Questions::AtInterfaces(vec![listen(ifindex).expect("an abstract socket")]);
         let (live, stop) = (Live::default(), AtomicBool::new(false));
         live.begin(5);
         let invalid = InvalidSecond { second: 0, reasons: vec![InvalidReason::Late], message: "late".to_owned() };
         live.add(EmulateSecond::default(), vec![invalid.clone()], 1_000_000_000);
         let status = std::thread::scope(|scope| {
-            scope.spawn(|| answer(&listeners, &path, &placement, &live, &stop));
+            scope.spawn(|| answer(questions, &path, &placement, &live, &stop));
             let status = ask(ifindex);
             stop.store(true, Ordering::Relaxed);
             status.expect("an answer")

@@ -215,17 +215,16 @@ fn host_settings_are_as_before_when_a_search_ends() {
     let left = or_skip!(Namespace::new("left"));
     let right = or_skip!(Namespace::new("right"));
     let link = veth(&left, &right, "10.87.0.1/24", "10.87.0.2/24");
-    left.exec(["tc", "qdisc", "replace", "dev", &link.a, "root", "pfifo", "limit", "100"]);
+    // What limits the path, so that replacing it is tried and kept, however busy the host is.
+    let shaper = "tbf rate 100mbit burst 64kb limit 1mb";
+    left.exec(["tc", "qdisc", "replace", "dev", &link.a, "root"].into_iter().chain(shaper.split(' ')));
     let qdisc = || left.exec(["tc", "qdisc", "show", "dev", &link.a]);
     let before = qdisc();
     let pair = Pair::across_with(PROGRAM, &left, &right, "10.87.0.2", &["--allow-host-changes"]);
-    let arguments = ["--allow-host-changes", "--budget", "120s", "--seed", "5"];
+    let arguments = ["--allow-host-changes", "--budget", "60s", "--seed", "5"];
     let (document, _) = search(&pair, Some(&left), &[&arguments[..], &SHORT].concat());
     // Of those the kernel lacks, the document has the reason; the next is tried.
-    let qdiscs =
-        rungs(&document).iter().filter(|rung| rung["change"].as_str().is_some_and(|c| c.contains("qdisc pfifo")));
-    let measured = qdiscs.filter(|rung| rung["pairs"].as_u64().is_some_and(|pairs| pairs >= 2)).count();
-    assert!(measured >= 1, "{:#}", document["rungs"]);
+    assert!(kept(&document).iter().any(|change| change.contains("qdisc tbf")), "{:#}", document["rungs"]);
     assert_eq!(qdisc(), before);
     // Also when it is interrupted while a candidate is in force.
     let process = start(&pair, Some(&left), &[&["--allow-host-changes", "-w", "16K"][..], &SHORT].concat());

@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::filter::Instruction;
 use crate::packet::{ETH_P_ALL, PACKET_IGNORE_OUTGOING, PacketSocket, Step, TP_STATUS_USER, vlan};
 use crate::ring::RingError;
 
@@ -63,6 +64,18 @@ impl FrameRing {
         ring.socket.set(PACKET_QDISC_BYPASS, 1).step("go past the queueing discipline")?;
         // As much as the limits allow: frames that an interface has not sent yet are charged here.
         let _ = ring.socket.socket().set_send_buffer_size(8 << 20);
+        Ok(ring)
+    }
+
+    /// Makes a ring as [`FrameRing::open`] for frames that a program of classic BPF accepts.
+    pub fn filtered(
+        ifindex: u32,
+        frame_bytes: usize,
+        ring_bytes: usize,
+        filter: &[Instruction],
+    ) -> Result<Self, RingError> {
+        let ring = Self::open(ifindex, frame_bytes, ring_bytes)?;
+        ring.socket.attach(filter).step("attach the filter")?;
         Ok(ring)
     }
 

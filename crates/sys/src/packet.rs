@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
+use crate::filter::Instruction;
 use crate::ring::RingError;
 use crate::socket::set_int;
 
@@ -106,6 +107,24 @@ impl PacketSocket {
     /// Takes the packets of a protocol on one interface. `step` names this in an error.
     pub(crate) fn bind(&self, ifindex: u32, protocol: u16, step: &'static str) -> Result<(), RingError> {
         self.socket.bind(&link_address(ifindex, protocol).step("bind")?).step(step)
+    }
+
+    /// Lets only packets pass that a program of classic BPF accepts, in place of the program before.
+    pub(crate) fn attach(&self, filter: &[Instruction]) -> io::Result<()> {
+        let length = u16::try_from(filter.len()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        let program = libc::sock_fprog { len: length, filter: filter.as_ptr().cast_mut().cast() };
+        // SAFETY: `Instruction` has the layout of sock_filter; the kernel copies `len` of them during the call and changes
+        // none.
+        let rc = unsafe {
+            libc::setsockopt(
+                self.socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_ATTACH_FILTER,
+                (&raw const program).cast(),
+                size_of::<libc::sock_fprog>() as libc::socklen_t,
+            )
+        };
+        if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
     /// The counters of `struct tpacket_stats` or `tpacket_stats_v3` since the last call: reading resets them.

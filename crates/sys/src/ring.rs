@@ -10,8 +10,6 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use socket2::Socket;
-
 use crate::clock::{monotonic_ns, sleep_until};
 use crate::filter::Instruction;
 use crate::interface::{control_socket, interface_request};
@@ -213,25 +211,25 @@ impl Ring {
     pub fn start(&mut self) -> Result<(), RingError> {
         // Until it shares with its group it would take what others have.
         let first = if self.group.is_some() { &[Instruction::pass(0)][..] } else { &self.filter };
-        attach(self.socket.socket(), first).step("attach the filter")?;
+        self.socket.attach(first).step("attach the filter")?;
         self.socket.bind(self.ifindex, ETH_P_ALL, "bind to the interface")?;
         if let Some(group) = self.group {
             self.socket
                 .set(PACKET_FANOUT, i32::from(group) | PACKET_FANOUT_CPU << 16)
                 .step("share between rings (fanout)")?;
-            attach(self.socket.socket(), &self.filter).step("attach the filter")?;
+            self.socket.attach(&self.filter).step("attach the filter")?;
         }
         Ok(())
     }
 
     /// Takes nothing more; what it has can still be read. Packets being written at this moment still come.
     pub fn stop(&mut self) -> Result<(), RingError> {
-        attach(self.socket.socket(), &[Instruction::pass(0)]).step("stop taking packets")
+        self.socket.attach(&[Instruction::pass(0)]).step("stop taking packets")
     }
 
     /// Replaces the filter while packets are taken; none is taken twice or without a filter.
     pub fn replace_filter(&mut self, filter: &[Instruction]) -> Result<(), RingError> {
-        attach(self.socket.socket(), filter).step("attach the filter")?;
+        self.socket.attach(filter).step("attach the filter")?;
         self.filter = filter.to_vec();
         Ok(())
     }
@@ -343,23 +341,6 @@ pub fn enable_hardware_time(interface: &str) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
-}
-
-fn attach(socket: &Socket, filter: &[Instruction]) -> io::Result<()> {
-    let length = u16::try_from(filter.len()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-    let program = libc::sock_fprog { len: length, filter: filter.as_ptr().cast_mut().cast() };
-    // SAFETY: `Instruction` has the layout of sock_filter; the kernel copies `len` of them during the call and changes
-    // none.
-    let rc = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_ATTACH_FILTER,
-            (&raw const program).cast(),
-            size_of::<libc::sock_fprog>() as libc::socklen_t,
-        )
-    };
-    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 #[cfg(test)]

@@ -24,10 +24,9 @@ pub(super) fn run(args: &Args, path: &LoadedPath, stop: &AtomicBool) -> anyhow::
     let namespaces = Namespaces::make(path.path.mtu.unwrap_or(1500))?;
     let addresses = |list: [&str; 2]| list.map(str::to_owned).to_vec();
     let placement = EmulatePlacement::Command { local: addresses(LOCAL), remote: addresses(REMOTE) };
-    let listeners = namespaces.listen()?;
     let (carried, (ended, status)) = carry_while(
         (args.datapath, path),
-        (&listeners, &placement),
+        (namespaces.listen()?, &placement),
         || namespaces.enter_path(),
         |live, is_over| run_programs(args, path, &namespaces, stop, live, is_over),
     )?;

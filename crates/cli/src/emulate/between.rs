@@ -27,7 +27,7 @@ pub(super) fn run(args: &Args, path: &LoadedPath, stop: &AtomicBool) -> anyhow::
     };
     let (carried, ended) = carry_while(
         (args.datapath, path),
-        (&[], &placement),
+        (interfaces.listen()?, &placement),
         || by_kernel.as_ref().map_or_else(|| Ok(interfaces.ends()), BetweenByKernel::enter_path),
         |live, is_over| {
             let _taken = by_kernel.as_ref().map(BetweenByKernel::divert).transpose()?;

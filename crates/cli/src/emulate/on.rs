@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use landspeed_emulate::{OnInterface, certificate, listen};
+use landspeed_emulate::{OnInterface, certificate};
 use landspeed_emulation::LoadedPath;
 use landspeed_model::{EmulateDocument, EmulatePlacement};
 
@@ -18,12 +18,11 @@ pub(super) fn run(
     let mtu = path.path.mtu.unwrap_or(1500);
     let ssh = std::env::var("SSH_CONNECTION").ok();
     let on = OnInterface::open(interface, &args.peer, mtu, ssh.as_deref())?;
-    let listener = [listen(on.index())?];
     let peers: Vec<String> = args.peer.iter().map(ToString::to_string).collect();
     let placement = EmulatePlacement::Peers { interface: interface.to_owned(), peers };
     let (carried, ended) = carry_while(
         (args.datapath, path),
-        (&listener, &placement),
+        (on.listen()?, &placement),
         || on.enter_path(),
         |live, is_over| {
             let _diversion = on.divert()?;

@@ -1,4 +1,5 @@
-//! The emulated path that a run went over, if it did: its seconds are asked for at the interface that leads to the server.
+//! The emulated path that a run went over, if it did: its seconds are asked for at the interface that leads to the server, or over the
+//! path itself.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::UNIX_EPOCH;
@@ -6,6 +7,7 @@ use std::time::UNIX_EPOCH;
 use ipnet::IpNet;
 use landspeed_model::{EmulatePlacement, EmulationStatus, InvalidSpan, RunDocument, RunEmulation};
 use landspeed_netlink::Netlink;
+use landspeed_sys::clock::realtime_ns;
 
 /// A second, nanoseconds.
 const SECOND_NS: i128 = 1_000_000_000;
@@ -23,9 +25,6 @@ pub fn note(document: &mut RunDocument) {
     if route.local {
         return;
     }
-    let Some(status) = landspeed_emulate::ask(route.out_ifindex).filter(|status| leads_to(status, server)) else {
-        return;
-    };
     let Some(start_ns) = humantime::parse_rfc3339_weak(&document.started)
         .ok()
         .and_then(|started| started.duration_since(UNIX_EPOCH).ok())
@@ -33,6 +32,9 @@ pub fn note(document: &mut RunDocument) {
     else {
         return;
     };
+    let since_ns = (i128::from(realtime_ns()) - start_ns).max(0) as u64;
+    let status = landspeed_emulate::ask(route.out_ifindex).filter(|status| leads_to(status, server));
+    let Some(status) = status.or_else(|| landspeed_emulate::ask_in_band(server, since_ns)) else { return };
     let end_ns = document.phases.iter().map(|phase| phase.end_ns).max().unwrap_or(0);
     document.emulation = Some(account(&status, start_ns, end_ns));
 }

@@ -3,10 +3,10 @@
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-use landspeed_testkit::process::{Process, until};
+use landspeed_testkit::process::Process;
 use serde_json::Value;
 
-use super::{PATIENCE_S, certificate, landspeed, number, path_file};
+use super::{PATIENCE_S, assert_verdict_is_withdrawn, certificate, landspeed, number, path_file, stand_still};
 
 const LINK: &str = "[[link]]\nrate = \"100M\"\ndelay = \"20ms\"\nqueue = { kind = \"bfifo\", limit = \"500KB\" }";
 /// The user `nobody`.
@@ -129,29 +129,10 @@ fn a_run_withdraws_its_verdict_for_seconds_that_were_not_emulated() {
     command.arg("emulate").arg(&file).args(["--", env!("CARGO_BIN_EXE_landspeed")]);
     command.args(["run", "198.18.0.2", "-t", "6s", "--json"]).arg(&run);
     let process = Process::start(command);
-    // The run prints a line each second.
-    until(PATIENCE_S, "the run is under way", || {
-        process.stdout().lines().filter(|line| line.contains("Mb/s")).count() > 1
-    });
-    // What carries the frames stands still; the run does not.
-    process.signal("STOP");
-    landspeed_sys::clock::sleep_until(landspeed_sys::clock::monotonic_ns() + 600_000_000);
-    process.signal("CONT");
+    stand_still(&process, &process);
     let ended = process.end(PATIENCE_S);
     assert!(ended.code < 2, "{}", ended.stderr);
-    let run: Value = serde_json::from_str(&std::fs::read_to_string(run).expect("a run")).expect("JSON");
-    let schema = landspeed_model::schema("run").expect("a schema");
-    jsonschema::validate(&schema, &run).unwrap_or_else(|why| panic!("{why}"));
-    let emulation = &run["emulation"];
-    assert_eq!(emulation["path"]["name"], "a test", "{emulation}");
-    assert!(emulation["covered_ns"].as_u64() >= Some(5_900_000_000), "{emulation}");
-    assert!(emulation["invalid"].as_array().is_some_and(|spans| !spans.is_empty()), "{emulation}");
-    let warnings = run["warnings"].to_string();
-    assert!(warnings.contains("emulation-invalid"), "{warnings}");
-    let verdict = &run["verdict"];
-    let at_hosts = ["sender-cpu", "receiver-cpu", "cpu-quota", "application"];
-    let cause = verdict["cause"].as_str().unwrap_or_default();
-    assert!(cause == "undetermined" || at_hosts.contains(&cause), "{verdict}");
+    assert_verdict_is_withdrawn(&run);
 }
 
 #[test]

@@ -3,7 +3,12 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use super::{Wire, certificate, number, path_file, stop};
+use landspeed_testkit::pair::Pair;
+use landspeed_testkit::process::Process;
+
+use super::{
+    PATIENCE_S, Wire, assert_verdict_is_withdrawn, certificate, landspeed, number, path_file, stand_still, stop,
+};
 
 /// Sends `count` datagrams through the path, numbered, one each `gap_ns`; returns those that arrive, in order.
 pub(super) fn send(wire: &Wire, count: u32, bytes: usize, gap_ns: u64) -> Vec<u32> {
@@ -87,4 +92,25 @@ fn reordered_and_duplicated_datagrams_are_counted() {
     let copies = number(&certificate, "/delivered/forward/duplicated_packets");
     assert_eq!(arrived.len() as u64, 2000 + copies);
     assert!(copies > 50, "{copies}");
+}
+
+#[test]
+fn a_run_beside_a_bump_in_the_wire_asks_over_the_path_what_it_was() {
+    let wire = landspeed_testkit::or_skip!(Wire::new());
+    for (host, interface) in [(&wire.left, "l0"), (&wire.right, "r0")] {
+        host.exec(["ethtool", "-K", interface, "tso", "off", "gso", "off", "gro", "off"]);
+    }
+    let (directory, file) =
+        path_file("[[link]]\nrate = \"50M\"\ndelay = \"5ms\"\nqueue = { kind = \"bfifo\", limit = \"200KB\" }");
+    let emulation = wire.emulate(&file, &[]);
+    let pair = Pair::across(env!("CARGO_BIN_EXE_landspeed"), &wire.left, &wire.right, "10.93.0.2");
+    let json = directory.path().join("run.json");
+    let mut command = landspeed();
+    command.args(["run", pair.target(), "-t", "6s", "--json"]).arg(&json);
+    let run = wire.left.run(|| Process::start(command));
+    stand_still(&emulation, &run);
+    let ended = run.end(PATIENCE_S);
+    assert!(ended.code < 2, "{}", ended.stderr);
+    assert_verdict_is_withdrawn(&json);
+    stop(emulation);
 }

@@ -119,3 +119,31 @@ fn stop(process: Process) -> Ended {
     process.signal("INT");
     process.end(PATIENCE_S)
 }
+
+/// Stops what carries the frames for 0.6 s, once a run is under way.
+fn stand_still(emulation: &Process, run: &Process) {
+    // The run prints a line each second.
+    until(PATIENCE_S, "the run is under way", || {
+        run.stdout().lines().filter(|line| line.contains("Mb/s")).count() > 1
+    });
+    emulation.signal("STOP");
+    landspeed_sys::clock::sleep_until(landspeed_sys::clock::monotonic_ns() + 600_000_000);
+    emulation.signal("CONT");
+}
+
+/// Asserts that a run of 6 s knows the invalid seconds of its path, and blames no network.
+fn assert_verdict_is_withdrawn(file: &std::path::Path) {
+    let run: Value = serde_json::from_str(&std::fs::read_to_string(file).expect("a run")).expect("JSON");
+    let schema = landspeed_model::schema("run").expect("a schema");
+    jsonschema::validate(&schema, &run).unwrap_or_else(|why| panic!("{why}"));
+    let emulation = &run["emulation"];
+    assert_eq!(emulation["path"]["name"], "a test", "{emulation}");
+    assert!(emulation["covered_ns"].as_u64() >= Some(5_900_000_000), "{emulation}");
+    assert!(emulation["invalid"].as_array().is_some_and(|spans| !spans.is_empty()), "{emulation}");
+    let warnings = run["warnings"].to_string();
+    assert!(warnings.contains("emulation-invalid"), "{warnings}");
+    let verdict = &run["verdict"];
+    let at_hosts = ["sender-cpu", "receiver-cpu", "cpu-quota", "application"];
+    let cause = verdict["cause"].as_str().unwrap_or_default();
+    assert!(cause == "undetermined" || at_hosts.contains(&cause), "{verdict}");
+}

@@ -112,7 +112,7 @@ fn two_nodes_give_the_digests_of_a_local_run() {
 fn runs_of_a_node_that_died_are_made_again() {
     needs_lab_kernel!();
     let mut slurm = or_skip!(Slurm::start());
-    let sweep = Sweep::new(&slurm.shared().join("sweep"), &plan(5, "2s"));
+    let sweep = Sweep::new(&slurm.shared().join("sweep"), &plan(3, "1s"));
     let driver = sweep.on(&slurm, &["--jobs", "2"]);
     until(PATIENCE_S, "the first run", || sweep.made() > 0);
     slurm.kill_node("n2");
@@ -130,7 +130,7 @@ fn ctrl_c_cancels_the_jobs_of_the_sweep_and_no_others() {
     let other =
         slurm.command("sbatch").args(["--output=/dev/null", "--job-name=other", "--wrap", "sleep 1000"]).output();
     assert!(other.expect("it runs").status.success());
-    let sweep = Sweep::new(&slurm.shared().join("sweep"), &plan(5, "2s"));
+    let sweep = Sweep::new(&slurm.shared().join("sweep"), &plan(3, "1s"));
     let driver = sweep.on(&slurm, &[]);
     until(PATIENCE_S, "the first run", || sweep.made() > 0);
     driver.signal("INT");
