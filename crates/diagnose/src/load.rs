@@ -214,6 +214,11 @@ fn slower_of_two_in_turns(flow: &Flow) -> Option<Turns> {
     })
 }
 
+/// Whether both ends of one machine hold each other up: data waits in their buffers because a thread waits for its core.
+pub(crate) fn takes_turns(flow: &Flow) -> bool {
+    slower_of_two_in_turns(flow).is_some()
+}
+
 fn thread_of(stream: &StreamView, role: Role) -> Option<ThreadShare> {
     match role {
         Role::Sender => stream.sending_thread(),

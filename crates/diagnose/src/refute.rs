@@ -4,6 +4,7 @@ use landspeed_model::Cause;
 
 use crate::finding::{Bound, Finding, Scales, Standing, Strength};
 use crate::flow::Flow;
+use crate::load::takes_turns;
 use crate::network::{Queue, Symptoms, symptoms};
 use crate::thresholds::FULL_LINK;
 
@@ -34,6 +35,9 @@ pub(crate) fn refute(flow: &Flow, findings: &mut [Finding]) {
         } else if window && seen.as_ref().is_some_and(|seen| maybe_full(flow, seen)) {
             finding.standing = Standing::Holds(Strength::Weak);
             finding.missing.push("whether the path was full: its queue never emptied".to_owned());
+        } else if window && flow.parameters.window_bytes.is_none() && takes_turns(flow) {
+            finding.standing = Standing::Holds(Strength::Weak);
+            finding.missing.push("the buffers while both threads have a core".to_owned());
         }
     }
 }

@@ -221,7 +221,7 @@ fn host_settings_are_as_before_when_a_search_ends() {
     let qdisc = || left.exec(["tc", "qdisc", "show", "dev", &link.a]);
     let before = qdisc();
     let pair = Pair::across_with(PROGRAM, &left, &right, "10.87.0.2", &["--allow-host-changes"]);
-    let arguments = ["--allow-host-changes", "--budget", "60s", "--seed", "5"];
+    let arguments = ["--allow-host-changes", "--budget", "30s", "--seed", "5"];
     let (document, _) = search(&pair, Some(&left), &[&arguments[..], &SHORT].concat());
     // Of those the kernel lacks, the document has the reason; the next is tried.
     assert!(kept(&document).iter().any(|change| change.contains("qdisc tbf")), "{:#}", document["rungs"]);

@@ -47,7 +47,14 @@ const RENO: &str = "-C reno -O 1 -t 5";
 const LAB_RENO: (&str, &str) = ("congestion = \"cubic\"", "congestion = \"reno\"");
 const RTT_10: (&str, &str) = ("delay = \"25ms\"", "delay = \"5ms\"");
 const RTT_100: (&str, &str) = ("delay = \"25ms\"", "delay = \"50ms\"");
-const RANDOM: (&str, &str) = ("loss = { every = 1000 }", "loss = \"0.1%\"");
+const RANDOM: (&str, &str) = (EVERY, "loss = \"0.1%\"");
+
+const EVERY: &str = "loss = { every = 1000 }";
+/// The data frames that an emulated path loses, counted as in the lab: the control connection shares the path, 23 frames before the
+/// first data frame and 6.3 a second then.
+const EVERY_CUBIC_100: &str =
+    "loss = { packets = [972, 1968, 2963, 3958, 4954, 5949, 6944, 7940, 8935, 9930, 10926, 11921, 12916] }";
+const EVERY_RENO_100: &str = "loss = { packets = [968, 1959, 2951, 3942, 4933, 5924, 6915, 7907, 8898, 9889] }";
 
 const fn loss(name: &'static str, both: &'static [(&'static str, &'static str)], reno: bool) -> Case {
     Case {
@@ -68,11 +75,16 @@ pub(super) const CASES: &[Case] = &[
     loss("loss reno 10ms every-1000", &[RTT_10], true),
     loss("loss reno 50ms every-1000", &[], true),
     loss("loss reno 100ms every-1000", &[RTT_100], true),
+    Case { lab: &[(EVERY, EVERY_CUBIC_100)], ..loss("loss cubic 100ms, the same data frames", &[RTT_100], false) },
+    Case {
+        lab: &[LAB_RENO, (EVERY, EVERY_RENO_100)],
+        ..loss("loss reno 100ms, the same data frames", &[RTT_100], true)
+    },
     loss("loss cubic 10ms random-0.1%", &[RTT_10, RANDOM], false),
     loss("loss cubic 100ms random-0.1%", &[RTT_100, RANDOM], false),
     loss(
         "loss cubic 10ms every-10000, 200 Mb/s",
-        &[RTT_10, ("rate = \"100M\"", "rate = \"200M\""), ("loss = { every = 1000 }", "loss = { every = 10000 }")],
+        &[RTT_10, ("rate = \"100M\"", "rate = \"200M\""), (EVERY, "loss = { every = 10000 }")],
         false,
     ),
     Case {
@@ -120,7 +132,7 @@ pub(super) const CASES: &[Case] = &[
         files: "loss",
         both: &[RTT_10],
         lab: &[],
-        command: Traffic::Captured("-C cubic -t 5"),
+        command: Traffic::Captured("-C cubic -O 1 -t 5"),
         figures: super::spacing::FIGURES,
     },
 ];
