@@ -65,7 +65,7 @@ fn difference((lab, emulated): (&Spread, &Spread)) -> String {
     let is_distinct = lab.max < emulated.min || emulated.max < lab.min;
     let mark = if is_distinct { " *" } else { "" };
     if lab.median == 0.0 {
-        return if emulated.median == 0.0 { "0".to_owned() } else { format!("{:+}{mark}", emulated.median) };
+        return if emulated.median == 0.0 { "0".to_owned() } else { format!("{:+.2}{mark}", emulated.median) };
     }
     format!("{:+.1} %{mark}", (emulated.median / lab.median - 1.0) * 100.0)
 }
