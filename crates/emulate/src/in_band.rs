@@ -4,11 +4,11 @@
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use etherparse::{LinkSlice, NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
 use landspeed_model::EmulationStatus;
-use landspeed_sys::clock::realtime_ns;
+use landspeed_sys::clock::{monotonic_ns, realtime_ns};
 use landspeed_sys::filter::Instruction;
 use landspeed_sys::frames::FrameRing;
 use serde::de::DeserializeOwned;
@@ -36,14 +36,14 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 /// How often a question is sent.
 const TRIES: usize = 2;
-/// How long the first word from an emulation is waited for.
-const SILENCE: Duration = Duration::from_millis(150);
+/// How long the first word from an emulation is waited for, nanoseconds.
+const SILENCE_NS: u64 = 150_000_000;
 /// How long it is waited for once the far host has refused the datagram: an emulation on the way was asked before.
-const AFTER_REFUSAL: Duration = Duration::from_millis(30);
+const AFTER_REFUSAL_NS: u64 = 30_000_000;
 /// How long the answer of an emulation that has acknowledged is waited for.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE_NS: u64 = SECOND_NS;
 /// Longest conversation: the invalid seconds of hours take many answers.
-const LONGEST: Duration = Duration::from_secs(5);
+const LONGEST_NS: u64 = 5 * SECOND_NS;
 
 /// Asks for the invalid seconds of some time until now.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -224,12 +224,14 @@ fn ask_at(address: SocketAddr, last_ns: u64) -> Option<EmulationStatus> {
     let any: IpAddr = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let socket = UdpSocket::bind((any, 0)).ok()?;
     socket.connect(address).ok()?;
-    let until = Instant::now() + LONGEST;
+    let until_ns = monotonic_ns() + LONGEST_NS;
     let mut question =
         Question { nonce: u64::from_ne_bytes(landspeed_sys::random::bytes().ok()?), last_ns, after: None };
     let (mut status, mut more) = exchange(&socket, &question)?;
-    while more && Instant::now() < until {
+    while more && monotonic_ns() < until_ns {
         question.after = status.invalid.last().map(|invalid| invalid.second);
+        // A late answer to the question before is not this one's.
+        question.nonce = question.nonce.wrapping_add(1);
         let Some(next) = exchange(&socket, &question) else { break };
         let earlier = std::mem::replace(&mut status, next.0).invalid;
         status.invalid.splice(0..0, earlier);
@@ -245,14 +247,14 @@ fn exchange(socket: &UdpSocket, question: &Question) -> Option<(EmulationStatus,
     for _ in 0..TRIES {
         // The first call may only return the refusal of an earlier datagram.
         socket.send(&sent).or_else(|_| socket.send(&sent)).ok()?;
-        let mut deadline = Instant::now() + SILENCE;
+        let mut deadline_ns = monotonic_ns() + SILENCE_NS;
         let (mut acknowledged, mut refused) = (false, false);
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let left_ns = deadline_ns.saturating_sub(monotonic_ns());
+            if left_ns == 0 {
                 break;
             }
-            socket.set_read_timeout(Some(left)).ok()?;
+            socket.set_read_timeout(Some(Duration::from_nanos(left_ns))).ok()?;
             match socket.recv(&mut received) {
                 Ok(length) => {
                     let answer = content::<Answer>(ANSWER, &received[..length]);
@@ -262,13 +264,13 @@ fn exchange(socket: &UdpSocket, question: &Question) -> Option<(EmulationStatus,
                         return Some((status, answer.more));
                     }
                     if !acknowledged {
-                        (acknowledged, deadline) = (true, Instant::now() + PATIENCE);
+                        (acknowledged, deadline_ns) = (true, monotonic_ns() + PATIENCE_NS);
                     }
                 }
                 Err(error) if is_refusal(error.kind()) => {
                     refused = true;
                     if !acknowledged {
-                        deadline = deadline.min(Instant::now() + AFTER_REFUSAL);
+                        deadline_ns = deadline_ns.min(monotonic_ns() + AFTER_REFUSAL_NS);
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -311,9 +313,7 @@ mod tests {
 
     #[test]
     fn long_lists_take_several_answers() {
-        let present = status((0..60).map(|n| 2 * n % 101));
-        let mut present = present;
-        present.invalid.sort_by_key(|invalid| invalid.second);
+        let present = status(0..100);
         let mut question = Question { nonce: 9, last_ns: 71 * SECOND_NS, after: None };
         let mut seconds = Vec::new();
         for answers in 1.. {
@@ -330,8 +330,7 @@ mod tests {
             }
             question.after = seconds.last().copied();
         }
-        let expected: Vec<u64> = present.invalid.iter().map(|invalid| invalid.second).filter(|n| *n >= 29).collect();
-        assert_eq!(seconds, expected);
+        assert_eq!(seconds, (29..100).collect::<Vec<_>>());
     }
 
     #[test]
@@ -340,7 +339,8 @@ mod tests {
         let sent = payload(QUESTION, &question).expect("it fits");
         let ethernet = || PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
         let (v4, v6) = ([[10, 0, 0, 1], [10, 0, 0, 2]], [[0xfd; 16], [0xfe; 16]]);
-        for ip in [ethernet().ipv4(v4[0], v4[1], 9), ethernet().ipv6(v6[0], v6[1], 9)] {
+        for is_v6 in [false, true] {
+            let ip = if is_v6 { ethernet().ipv6(v6[0], v6[1], 9) } else { ethernet().ipv4(v4[0], v4[1], 9) };
             let mut frame = Vec::new();
             ip.udp(4000, DISCARD).write(&mut frame, &sent).expect("written");
             let asked = Asked::read(&frame).expect("a question");
