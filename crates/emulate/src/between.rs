@@ -12,7 +12,7 @@ use crate::carry::Ends;
 use crate::error::EmulateError;
 use crate::in_band::InBand;
 use crate::peers::Management;
-use crate::status::Questions;
+use crate::status::StatusRequests;
 use landspeed_sys::process::{Capability, has_capability};
 
 /// Kind of hardware: Ethernet (linux/if_arp.h).
@@ -68,9 +68,9 @@ impl Between {
         })
     }
 
-    /// Listens for questions about the path, which come over it.
-    pub fn listen(&self) -> Result<Questions, EmulateError> {
-        InBand::listen([0, 1].map(|side| (self.names[side].as_str(), self.indices[side]))).map(Questions::InBand)
+    /// Listens for status requests, which arrive over the path.
+    pub fn listen(&self) -> Result<StatusRequests, EmulateError> {
+        InBand::listen([0, 1].map(|side| (self.names[side].as_str(), self.indices[side]))).map(StatusRequests::InBand)
     }
 
     /// The interfaces' names.

@@ -1,5 +1,5 @@
-//! Questions about a path that come over the path itself: a host beside a bump in the wire knows no other way to it. A question is a UDP
-//! datagram to the host at the other end. The emulation carries it as any other frame, and answers it in that host's name.
+//! Status requests over the path itself, for hosts beside a bump in the wire: a UDP datagram to the host at the other end. The emulation
+//! carries it as any other frame, and replies in that host's name.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -17,46 +17,46 @@ use serde::{Deserialize, Serialize};
 use crate::error::EmulateError;
 
 /// What a payload begins with.
-const QUESTION: &[u8; 16] = b"landspeed status";
-const ANSWER: &[u8; 16] = b"landspeed answer";
-/// Length of every payload, bytes: fits the smallest MTU of IPv6, and an answer is as long as its question.
+const REQUEST: &[u8; 16] = b"landspeed status";
+const REPLY: &[u8; 16] = b"landspeed answer";
+/// Length of every payload, bytes: fits the smallest MTU of IPv6, and a reply is as long as its request.
 const PAYLOAD_BYTES: usize = 1200;
-/// Longest frame of a question, bytes: Ethernet, IPv6 and UDP headers before the payload.
+/// Longest frame of a request, bytes: Ethernet, IPv6 and UDP headers before the payload.
 const FRAME_BYTES: usize = 14 + 40 + 8 + PAYLOAD_BYTES;
 const RING_BYTES: usize = 256 << 10;
-/// Questions answered before the other interface has its turn.
+/// Requests served before the other interface has its turn.
 const MOST_AT_ONCE: usize = 16;
-/// Invalid seconds of one answer at most; fewer fit if their messages are long.
+/// Invalid seconds of one reply at most; fewer fit if their messages are long.
 const MOST_SECONDS: usize = 20;
-/// Hops of an answer: it may cross routers on its way back.
+/// Hops of a reply: it may cross routers on its way back.
 const HOPS: u8 = 64;
-/// Port that questions are sent to: what arrives there is discarded (RFC 863), and refused by hosts without that service.
+/// Port that requests are sent to: what arrives there is discarded (RFC 863), and refused by hosts without that service.
 const DISCARD: u16 = 9;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// How often a question is sent.
+/// How often a request is sent.
 const TRIES: usize = 2;
-/// How long the first word from an emulation is waited for, nanoseconds.
+/// How long the acknowledgement is waited for, nanoseconds.
 const SILENCE_NS: u64 = 150_000_000;
-/// How long it is waited for once the far host has refused the datagram: an emulation on the way was asked before.
+/// How long it is still waited for after the far host has refused the datagram: an emulation on the way acknowledges first.
 const AFTER_REFUSAL_NS: u64 = 30_000_000;
-/// How long the answer of an emulation that has acknowledged is waited for.
+/// How long the reply is waited for after the acknowledgement, nanoseconds.
 const PATIENCE_NS: u64 = SECOND_NS;
-/// Longest conversation: the invalid seconds of hours take many answers.
+/// Longest exchange, nanoseconds: the invalid seconds of hours take many replies.
 const LONGEST_NS: u64 = 5 * SECOND_NS;
 
-/// Asks for the invalid seconds of some time until now.
+/// A request for the invalid seconds of some time until now.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Question {
+struct Request {
     nonce: u64,
     /// How far back they are of interest, nanoseconds.
     last_ns: u64,
-    /// Only seconds after this one: earlier answers have the others.
+    /// Only seconds after this one: earlier replies have the others.
     after: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Answer {
+struct Reply {
     nonce: u64,
     /// `None` in the acknowledgement, which comes at once.
     status: Option<EmulationStatus>,
@@ -79,7 +79,7 @@ fn content<T: DeserializeOwned>(kind: &[u8; 16], payload: &[u8]) -> Option<T> {
     serde_json::from_slice(payload.strip_prefix(kind)?).ok()
 }
 
-/// Two interfaces at which questions arrive.
+/// Two interfaces at which requests arrive.
 pub struct InBand {
     rings: [FrameRing; 2],
 }
@@ -100,48 +100,49 @@ impl InBand {
         self.rings.each_ref().map(|ring| ring.as_fd())
     }
 
-    /// Answers the questions that have arrived.
-    pub(crate) fn answer(&mut self, status: impl Fn() -> EmulationStatus) {
+    /// Replies to the requests that have arrived.
+    pub(crate) fn reply(&mut self, status: impl Fn() -> EmulationStatus) {
         for ring in &mut self.rings {
             for _ in 0..MOST_AT_ONCE {
                 let Some(frame) = ring.peek() else { break };
-                let asked = if frame.vlan.is_none() { Asked::read(frame.data) } else { None };
+                let received = if frame.vlan.is_none() { Received::read(frame.data) } else { None };
                 ring.release();
-                let Some(asked) = asked else { continue };
-                // The acknowledgement is there before the far host refuses the datagram.
-                let acknowledgement = Answer { nonce: asked.question.nonce, status: None, more: false };
-                for payload in [payload(ANSWER, &acknowledgement), answer_to(&asked.question, status())] {
-                    if let Some(frame) = payload.and_then(|payload| asked.reply(&payload)) {
-                        // Who gets no answer asks again.
+                let Some(received) = received else { continue };
+                let send = |payload: Option<Vec<u8>>| {
+                    if let Some(frame) = payload.and_then(|payload| received.reply(&payload)) {
+                        // A lost reply is requested again.
                         let _ = ring.send(&[&frame]);
                     }
-                }
+                };
+                // The acknowledgement arrives before the far host refuses the datagram; the status takes longer.
+                send(payload(REPLY, &Reply { nonce: received.request.nonce, status: None, more: false }));
+                send(reply_to(&received.request, status()));
             }
         }
     }
 }
 
-/// The payload of an answer: the invalid seconds asked for, as many as fit.
-fn answer_to(question: &Question, mut status: EmulationStatus) -> Option<Vec<u8>> {
-    let oldest = status.elapsed_ns.saturating_sub(question.last_ns) / SECOND_NS;
+/// The payload of a reply: the requested invalid seconds, as many as fit.
+fn reply_to(request: &Request, mut status: EmulationStatus) -> Option<Vec<u8>> {
+    let oldest = status.elapsed_ns.saturating_sub(request.last_ns) / SECOND_NS;
     status
         .invalid
-        .retain(|invalid| invalid.second >= oldest && question.after.is_none_or(|last| invalid.second > last));
+        .retain(|invalid| invalid.second >= oldest && request.after.is_none_or(|last| invalid.second > last));
     let wanted = status.invalid.len();
     status.invalid.truncate(MOST_SECONDS);
     loop {
         let more = status.invalid.len() < wanted;
-        let answer = Answer { nonce: question.nonce, status: Some(status.clone()), more };
-        if let Some(payload) = payload(ANSWER, &answer) {
+        let reply = Reply { nonce: request.nonce, status: Some(status.clone()), more };
+        if let Some(payload) = payload(REPLY, &reply) {
             return Some(payload);
         }
         status.invalid.pop()?;
     }
 }
 
-/// A question, and how it came.
-struct Asked {
-    question: Question,
+/// A request with the addresses of its frame.
+struct Received {
+    request: Request,
     /// Ethernet addresses and ports of its sender and of the host it was sent to.
     macs: [[u8; 6]; 2],
     addresses: Addresses,
@@ -153,7 +154,7 @@ enum Addresses {
     V6([Ipv6Addr; 2]),
 }
 
-impl Asked {
+impl Received {
     fn read(frame: &[u8]) -> Option<Self> {
         let packet = SlicedPacket::from_ethernet(frame).ok()?;
         let Some(LinkSlice::Ethernet2(ethernet)) = &packet.link else { return None };
@@ -164,28 +165,28 @@ impl Asked {
             _ => return None,
         };
         Some(Self {
-            question: content(QUESTION, udp.payload())?,
+            request: content(REQUEST, udp.payload())?,
             macs: [ethernet.source(), ethernet.destination()],
             addresses,
             ports: [udp.source_port(), udp.destination_port()],
         })
     }
 
-    /// A frame back to who asked.
+    /// A frame back to its sender.
     fn reply(&self, payload: &[u8]) -> Option<Vec<u8>> {
-        let ([asker, far], [asker_port, far_port]) = (self.macs, self.ports);
-        let ethernet = PacketBuilder::ethernet2(far, asker);
+        let ([requester, far], [requester_port, far_port]) = (self.macs, self.ports);
+        let ethernet = PacketBuilder::ethernet2(far, requester);
         let ip = match self.addresses {
-            Addresses::V4([asker, far]) => ethernet.ipv4(far.octets(), asker.octets(), HOPS),
-            Addresses::V6([asker, far]) => ethernet.ipv6(far.octets(), asker.octets(), HOPS),
+            Addresses::V4([requester, far]) => ethernet.ipv4(far.octets(), requester.octets(), HOPS),
+            Addresses::V6([requester, far]) => ethernet.ipv6(far.octets(), requester.octets(), HOPS),
         };
         let mut frame = Vec::with_capacity(FRAME_BYTES);
-        ip.udp(far_port, asker_port).write(&mut frame, payload).ok()?;
+        ip.udp(far_port, requester_port).write(&mut frame, payload).ok()?;
         Some(frame)
     }
 }
 
-/// Accepts UDP datagrams over IPv4 without options, or IPv6 without extensions, that begin as questions do (classic BPF).
+/// Accepts UDP datagrams over IPv4 without options, or IPv6 without extensions, that begin as requests do (classic BPF).
 fn filter() -> [Instruction; 13] {
     const LOAD_WORD: u16 = 0x20;
     const LOAD_HALF: u16 = 0x28;
@@ -194,7 +195,7 @@ fn filter() -> [Instruction; 13] {
     const UDP: u32 = 17;
     let load = |code, at| Instruction { code, jt: 0, jf: 0, k: at };
     let test = |k, jt, jf| Instruction { code: IF_EQUAL, jt, jf, k };
-    let [a, b, c, d, ..] = *QUESTION;
+    let [a, b, c, d, ..] = *REQUEST;
     let begin = u32::from_be_bytes([a, b, c, d]);
     [
         load(LOAD_HALF, 12),
@@ -213,26 +214,26 @@ fn filter() -> [Instruction; 13] {
     ]
 }
 
-/// Asks an emulation on the way to `host` for its invalid seconds within the last `last_ns`; `None` if there is none. Its
+/// Requests the status of an emulation on the way to `host`, with the invalid seconds of the last `last_ns`; `None` if there is none. Its
 /// `start_unix_ns` is by this host's clock. Without an emulation this takes 30 ms if `host` refuses the datagrams, and 0.3 s if
 /// nothing comes back.
-pub fn ask_in_band(host: IpAddr, last_ns: u64) -> Option<EmulationStatus> {
-    ask_at((host, DISCARD).into(), last_ns)
+pub fn request_in_band(host: IpAddr, last_ns: u64) -> Option<EmulationStatus> {
+    request_at((host, DISCARD).into(), last_ns)
 }
 
-fn ask_at(address: SocketAddr, last_ns: u64) -> Option<EmulationStatus> {
+fn request_at(address: SocketAddr, last_ns: u64) -> Option<EmulationStatus> {
     let any: IpAddr = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let socket = UdpSocket::bind((any, 0)).ok()?;
     socket.connect(address).ok()?;
     let until_ns = monotonic_ns() + LONGEST_NS;
-    let mut question =
-        Question { nonce: u64::from_ne_bytes(landspeed_sys::random::bytes().ok()?), last_ns, after: None };
-    let (mut status, mut more) = exchange(&socket, &question)?;
+    let mut request =
+        Request { nonce: u64::from_ne_bytes(landspeed_sys::random::bytes().ok()?), last_ns, after: None };
+    let (mut status, mut more) = exchange(&socket, &request)?;
     while more && monotonic_ns() < until_ns {
-        question.after = status.invalid.last().map(|invalid| invalid.second);
-        // A late answer to the question before is not this one's.
-        question.nonce = question.nonce.wrapping_add(1);
-        let Some(next) = exchange(&socket, &question) else { break };
+        request.after = status.invalid.last().map(|invalid| invalid.second);
+        // A late reply to the previous request does not count.
+        request.nonce = request.nonce.wrapping_add(1);
+        let Some(next) = exchange(&socket, &request) else { break };
         let earlier = std::mem::replace(&mut status, next.0).invalid;
         status.invalid.splice(0..0, earlier);
         more = next.1;
@@ -240,9 +241,9 @@ fn ask_at(address: SocketAddr, last_ns: u64) -> Option<EmulationStatus> {
     Some(status)
 }
 
-/// Sends a question until it is answered; returns the answer, and whether there is more.
-fn exchange(socket: &UdpSocket, question: &Question) -> Option<(EmulationStatus, bool)> {
-    let sent = payload(QUESTION, question)?;
+/// Sends a request until there is a reply; returns its status, and whether there are further seconds.
+fn exchange(socket: &UdpSocket, request: &Request) -> Option<(EmulationStatus, bool)> {
+    let sent = payload(REQUEST, request)?;
     let mut received = [0; PAYLOAD_BYTES];
     for _ in 0..TRIES {
         // The first call may only return the refusal of an earlier datagram.
@@ -257,11 +258,11 @@ fn exchange(socket: &UdpSocket, question: &Question) -> Option<(EmulationStatus,
             socket.set_read_timeout(Some(Duration::from_nanos(left_ns))).ok()?;
             match socket.recv(&mut received) {
                 Ok(length) => {
-                    let answer = content::<Answer>(ANSWER, &received[..length]);
-                    let Some(answer) = answer.filter(|answer| answer.nonce == question.nonce) else { continue };
-                    if let Some(mut status) = answer.status {
+                    let reply = content::<Reply>(REPLY, &received[..length]);
+                    let Some(reply) = reply.filter(|reply| reply.nonce == request.nonce) else { continue };
+                    if let Some(mut status) = reply.status {
                         status.start_unix_ns = realtime_ns().saturating_sub(status.elapsed_ns);
-                        return Some((status, answer.more));
+                        return Some((status, reply.more));
                     }
                     if !acknowledged {
                         (acknowledged, deadline_ns) = (true, monotonic_ns() + PATIENCE_NS);
@@ -312,58 +313,58 @@ mod tests {
     }
 
     #[test]
-    fn long_lists_take_several_answers() {
+    fn long_lists_take_several_replies() {
         let present = status(0..100);
-        let mut question = Question { nonce: 9, last_ns: 71 * SECOND_NS, after: None };
+        let mut request = Request { nonce: 9, last_ns: 71 * SECOND_NS, after: None };
         let mut seconds = Vec::new();
-        for answers in 1.. {
-            let payload = answer_to(&question, present.clone()).expect("it fits");
+        for replies in 1.. {
+            let payload = reply_to(&request, present.clone()).expect("it fits");
             assert_eq!(payload.len(), PAYLOAD_BYTES);
-            let answer: Answer = content(ANSWER, &payload).expect("an answer");
-            assert_eq!(answer.nonce, 9);
-            let found = answer.status.expect("a status").invalid;
+            let reply: Reply = content(REPLY, &payload).expect("a reply");
+            assert_eq!(reply.nonce, 9);
+            let found = reply.status.expect("a status").invalid;
             assert!(!found.is_empty());
             seconds.extend(found.iter().map(|invalid| invalid.second));
-            if !answer.more {
-                assert!(answers > 2, "{answers}");
+            if !reply.more {
+                assert!(replies > 2, "{replies}");
                 break;
             }
-            question.after = seconds.last().copied();
+            request.after = seconds.last().copied();
         }
         assert_eq!(seconds, (29..100).collect::<Vec<_>>());
     }
 
     #[test]
-    fn an_answer_goes_back_to_who_asked() {
-        let question = Question { nonce: 3, last_ns: 1, after: Some(2) };
-        let sent = payload(QUESTION, &question).expect("it fits");
+    fn a_reply_goes_back_to_its_sender() {
+        let request = Request { nonce: 3, last_ns: 1, after: Some(2) };
+        let sent = payload(REQUEST, &request).expect("it fits");
         let ethernet = || PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
         let (v4, v6) = ([[10, 0, 0, 1], [10, 0, 0, 2]], [[0xfd; 16], [0xfe; 16]]);
         for is_v6 in [false, true] {
             let ip = if is_v6 { ethernet().ipv6(v6[0], v6[1], 9) } else { ethernet().ipv4(v4[0], v4[1], 9) };
             let mut frame = Vec::new();
             ip.udp(4000, DISCARD).write(&mut frame, &sent).expect("written");
-            let asked = Asked::read(&frame).expect("a question");
-            assert_eq!(asked.question, question);
-            let reply = asked.reply(&sent).expect("a frame");
+            let received = Received::read(&frame).expect("a request");
+            assert_eq!(received.request, request);
+            let reply = received.reply(&sent).expect("a frame");
             assert_eq!(reply.len(), frame.len());
-            let back = Asked::read(&reply).expect("a frame");
-            assert_eq!((back.macs, back.ports), ([asked.macs[1], asked.macs[0]], [DISCARD, 4000]));
-            match (back.addresses, asked.addresses) {
-                (Addresses::V4([to, from]), Addresses::V4(asked)) => assert_eq!([from, to], asked),
-                (Addresses::V6([to, from]), Addresses::V6(asked)) => assert_eq!([from, to], asked),
+            let back = Received::read(&reply).expect("a frame");
+            assert_eq!((back.macs, back.ports), ([received.macs[1], received.macs[0]], [DISCARD, 4000]));
+            match (back.addresses, received.addresses) {
+                (Addresses::V4([to, from]), Addresses::V4(received)) => assert_eq!([from, to], received),
+                (Addresses::V6([to, from]), Addresses::V6(received)) => assert_eq!([from, to], received),
                 _ => panic!("another family"),
             }
         }
-        assert!(Asked::read(&[0; 60]).is_none());
+        assert!(Received::read(&[0; 60]).is_none());
     }
 
     #[test]
-    fn nobody_on_the_way_is_no_status() {
+    fn without_an_emulation_there_is_no_status() {
         let taken = UdpSocket::bind("127.0.0.1:0").expect("an address");
         let server = taken.local_addr().expect("bound");
-        assert_eq!(ask_at(server, 1), None, "silence");
+        assert_eq!(request_at(server, 1), None, "silence");
         drop(taken);
-        assert_eq!(ask_at(server, 1), None, "a refusal");
+        assert_eq!(request_at(server, 1), None, "a refusal");
     }
 }

@@ -11,7 +11,7 @@ use landspeed_sys::{contain, netns};
 
 use crate::carry::Ends;
 use crate::error::EmulateError;
-use crate::status::{Questions, listen};
+use crate::status::{StatusRequests, listen};
 use landspeed_sys::process::{Capability, has_capability};
 
 /// Addresses of the command's side: of the networks for benchmarks (RFC 2544, RFC 5180), which are not routed on the Internet.
@@ -108,13 +108,13 @@ impl Namespaces {
         self.remote.try_clone().map_err(EmulateError::system("keep a network namespace"))
     }
 
-    /// Listens on both sides for questions about the path.
-    pub fn listen(&self) -> Result<Questions, EmulateError> {
+    /// Listens on both sides for status requests.
+    pub fn listen(&self) -> Result<StatusRequests, EmulateError> {
         let listen_in = |namespace: &OwnedFd| {
             in_namespace(namespace.as_fd(), || listen(Netlink::open()?.link(LinkId::Name(INTERFACE))?.index))
         };
         let listeners: Result<_, _> = [&self.local, &self.remote].into_iter().map(listen_in).collect();
-        Ok(Questions::AtInterfaces(listeners?))
+        Ok(StatusRequests::AtInterfaces(listeners?))
     }
 
     /// Moves the calling thread to the namespace of the path between the two hosts; returns the path's interfaces.

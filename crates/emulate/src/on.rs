@@ -22,7 +22,7 @@ use crate::carry::Ends;
 use crate::error::EmulateError;
 use crate::namespaces::{in_namespace, on_new_thread, refuse_super_packets, write_sysctls};
 use crate::peers::Management;
-use crate::status::{Questions, listen};
+use crate::status::{StatusRequests, listen};
 use landspeed_sys::process::{Capability, has_capability};
 
 /// The ends of the path: towards this host, and towards the network.
@@ -105,9 +105,9 @@ impl OnInterface {
         })
     }
 
-    /// Listens at the interface for questions about the path.
-    pub fn listen(&self) -> Result<Questions, EmulateError> {
-        Ok(Questions::AtInterfaces(vec![listen(self.interface)?]))
+    /// Listens at the interface for status requests.
+    pub fn listen(&self) -> Result<StatusRequests, EmulateError> {
+        Ok(StatusRequests::AtInterfaces(vec![listen(self.interface)?]))
     }
 
     /// Whether the interface is there and up. To be asked in its network namespace.

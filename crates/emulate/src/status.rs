@@ -1,5 +1,5 @@
-//! Who measures over an emulated path can ask what it did: at an abstract socket of the network namespace, named after the interface
-//! that leads into the path, or over the path itself. So it is found without an environment variable, and gone with the process.
+//! Status of an emulated path for programs that measure over it: at an abstract socket of the network namespace, named after the interface
+//! that leads into the path, or over the path itself. No environment variable is needed, and the socket is gone with the process.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd as _;
@@ -28,44 +28,50 @@ fn address(ifindex: u32) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("landspeed-emulate-status-{ifindex}"))
 }
 
-/// Listens for questions at an interface of the calling thread's network namespace.
+/// Listens for status requests at an interface of the calling thread's network namespace.
 pub(crate) fn listen(ifindex: u32) -> Result<UnixListener, EmulateError> {
     let listen = || {
         let listener = UnixListener::bind_addr(&address(ifindex)?)?;
         listener.set_nonblocking(true)?;
         Ok(listener)
     };
-    listen().map_err(EmulateError::system("listen for questions about the path"))
+    listen().map_err(EmulateError::system("listen for status requests"))
 }
 
-/// Where questions about a path arrive.
-pub enum Questions {
+/// Where status requests arrive.
+pub enum StatusRequests {
     /// At the interfaces that lead into it.
     AtInterfaces(Vec<UnixListener>),
     /// Over the path itself.
     InBand(InBand),
 }
 
-/// Answers questions until `stop` is set.
-pub fn answer(questions: Questions, path: &LoadedPath, placement: &EmulatePlacement, live: &Live, stop: &AtomicBool) {
+/// Replies to status requests until `stop` is set.
+pub fn serve_status(
+    requests: StatusRequests,
+    path: &LoadedPath,
+    placement: &EmulatePlacement,
+    live: &Live,
+    stop: &AtomicBool,
+) {
     let status = || status(path, placement, live);
-    match questions {
-        Questions::AtInterfaces(listeners) => {
+    match requests {
+        StatusRequests::AtInterfaces(listeners) => {
             let (Some(first), Some(last)) = (listeners.first(), listeners.last()) else { return };
             while !stop.load(Ordering::Relaxed) {
                 wait_readable([first.as_fd(), last.as_fd()], LOOK_UP_NS);
                 for listener in &listeners {
                     if let Ok((stream, _)) = listener.accept() {
-                        // A client that does not read gets no answer.
+                        // A client that does not read gets no reply.
                         let _ = send_status(&stream, &status());
                     }
                 }
             }
         }
-        Questions::InBand(mut in_band) => {
+        StatusRequests::InBand(mut in_band) => {
             while !stop.load(Ordering::Relaxed) {
                 wait_readable(in_band.fds(), LOOK_UP_NS);
-                in_band.answer(status);
+                in_band.reply(status);
             }
         }
     }
@@ -88,8 +94,8 @@ fn send_status(mut stream: &UnixStream, status: &EmulationStatus) -> io::Result<
     stream.write_all(&serde_json::to_vec(status)?)
 }
 
-/// Asks the emulation at an interface of the calling thread's network namespace; `None` if there is none.
-pub fn ask(ifindex: u32) -> Option<EmulationStatus> {
+/// Requests the status of the emulation at an interface of the calling thread's network namespace; `None` if there is none.
+pub fn request_status(ifindex: u32) -> Option<EmulationStatus> {
     let stream = UnixStream::connect_addr(&address(ifindex).ok()?).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     let mut text = Vec::new();
@@ -104,22 +110,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_asks_gets_the_seconds_so_far() {
+    fn status_has_the_seconds_so_far() {
         let text = "name = \"a path\"\n[[link]]\nrate = \"1G\"\n";
         let path = landspeed_emulation::load(text, &mut |_| Err(String::new())).unwrap_or_else(|e| panic!("{e}"));
         let placement =
             EmulatePlacement::Peers { interface: "eth0".to_owned(), peers: vec!["192.0.2.1/32".to_owned()] };
         // No interface has this index.
         let ifindex = u32::MAX - std::process::id();
-        assert_eq!(ask(ifindex), None);
-        let questions = Questions::AtInterfaces(vec![listen(ifindex).expect("an abstract socket")]);
+        assert_eq!(request_status(ifindex), None);
+        let requests = StatusRequests::AtInterfaces(vec![listen(ifindex).expect("an abstract socket")]);
         let (live, stop) = (Live::default(), AtomicBool::new(false));
         live.begin(5);
         let invalid = InvalidSecond { second: 0, reasons: vec![InvalidReason::Late], message: "late".to_owned() };
         live.add(EmulateSecond::default(), vec![invalid.clone()], 1_000_000_000);
         let status = std::thread::scope(|scope| {
-            scope.spawn(|| answer(questions, &path, &placement, &live, &stop));
-            let status = ask(ifindex);
+            scope.spawn(|| serve_status(requests, &path, &placement, &live, &stop));
+            let status = request_status(ifindex);
             stop.store(true, Ordering::Relaxed);
             status.expect("an answer")
         });

@@ -14,7 +14,8 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use ipnet::IpNet;
 use landspeed_emulate::{
-    About, Carried, EmulateError, Ends, Live, Questions, answer, carry, carry_by_kernel, check_kernel, check_memory,
+    About, Carried, EmulateError, Ends, Live, StatusRequests, carry, carry_by_kernel, check_kernel, check_memory,
+    serve_status,
 };
 use landspeed_emulation::{LoadedPath, MAX_TEXT, TEMPLATE, load};
 use landspeed_model::{EmulateDocument, EmulateEnd, EmulatePlacement};
@@ -204,12 +205,12 @@ fn bounded(file: &Path, most: u64) -> Result<String, String> {
     if text.len() as u64 > most { Err(format!("it is longer than {most} bytes")) } else { Ok(text) }
 }
 
-/// Carries frames on a separate thread while `attend` runs on this one, and answers `questions` about the path. `enter`
+/// Carries frames on a separate thread while `attend` runs on this one, and replies to status `requests`. `enter`
 /// opens the path on the carrying thread; `attend` begins when frames pass, and its second argument returns whether carrying has
 /// ended by itself.
 fn carry_while<T>(
     (datapath, path): (Datapath, &LoadedPath),
-    (questions, placement): (Questions, &EmulatePlacement),
+    (requests, placement): (StatusRequests, &EmulatePlacement),
     enter: impl FnOnce() -> Result<Ends, EmulateError> + Send,
     attend: impl FnOnce(&Live, &dyn Fn() -> bool) -> anyhow::Result<T>,
 ) -> anyhow::Result<(Carried, T)> {
@@ -227,7 +228,7 @@ fn carry_while<T>(
                 Datapath::Kernel => carry_by_kernel(path, enter()?, ending, live, ready),
             }
         });
-        scope.spawn(move || answer(questions, path, placement, live, ending));
+        scope.spawn(move || serve_status(requests, path, placement, live, ending));
         let attended = ready.recv().is_ok().then(|| attend(live, &|| carrying.is_finished()));
         ending.store(true, Ordering::Relaxed);
         (carrying.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), attended)

@@ -1,4 +1,4 @@
-//! The emulated path that a run went over, if it did: its seconds are asked for at the interface that leads to the server, or over the
+//! The emulated path that a run went over, if it did: its status is requested at the interface that leads to the server, or over the
 //! path itself.
 
 use std::net::{IpAddr, SocketAddr};
@@ -33,8 +33,8 @@ pub fn note(document: &mut RunDocument) {
         return;
     };
     let since_ns = (i128::from(realtime_ns()) - start_ns).max(0) as u64;
-    let status = landspeed_emulate::ask(route.out_ifindex).filter(|status| leads_to(status, server));
-    let Some(status) = status.or_else(|| landspeed_emulate::ask_in_band(server, since_ns)) else { return };
+    let status = landspeed_emulate::request_status(route.out_ifindex).filter(|status| leads_to(status, server));
+    let Some(status) = status.or_else(|| landspeed_emulate::request_in_band(server, since_ns)) else { return };
     let end_ns = document.phases.iter().map(|phase| phase.end_ns).max().unwrap_or(0);
     document.emulation = Some(account(&status, start_ns, end_ns));
 }

@@ -95,7 +95,7 @@ fn reordered_and_duplicated_datagrams_are_counted() {
 }
 
 #[test]
-fn a_run_beside_a_bump_in_the_wire_asks_over_the_path_what_it_was() {
+fn a_run_beside_a_bump_in_the_wire_knows_its_invalid_seconds() {
     let wire = landspeed_testkit::or_skip!(Wire::new());
     for (host, interface) in [(&wire.left, "l0"), (&wire.right, "r0")] {
         host.exec(["ethtool", "-K", interface, "tso", "off", "gso", "off", "gro", "off"]);
