@@ -215,7 +215,7 @@ fn filter() -> [Instruction; 13] {
 }
 
 /// Requests the status of an emulation on the way to `host`, with the invalid seconds of the last `last_ns`; `None` if there is none. Its
-/// `start_unix_ns` is by this host's clock. Without an emulation this takes 30 ms if `host` refuses the datagrams, and 0.3 s if
+/// `start_unix_ns` is by this host's clock. Without an emulation this takes 60 ms if `host` refuses the datagrams, and 0.3 s if
 /// nothing comes back.
 pub fn request_in_band(host: IpAddr, last_ns: u64) -> Option<EmulationStatus> {
     request_at((host, DISCARD).into(), last_ns)
@@ -249,7 +249,7 @@ fn exchange(socket: &UdpSocket, request: &Request) -> Option<(EmulationStatus, b
         // The first call may only return the refusal of an earlier datagram.
         socket.send(&sent).or_else(|_| socket.send(&sent)).ok()?;
         let mut deadline_ns = monotonic_ns() + SILENCE_NS;
-        let (mut acknowledged, mut refused) = (false, false);
+        let mut acknowledged = false;
         loop {
             let left_ns = deadline_ns.saturating_sub(monotonic_ns());
             if left_ns == 0 {
@@ -269,7 +269,6 @@ fn exchange(socket: &UdpSocket, request: &Request) -> Option<(EmulationStatus, b
                     }
                 }
                 Err(error) if is_refusal(error.kind()) => {
-                    refused = true;
                     if !acknowledged {
                         deadline_ns = deadline_ns.min(monotonic_ns() + AFTER_REFUSAL_NS);
                     }
@@ -277,9 +276,6 @@ fn exchange(socket: &UdpSocket, request: &Request) -> Option<(EmulationStatus, b
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => break,
             }
-        }
-        if refused && !acknowledged {
-            break;
         }
     }
     None
