@@ -19,7 +19,9 @@ use crate::error::EmulateError;
 /// What a payload begins with.
 const REQUEST: &[u8; 16] = b"landspeed status";
 const REPLY: &[u8; 16] = b"landspeed answer";
-/// Length of every payload, bytes: fits the smallest MTU of IPv6, and a reply is as long as its request.
+/// Length of a payload that asks whether there is an emulation, bytes. A reply is as long as its request.
+const SHORT_BYTES: usize = 128;
+/// Length of every other payload, bytes: fits the smallest MTU of IPv6.
 const PAYLOAD_BYTES: usize = 1200;
 /// Longest frame of a request, bytes: Ethernet, IPv6 and UDP headers before the payload.
 const FRAME_BYTES: usize = 14 + 40 + 8 + PAYLOAD_BYTES;
@@ -36,11 +38,11 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 /// How often a request is sent.
 const TRIES: usize = 2;
-/// How long the acknowledgement is waited for, nanoseconds.
+/// How long the reply to a short request is waited for, nanoseconds.
 const SILENCE_NS: u64 = 150_000_000;
-/// How long it is still waited for after the far host has refused the datagram: an emulation on the way acknowledges first.
+/// How long it is still waited for after the far host has refused the datagram: an emulation on the way replies first.
 const AFTER_REFUSAL_NS: u64 = 30_000_000;
-/// How long the reply is waited for after the acknowledgement, nanoseconds.
+/// How long the reply of an emulation that is there is waited for, nanoseconds.
 const PATIENCE_NS: u64 = SECOND_NS;
 /// Longest exchange, nanoseconds: the invalid seconds of hours take many replies.
 const LONGEST_NS: u64 = 5 * SECOND_NS;
@@ -58,19 +60,19 @@ struct Request {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Reply {
     nonce: u64,
-    /// `None` in the acknowledgement, which comes at once.
+    /// `None` in the reply to a short request.
     status: Option<EmulationStatus>,
     /// Whether there are further invalid seconds.
     more: bool,
 }
 
-/// The payload of a datagram, if it is short enough.
-fn payload(kind: &[u8; 16], content: &impl Serialize) -> Option<Vec<u8>> {
+/// The payload of a datagram, of this length; `None` if it is too short for the content.
+fn payload(kind: &[u8; 16], content: &impl Serialize, length: usize) -> Option<Vec<u8>> {
     let mut bytes = kind.to_vec();
     serde_json::to_writer(&mut bytes, content).ok()?;
     // JSON may end in spaces.
-    (bytes.len() <= PAYLOAD_BYTES).then(|| {
-        bytes.resize(PAYLOAD_BYTES, b' ');
+    (bytes.len() <= length).then(|| {
+        bytes.resize(length, b' ');
         bytes
     })
 }
@@ -108,15 +110,15 @@ impl InBand {
                 let received = if frame.vlan.is_none() { Received::read(frame.data) } else { None };
                 ring.release();
                 let Some(received) = received else { continue };
-                let send = |payload: Option<Vec<u8>>| {
-                    if let Some(frame) = payload.and_then(|payload| received.reply(&payload)) {
-                        // A lost reply is requested again.
-                        let _ = ring.send(&[&frame]);
-                    }
+                let payload = if received.is_short {
+                    payload(REPLY, &Reply { nonce: received.request.nonce, status: None, more: false }, SHORT_BYTES)
+                } else {
+                    reply_to(&received.request, status())
                 };
-                // The acknowledgement arrives before the far host refuses the datagram; the status takes longer.
-                send(payload(REPLY, &Reply { nonce: received.request.nonce, status: None, more: false }));
-                send(reply_to(&received.request, status()));
+                if let Some(frame) = payload.and_then(|payload| received.reply(&payload)) {
+                    // A lost reply is requested again.
+                    let _ = ring.send(&[&frame]);
+                }
             }
         }
     }
@@ -133,7 +135,7 @@ fn reply_to(request: &Request, mut status: EmulationStatus) -> Option<Vec<u8>> {
     loop {
         let more = status.invalid.len() < wanted;
         let reply = Reply { nonce: request.nonce, status: Some(status.clone()), more };
-        if let Some(payload) = payload(REPLY, &reply) {
+        if let Some(payload) = payload(REPLY, &reply, PAYLOAD_BYTES) {
             return Some(payload);
         }
         status.invalid.pop()?;
@@ -143,6 +145,8 @@ fn reply_to(request: &Request, mut status: EmulationStatus) -> Option<Vec<u8>> {
 /// A request with the addresses of its frame.
 struct Received {
     request: Request,
+    /// Whether only the presence of an emulation is asked for.
+    is_short: bool,
     /// Ethernet addresses and ports of its sender and of the host it was sent to.
     macs: [[u8; 6]; 2],
     addresses: Addresses,
@@ -166,6 +170,7 @@ impl Received {
         };
         Some(Self {
             request: content(REQUEST, udp.payload())?,
+            is_short: udp.payload().len() < PAYLOAD_BYTES,
             macs: [ethernet.source(), ethernet.destination()],
             addresses,
             ports: [udp.source_port(), udp.destination_port()],
@@ -228,28 +233,37 @@ fn request_at(address: SocketAddr, last_ns: u64) -> Option<EmulationStatus> {
     let until_ns = monotonic_ns() + LONGEST_NS;
     let mut request =
         Request { nonce: u64::from_ne_bytes(landspeed_sys::random::bytes().ok()?), last_ns, after: None };
-    let (mut status, mut more) = exchange(&socket, &request)?;
-    while more && monotonic_ns() < until_ns {
-        request.after = status.invalid.last().map(|invalid| invalid.second);
+    exchange(&socket, &request, SHORT_BYTES)?;
+    let mut found: Option<EmulationStatus> = None;
+    loop {
         // A late reply to the previous request does not count.
         request.nonce = request.nonce.wrapping_add(1);
-        let Some(next) = exchange(&socket, &request) else { break };
-        let earlier = std::mem::replace(&mut status, next.0).invalid;
-        status.invalid.splice(0..0, earlier);
-        more = next.1;
+        let Some(Reply { status: Some(mut status), more, .. }) = exchange(&socket, &request, PAYLOAD_BYTES) else {
+            break;
+        };
+        status.start_unix_ns = realtime_ns().saturating_sub(status.elapsed_ns);
+        request.after = status.invalid.last().map(|invalid| invalid.second);
+        if let Some(earlier) = found {
+            status.invalid.splice(0..0, earlier.invalid);
+        }
+        found = Some(status);
+        if !more || monotonic_ns() >= until_ns {
+            break;
+        }
     }
-    Some(status)
+    found
 }
 
-/// Sends a request until there is a reply; returns its status, and whether there are further seconds.
-fn exchange(socket: &UdpSocket, request: &Request) -> Option<(EmulationStatus, bool)> {
-    let sent = payload(REQUEST, request)?;
+/// Sends a request of `length` bytes until there is a reply.
+fn exchange(socket: &UdpSocket, request: &Request, length: usize) -> Option<Reply> {
+    let sent = payload(REQUEST, request, length)?;
+    let (patience_ns, after_refusal_ns) =
+        if length == SHORT_BYTES { (SILENCE_NS, AFTER_REFUSAL_NS) } else { (PATIENCE_NS, PATIENCE_NS) };
     let mut received = [0; PAYLOAD_BYTES];
     for _ in 0..TRIES {
         // The first call may only return the refusal of an earlier datagram.
         socket.send(&sent).or_else(|_| socket.send(&sent)).ok()?;
-        let mut deadline_ns = monotonic_ns() + SILENCE_NS;
-        let mut acknowledged = false;
+        let mut deadline_ns = monotonic_ns() + patience_ns;
         loop {
             let left_ns = deadline_ns.saturating_sub(monotonic_ns());
             if left_ns == 0 {
@@ -259,19 +273,12 @@ fn exchange(socket: &UdpSocket, request: &Request) -> Option<(EmulationStatus, b
             match socket.recv(&mut received) {
                 Ok(length) => {
                     let reply = content::<Reply>(REPLY, &received[..length]);
-                    let Some(reply) = reply.filter(|reply| reply.nonce == request.nonce) else { continue };
-                    if let Some(mut status) = reply.status {
-                        status.start_unix_ns = realtime_ns().saturating_sub(status.elapsed_ns);
-                        return Some((status, reply.more));
-                    }
-                    if !acknowledged {
-                        (acknowledged, deadline_ns) = (true, monotonic_ns() + PATIENCE_NS);
+                    if let Some(reply) = reply.filter(|reply| reply.nonce == request.nonce) {
+                        return Some(reply);
                     }
                 }
                 Err(error) if is_refusal(error.kind()) => {
-                    if !acknowledged {
-                        deadline_ns = deadline_ns.min(monotonic_ns() + AFTER_REFUSAL_NS);
-                    }
+                    deadline_ns = deadline_ns.min(monotonic_ns() + after_refusal_ns);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => break,
@@ -333,7 +340,7 @@ mod tests {
     #[test]
     fn a_reply_goes_back_to_its_sender() {
         let request = Request { nonce: 3, last_ns: 1, after: Some(2) };
-        let sent = payload(REQUEST, &request).expect("it fits");
+        let sent = payload(REQUEST, &request, PAYLOAD_BYTES).expect("it fits");
         let ethernet = || PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
         let (v4, v6) = ([[10, 0, 0, 1], [10, 0, 0, 2]], [[0xfd; 16], [0xfe; 16]]);
         for is_v6 in [false, true] {
