@@ -69,7 +69,8 @@ fn the_hop_with_the_full_queue_has_the_delay() {
     ];
     let taps =
         taps.map(|(namespace, interface, name)| Tcpdump::start(namespace, interface, &directory.path().join(name)));
-    pair.run("-t 2");
+    // It fills the queue; BBR would keep it short.
+    pair.run("-t 2 -C cubic");
     let files = taps.map(Tcpdump::stop);
     let said = document(&[&files[0], &files[1], &files[2]]);
     let hops = said["path"].as_array().expect("a list");
