@@ -68,7 +68,7 @@ impl Between {
         })
     }
 
-    /// Listens for status requests, which arrive over the path.
+    /// Listens for status requests in band.
     pub fn listen(&self) -> Result<StatusRequests, EmulateError> {
         InBand::listen([0, 1].map(|side| (self.names[side].as_str(), self.indices[side]))).map(StatusRequests::InBand)
     }

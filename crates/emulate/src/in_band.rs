@@ -1,5 +1,5 @@
-//! Status requests over the path itself, for hosts beside a bump in the wire: a UDP datagram to the host at the other end. The emulation
-//! carries it as any other frame, and replies in that host's name.
+//! Status requests over the path itself, for hosts beside a bump in the wire: UDP datagrams to the remote host. The emulation carries them
+//! like any other frame, and replies with that host's addresses.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -11,62 +11,64 @@ use landspeed_model::EmulationStatus;
 use landspeed_sys::clock::{monotonic_ns, realtime_ns};
 use landspeed_sys::filter::Instruction;
 use landspeed_sys::frames::FrameRing;
+use landspeed_wire::LinkType;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::EmulateError;
 
-/// What a payload begins with.
+/// First bytes of a request's payload.
 const REQUEST: &[u8; 16] = b"landspeed status";
+/// First bytes of a reply's payload.
 const REPLY: &[u8; 16] = b"landspeed answer";
-/// Length of a payload that asks whether there is an emulation, bytes. A reply is as long as its request.
-const SHORT_BYTES: usize = 128;
-/// Length of every other payload, bytes: fits the smallest MTU of IPv6.
-const PAYLOAD_BYTES: usize = 1200;
+/// Payload of a probe, which only detects an emulation, bytes. A reply is as long as its request.
+const PROBE_BYTES: usize = 128;
+/// Payload of every other request, bytes: fits the minimum MTU of IPv6.
+const STATUS_BYTES: usize = 1200;
 /// Longest frame of a request, bytes: Ethernet, IPv6 and UDP headers before the payload.
-const FRAME_BYTES: usize = 14 + 40 + 8 + PAYLOAD_BYTES;
+const FRAME_BYTES: usize = 14 + 40 + 8 + STATUS_BYTES;
 const RING_BYTES: usize = 256 << 10;
-/// Requests served before the other interface has its turn.
-const MOST_AT_ONCE: usize = 16;
-/// Invalid seconds of one reply at most; fewer fit if their messages are long.
+/// Requests of one interface that are served before those of the other one.
+const BATCH: usize = 16;
+/// Maximum number of invalid seconds in a reply; fewer fit if their messages are long.
 const MOST_SECONDS: usize = 20;
-/// Hops of a reply: it may cross routers on its way back.
-const HOPS: u8 = 64;
-/// Port that requests are sent to: what arrives there is discarded (RFC 863), and refused by hosts without that service.
+/// TTL or hop limit of a reply: routers may follow.
+const TTL: u8 = 64;
+/// Destination port of requests: the discard service (RFC 863). Hosts without it reply with ICMP port unreachable.
 const DISCARD: u16 = 9;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// How often a request is sent.
-const TRIES: usize = 2;
-/// How long the reply to a short request is waited for, nanoseconds.
-const SILENCE_NS: u64 = 150_000_000;
-/// How long it is still waited for after the far host has refused the datagram: an emulation on the way replies first.
-const AFTER_REFUSAL_NS: u64 = 30_000_000;
-/// How long the reply of an emulation that is there is waited for, nanoseconds.
-const PATIENCE_NS: u64 = SECOND_NS;
-/// Longest exchange, nanoseconds: the invalid seconds of hours take many replies.
-const LONGEST_NS: u64 = 5 * SECOND_NS;
+/// Transmissions of a request.
+const ATTEMPTS: usize = 2;
+/// Timeout of a probe, nanoseconds.
+const PROBE_TIMEOUT_NS: u64 = 150_000_000;
+/// Timeout of a probe from an ICMP unreachable on, nanoseconds: the reply of an emulation normally arrives first.
+const UNREACHABLE_TIMEOUT_NS: u64 = 30_000_000;
+/// Timeout of a status request to an emulation that has replied to a probe, nanoseconds.
+const STATUS_TIMEOUT_NS: u64 = SECOND_NS;
+/// Time limit for all status requests of a run, nanoseconds: the invalid seconds of hours take many replies.
+const TOTAL_TIMEOUT_NS: u64 = 5 * SECOND_NS;
 
-/// A request for the invalid seconds of some time until now.
+/// A request for the invalid seconds of the last `last_ns`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Request {
     nonce: u64,
-    /// How far back they are of interest, nanoseconds.
+    /// Nanoseconds before the request.
     last_ns: u64,
-    /// Only seconds after this one: earlier replies have the others.
+    /// Only seconds after this number: previous replies have the others.
     after: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Reply {
     nonce: u64,
-    /// `None` in the reply to a short request.
+    /// `None` in the reply to a probe.
     status: Option<EmulationStatus>,
     /// Whether there are further invalid seconds.
     more: bool,
 }
 
-/// The payload of a datagram, of this length; `None` if it is too short for the content.
+/// A payload of `length` bytes; `None` if `content` does not fit.
 fn payload(kind: &[u8; 16], content: &impl Serialize, length: usize) -> Option<Vec<u8>> {
     let mut bytes = kind.to_vec();
     serde_json::to_writer(&mut bytes, content).ok()?;
@@ -102,21 +104,21 @@ impl InBand {
         self.rings.each_ref().map(|ring| ring.as_fd())
     }
 
-    /// Replies to the requests that have arrived.
+    /// Replies to received requests.
     pub(crate) fn reply(&mut self, status: impl Fn() -> EmulationStatus) {
         for ring in &mut self.rings {
-            for _ in 0..MOST_AT_ONCE {
+            for _ in 0..BATCH {
                 let Some(frame) = ring.peek() else { break };
                 let received = if frame.vlan.is_none() { Received::read(frame.data) } else { None };
                 ring.release();
                 let Some(received) = received else { continue };
-                let payload = if received.is_short {
-                    payload(REPLY, &Reply { nonce: received.request.nonce, status: None, more: false }, SHORT_BYTES)
+                let payload = if received.is_probe {
+                    payload(REPLY, &Reply { nonce: received.request.nonce, status: None, more: false }, PROBE_BYTES)
                 } else {
                     reply_to(&received.request, status())
                 };
                 if let Some(frame) = payload.and_then(|payload| received.reply(&payload)) {
-                    // A lost reply is requested again.
+                    // The client repeats the request if the reply is lost.
                     let _ = ring.send(&[&frame]);
                 }
             }
@@ -135,19 +137,17 @@ fn reply_to(request: &Request, mut status: EmulationStatus) -> Option<Vec<u8>> {
     loop {
         let more = status.invalid.len() < wanted;
         let reply = Reply { nonce: request.nonce, status: Some(status.clone()), more };
-        if let Some(payload) = payload(REPLY, &reply, PAYLOAD_BYTES) {
+        if let Some(payload) = payload(REPLY, &reply, STATUS_BYTES) {
             return Some(payload);
         }
         status.invalid.pop()?;
     }
 }
 
-/// A request with the addresses of its frame.
+/// A request with the addresses of its frame, source first.
 struct Received {
     request: Request,
-    /// Whether only the presence of an emulation is asked for.
-    is_short: bool,
-    /// Ethernet addresses and ports of its sender and of the host it was sent to.
+    is_probe: bool,
     macs: [[u8; 6]; 2],
     addresses: Addresses,
     ports: [u16; 2],
@@ -170,58 +170,37 @@ impl Received {
         };
         Some(Self {
             request: content(REQUEST, udp.payload())?,
-            is_short: udp.payload().len() < PAYLOAD_BYTES,
+            is_probe: udp.payload().len() < STATUS_BYTES,
             macs: [ethernet.source(), ethernet.destination()],
             addresses,
             ports: [udp.source_port(), udp.destination_port()],
         })
     }
 
-    /// A frame back to its sender.
+    /// A frame that carries `payload` to the client.
     fn reply(&self, payload: &[u8]) -> Option<Vec<u8>> {
-        let ([requester, far], [requester_port, far_port]) = (self.macs, self.ports);
-        let ethernet = PacketBuilder::ethernet2(far, requester);
+        let ([client, server], [client_port, server_port]) = (self.macs, self.ports);
+        let ethernet = PacketBuilder::ethernet2(server, client);
         let ip = match self.addresses {
-            Addresses::V4([requester, far]) => ethernet.ipv4(far.octets(), requester.octets(), HOPS),
-            Addresses::V6([requester, far]) => ethernet.ipv6(far.octets(), requester.octets(), HOPS),
+            Addresses::V4([client, server]) => ethernet.ipv4(server.octets(), client.octets(), TTL),
+            Addresses::V6([client, server]) => ethernet.ipv6(server.octets(), client.octets(), TTL),
         };
         let mut frame = Vec::with_capacity(FRAME_BYTES);
-        ip.udp(far_port, requester_port).write(&mut frame, payload).ok()?;
+        ip.udp(server_port, client_port).write(&mut frame, payload).ok()?;
         Some(frame)
     }
 }
 
-/// Accepts UDP datagrams over IPv4 without options, or IPv6 without extensions, that begin as requests do (classic BPF).
-fn filter() -> [Instruction; 13] {
-    const LOAD_WORD: u16 = 0x20;
-    const LOAD_HALF: u16 = 0x28;
-    const LOAD_BYTE: u16 = 0x30;
-    const IF_EQUAL: u16 = 0x15;
-    const UDP: u32 = 17;
-    let load = |code, at| Instruction { code, jt: 0, jf: 0, k: at };
-    let test = |k, jt, jf| Instruction { code: IF_EQUAL, jt, jf, k };
-    let [a, b, c, d, ..] = *REQUEST;
-    let begin = u32::from_be_bytes([a, b, c, d]);
-    [
-        load(LOAD_HALF, 12),
-        test(0x0800, 0, 4),
-        load(LOAD_BYTE, 14 + 9),
-        test(UDP, 0, 8),
-        load(LOAD_WORD, 14 + 20 + 8),
-        test(begin, 5, 6),
-        test(0x86dd, 0, 5),
-        load(LOAD_BYTE, 14 + 6),
-        test(UDP, 0, 3),
-        load(LOAD_WORD, 14 + 40 + 8),
-        test(begin, 0, 1),
-        Instruction::pass(u32::MAX),
-        Instruction::pass(0),
-    ]
+/// Accepts UDP datagrams to the port of requests.
+fn filter() -> Vec<Instruction> {
+    let program = landspeed_wire::filter::compile(&format!("udp dst port {DISCARD}"), LinkType::ETHERNET, u32::MAX);
+    let program = program.unwrap_or_else(|why| unreachable!("the filter is a constant: {why}"));
+    program.into_iter().map(|i| Instruction { code: i.code, jt: i.jt, jf: i.jf, k: i.k }).collect()
 }
 
-/// Requests the status of an emulation on the way to `host`, with the invalid seconds of the last `last_ns`; `None` if there is none. Its
-/// `start_unix_ns` is by this host's clock. Without an emulation this takes 60 ms if `host` refuses the datagrams, and 0.3 s if
-/// nothing comes back.
+/// Requests the status of an emulation on the path to `host`, with the invalid seconds of the last `last_ns`; `None` if there is no reply.
+/// Its `start_unix_ns` is on this host's clock. Without an emulation this takes 60 ms if `host` replies with ICMP port unreachable, else
+/// 0.3 s.
 pub fn request_in_band(host: IpAddr, last_ns: u64) -> Option<EmulationStatus> {
     request_at((host, DISCARD).into(), last_ns)
 }
@@ -230,40 +209,43 @@ fn request_at(address: SocketAddr, last_ns: u64) -> Option<EmulationStatus> {
     let any: IpAddr = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let socket = UdpSocket::bind((any, 0)).ok()?;
     socket.connect(address).ok()?;
-    let until_ns = monotonic_ns() + LONGEST_NS;
+    let deadline_ns = monotonic_ns() + TOTAL_TIMEOUT_NS;
     let mut request =
         Request { nonce: u64::from_ne_bytes(landspeed_sys::random::bytes().ok()?), last_ns, after: None };
-    exchange(&socket, &request, SHORT_BYTES)?;
+    exchange(&socket, &request, PROBE_BYTES)?;
     let mut found: Option<EmulationStatus> = None;
     loop {
-        // A late reply to the previous request does not count.
+        // So a late reply to the previous request is ignored.
         request.nonce = request.nonce.wrapping_add(1);
-        let Some(Reply { status: Some(mut status), more, .. }) = exchange(&socket, &request, PAYLOAD_BYTES) else {
+        let Some(Reply { status: Some(mut status), more, .. }) = exchange(&socket, &request, STATUS_BYTES) else {
             break;
         };
         status.start_unix_ns = realtime_ns().saturating_sub(status.elapsed_ns);
         request.after = status.invalid.last().map(|invalid| invalid.second);
-        if let Some(earlier) = found {
-            status.invalid.splice(0..0, earlier.invalid);
+        if let Some(previous) = found {
+            status.invalid.splice(0..0, previous.invalid);
         }
         found = Some(status);
-        if !more || monotonic_ns() >= until_ns {
+        if !more || monotonic_ns() >= deadline_ns {
             break;
         }
     }
     found
 }
 
-/// Sends a request of `length` bytes until there is a reply.
+/// Sends a request of `length` bytes; returns its reply, or `None` after the timeout of the last attempt.
 fn exchange(socket: &UdpSocket, request: &Request, length: usize) -> Option<Reply> {
     let sent = payload(REQUEST, request, length)?;
-    let (patience_ns, after_refusal_ns) =
-        if length == SHORT_BYTES { (SILENCE_NS, AFTER_REFUSAL_NS) } else { (PATIENCE_NS, PATIENCE_NS) };
-    let mut received = [0; PAYLOAD_BYTES];
-    for _ in 0..TRIES {
-        // The first call may only return the refusal of an earlier datagram.
+    let (timeout_ns, unreachable_timeout_ns) = if length == PROBE_BYTES {
+        (PROBE_TIMEOUT_NS, UNREACHABLE_TIMEOUT_NS)
+    } else {
+        (STATUS_TIMEOUT_NS, STATUS_TIMEOUT_NS)
+    };
+    let mut received = [0; STATUS_BYTES];
+    for _ in 0..ATTEMPTS {
+        // The first call may only return the ICMP error of an earlier datagram.
         socket.send(&sent).or_else(|_| socket.send(&sent)).ok()?;
-        let mut deadline_ns = monotonic_ns() + patience_ns;
+        let mut deadline_ns = monotonic_ns() + timeout_ns;
         loop {
             let left_ns = deadline_ns.saturating_sub(monotonic_ns());
             if left_ns == 0 {
@@ -277,8 +259,8 @@ fn exchange(socket: &UdpSocket, request: &Request, length: usize) -> Option<Repl
                         return Some(reply);
                     }
                 }
-                Err(error) if is_refusal(error.kind()) => {
-                    deadline_ns = deadline_ns.min(monotonic_ns() + after_refusal_ns);
+                Err(error) if is_unreachable(error.kind()) => {
+                    deadline_ns = deadline_ns.min(monotonic_ns() + unreachable_timeout_ns);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => break,
@@ -288,8 +270,8 @@ fn exchange(socket: &UdpSocket, request: &Request, length: usize) -> Option<Repl
     None
 }
 
-/// Whether a host on the way said that the datagram cannot arrive.
-fn is_refusal(kind: ErrorKind) -> bool {
+/// Whether a socket error stands for an ICMP unreachable.
+fn is_unreachable(kind: ErrorKind) -> bool {
     use ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable, PermissionDenied};
     matches!(kind, ConnectionRefused | HostUnreachable | NetworkUnreachable | PermissionDenied)
 }
@@ -322,7 +304,7 @@ mod tests {
         let mut seconds = Vec::new();
         for replies in 1.. {
             let payload = reply_to(&request, present.clone()).expect("it fits");
-            assert_eq!(payload.len(), PAYLOAD_BYTES);
+            assert_eq!(payload.len(), STATUS_BYTES);
             let reply: Reply = content(REPLY, &payload).expect("a reply");
             assert_eq!(reply.nonce, 9);
             let found = reply.status.expect("a status").invalid;
@@ -340,7 +322,7 @@ mod tests {
     #[test]
     fn a_reply_goes_back_to_its_sender() {
         let request = Request { nonce: 3, last_ns: 1, after: Some(2) };
-        let sent = payload(REQUEST, &request, PAYLOAD_BYTES).expect("it fits");
+        let sent = payload(REQUEST, &request, STATUS_BYTES).expect("it fits");
         let ethernet = || PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
         let (v4, v6) = ([[10, 0, 0, 1], [10, 0, 0, 2]], [[0xfd; 16], [0xfe; 16]]);
         for is_v6 in [false, true] {
@@ -366,8 +348,8 @@ mod tests {
     fn without_an_emulation_there_is_no_status() {
         let taken = UdpSocket::bind("127.0.0.1:0").expect("an address");
         let server = taken.local_addr().expect("bound");
-        assert_eq!(request_at(server, 1), None, "silence");
+        assert_eq!(request_at(server, 1), None, "no reply");
         drop(taken);
-        assert_eq!(request_at(server, 1), None, "a refusal");
+        assert_eq!(request_at(server, 1), None, "ICMP port unreachable");
     }
 }

@@ -1,5 +1,5 @@
-//! Status of an emulated path for programs that measure over it: at an abstract socket of the network namespace, named after the interface
-//! that leads into the path, or over the path itself. No environment variable is needed, and the socket is gone with the process.
+//! Status of an emulated path, for programs that measure over it: by an abstract socket of the network namespace, named after the interface
+//! that leads into the path, or in band. The socket needs no environment variable and ends with the process.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd as _;
@@ -40,9 +40,9 @@ pub(crate) fn listen(ifindex: u32) -> Result<UnixListener, EmulateError> {
 
 /// Where status requests arrive.
 pub enum StatusRequests {
-    /// At the interfaces that lead into it.
+    /// At abstract sockets, one for each interface that leads into the path.
     AtInterfaces(Vec<UnixListener>),
-    /// Over the path itself.
+    /// In UDP datagrams over the path.
     InBand(InBand),
 }
 
@@ -127,7 +127,7 @@ mod tests {
             scope.spawn(|| serve_status(requests, &path, &placement, &live, &stop));
             let status = request_status(ifindex);
             stop.store(true, Ordering::Relaxed);
-            status.expect("an answer")
+            status.expect("a reply")
         });
         assert_eq!((status.start_unix_ns, status.elapsed_ns), (5, 1_000_000_000));
         assert_eq!((status.path.name.as_str(), status.invalid), ("a path", vec![invalid]));

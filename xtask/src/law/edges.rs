@@ -38,7 +38,7 @@ pub const TABLE: &[Edges] = &[
     edges("iperf3", &["flow", "host", "model", "sys", "units"]),
     edges("tune", &["host", "model", "netlink", "sys", "units"]),
     edges("lab", &["emulation", "model", "netlink", "problems", "stats", "sys", "units"]),
-    edges("emulate", &["emulation", "model", "netlink", "stats", "sys", "units"]),
+    edges("emulate", &["emulation", "model", "netlink", "stats", "sys", "units", "wire"]),
     edges("tap", &["model", "netlink", "stats", "sys", "wire"]),
     edges("watch", &["host", "model", "netlink", "sys", "tap"]),
     edges("report", &["model", "results", "stats", "units"]),

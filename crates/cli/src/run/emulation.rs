@@ -1,5 +1,4 @@
-//! The emulated path that a run went over, if it did: its status is requested at the interface that leads to the server, or over the
-//! path itself.
+//! The emulated path that a run went over, if there was one: its status is requested at the interface that leads to the server, or in band.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::UNIX_EPOCH;

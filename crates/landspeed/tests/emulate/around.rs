@@ -6,7 +6,7 @@ use std::process::Command;
 use landspeed_testkit::process::Process;
 use serde_json::Value;
 
-use super::{PATIENCE_S, assert_verdict_is_withdrawn, certificate, landspeed, number, path_file, stand_still};
+use super::{PATIENCE_S, assert_verdict_is_withdrawn, certificate, landspeed, number, path_file, suspend};
 
 const LINK: &str = "[[link]]\nrate = \"100M\"\ndelay = \"20ms\"\nqueue = { kind = \"bfifo\", limit = \"500KB\" }";
 /// The user `nobody`.
@@ -129,7 +129,7 @@ fn a_run_withdraws_its_verdict_for_seconds_that_were_not_emulated() {
     command.arg("emulate").arg(&file).args(["--", env!("CARGO_BIN_EXE_landspeed")]);
     command.args(["run", "198.18.0.2", "-t", "6s", "--json"]).arg(&run);
     let process = Process::start(command);
-    stand_still(&process, &process);
+    suspend(&process, &process);
     let ended = process.end(PATIENCE_S);
     assert!(ended.code < 2, "{}", ended.stderr);
     assert_verdict_is_withdrawn(&run);

@@ -7,7 +7,7 @@ use landspeed_testkit::pair::Pair;
 use landspeed_testkit::process::Process;
 
 use super::{
-    PATIENCE_S, Wire, assert_verdict_is_withdrawn, certificate, landspeed, number, path_file, stand_still, stop,
+    PATIENCE_S, Wire, assert_verdict_is_withdrawn, certificate, landspeed, number, path_file, stop, suspend,
 };
 
 /// Sends `count` datagrams through the path, numbered, one each `gap_ns`; returns those that arrive, in order.
@@ -95,7 +95,7 @@ fn reordered_and_duplicated_datagrams_are_counted() {
 }
 
 #[test]
-fn a_run_beside_a_bump_in_the_wire_knows_its_invalid_seconds() {
+fn a_run_beside_a_bump_in_the_wire_has_its_invalid_seconds() {
     let wire = landspeed_testkit::or_skip!(Wire::new());
     for (host, interface) in [(&wire.left, "l0"), (&wire.right, "r0")] {
         host.exec(["ethtool", "-K", interface, "tso", "off", "gso", "off", "gro", "off"]);
@@ -108,7 +108,7 @@ fn a_run_beside_a_bump_in_the_wire_knows_its_invalid_seconds() {
     let mut command = landspeed();
     command.args(["run", pair.target(), "-t", "6s", "--json"]).arg(&json);
     let run = wire.left.run(|| Process::start(command));
-    stand_still(&emulation, &run);
+    suspend(&emulation, &run);
     let ended = run.end(PATIENCE_S);
     assert!(ended.code < 2, "{}", ended.stderr);
     assert_verdict_is_withdrawn(&json);

@@ -120,8 +120,8 @@ fn stop(process: Process) -> Ended {
     process.end(PATIENCE_S)
 }
 
-/// Stops what carries the frames for 0.6 s, once a run is under way.
-fn stand_still(emulation: &Process, run: &Process) {
+/// Suspends the emulation for 0.6 s (SIGSTOP) during a run.
+fn suspend(emulation: &Process, run: &Process) {
     // The run prints a line each second.
     until(PATIENCE_S, "the run is under way", || {
         run.stdout().lines().filter(|line| line.contains("Mb/s")).count() > 1
@@ -131,7 +131,7 @@ fn stand_still(emulation: &Process, run: &Process) {
     emulation.signal("CONT");
 }
 
-/// Asserts that a run of 6 s knows the invalid seconds of its path, and blames no network.
+/// Asserts that a run of 6 s has the invalid seconds of its path, and that its verdict names no cause in the network.
 fn assert_verdict_is_withdrawn(file: &std::path::Path) {
     let run: Value = serde_json::from_str(&std::fs::read_to_string(file).expect("a run")).expect("JSON");
     let schema = landspeed_model::schema("run").expect("a schema");
