@@ -214,7 +214,8 @@ fn slower_of_two_in_turns(flow: &Flow) -> Option<Turns> {
     })
 }
 
-/// Whether both ends of one machine hold each other up: data waits in their buffers because a thread waits for its core.
+/// Whether sender and receiver share the cores of one host and wait for each other: data then waits in buffers because a thread waits for
+/// its core.
 pub(crate) fn takes_turns(flow: &Flow) -> bool {
     slower_of_two_in_turns(flow).is_some()
 }

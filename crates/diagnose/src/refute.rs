@@ -32,13 +32,21 @@ pub(crate) fn refute(flow: &Flow, findings: &mut [Finding]) {
             finding.standing = Standing::Refuted;
             finding.direct = false;
             finding.readings = scales.close(Standing::Refuted).readings;
-        } else if window && seen.as_ref().is_some_and(|seen| maybe_full(flow, seen)) {
+        } else if let Some(unknown) = doubt(flow, seen.as_ref()).filter(|_| window) {
             finding.standing = Standing::Holds(Strength::Weak);
-            finding.missing.push("whether the path was full: its queue never emptied".to_owned());
-        } else if window && flow.parameters.window_bytes.is_none() && takes_turns(flow) {
-            finding.standing = Standing::Holds(Strength::Weak);
-            finding.missing.push("the buffers while both threads have a core".to_owned());
+            finding.missing.push(unknown.to_owned());
         }
+    }
+}
+
+/// What would have to be known to be sure that a window limits.
+fn doubt(flow: &Flow, seen: Option<&Symptoms>) -> Option<&'static str> {
+    if seen.is_some_and(|seen| maybe_full(flow, seen)) {
+        Some("whether the path was full: its queue never emptied")
+    } else if flow.parameters.window_bytes.is_none() && takes_turns(flow) {
+        Some("whether the buffer limits while both threads have a core")
+    } else {
+        None
     }
 }
 

@@ -36,7 +36,7 @@ const KEPT: &[(&str, Direction, Cause, Confidence, &str)] = &[
     // 116 Gb/s: the receive queue is two thirds full, and the reader never slept while there was data.
     ("splice-loopback-cubic", Direction::Upload, Cause::SenderCpu, Confidence::Medium, "client core 0"),
     ("turns-loopback-cubic", Direction::Upload, Cause::SenderCpu, Confidence::Medium, "client core 0"),
-    // The receiver waited for its core 62 % of the time: the send buffer was full because nobody read.
+    // The receiving thread waited for its core 62 % of the time: the send buffer filled because that thread did not run.
     ("turns-full-send-buffer", Direction::Upload, Cause::ReceiverCpu, Confidence::Medium, "server core 1"),
     ("bidir-loopback-bbr", Direction::Upload, Cause::SenderCpu, Confidence::Medium, "client"),
     ("bidir-loopback-bbr", Direction::Download, Cause::SenderCpu, Confidence::Medium, "server"),
