@@ -215,7 +215,7 @@ fn host_settings_are_as_before_when_a_search_ends() {
     let left = or_skip!(Namespace::new("left"));
     let right = or_skip!(Namespace::new("right"));
     let link = veth(&left, &right, "10.87.0.1/24", "10.87.0.2/24");
-    // What limits the path, so that replacing it is tried and kept, however busy the host is.
+    // This qdisc limits the path, so the search replaces it first and keeps the change, also on a busy host.
     let shaper = "tbf rate 100mbit burst 64kb limit 1mb";
     left.exec(["tc", "qdisc", "replace", "dev", &link.a, "root"].into_iter().chain(shaper.split(' ')));
     let qdisc = || left.exec(["tc", "qdisc", "show", "dev", &link.a]);

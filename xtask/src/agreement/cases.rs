@@ -47,11 +47,10 @@ const RENO: &str = "-C reno -O 1 -t 5";
 const LAB_RENO: (&str, &str) = ("congestion = \"cubic\"", "congestion = \"reno\"");
 const RTT_10: (&str, &str) = ("delay = \"25ms\"", "delay = \"5ms\"");
 const RTT_100: (&str, &str) = ("delay = \"25ms\"", "delay = \"50ms\"");
-const RANDOM: (&str, &str) = (EVERY, "loss = \"0.1%\"");
-
 const EVERY: &str = "loss = { every = 1000 }";
-/// The data frames that the emulated path of reno and 50 ms loses, counted as in the lab: there the control connection shares the
-/// path, with 23 frames before the first data frame and 6.3 a second then.
+const RANDOM: (&str, &str) = (EVERY, "loss = \"0.1%\"");
+/// Loss of reno and 50 ms on the emulated path, in the lab's frame numbers: the emulated path also carries the control connection, 23 frames
+/// before the first data frame and 6.3 per second during the run.
 const EVERY_RENO_50: &str = "loss = { packets = [970, 1963, 2955, 3948, 4941, 5934, 6927, 7919, 8912, 9905, 10898] }";
 
 const fn loss(name: &'static str, both: &'static [(&'static str, &'static str)], reno: bool) -> Case {

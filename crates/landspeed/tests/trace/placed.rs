@@ -69,7 +69,7 @@ fn the_hop_with_the_full_queue_has_the_delay() {
     ];
     let taps =
         taps.map(|(namespace, interface, name)| Tcpdump::start(namespace, interface, &directory.path().join(name)));
-    // It fills the queue; BBR would keep it short.
+    // CUBIC fills the queue; BBR, the default of some hosts, keeps it short.
     pair.run("-t 2 -C cubic");
     let files = taps.map(Tcpdump::stop);
     let said = document(&[&files[0], &files[1], &files[2]]);
