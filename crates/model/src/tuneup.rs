@@ -107,8 +107,16 @@ pub struct TuneupRules {
     pub retransmits_factor: f64,
     /// Retransmits per GB: more.
     pub retransmits_more_per_gb: f64,
-    /// CPU time per Gb: factor. A change that raises the goodput by more may raise it by as much.
+    /// CPU time per Gb: factor.
     pub cpu_factor: f64,
+    /// A change that multiplies the goodput by more than a factor above may multiply that cost by as much, up to this; the allowance of
+    /// retransmits grows likewise. 1 in documents from before 0.2.
+    #[serde(default = "unweighted")]
+    pub gain_weight_max: f64,
+}
+
+fn unweighted() -> f64 {
+    1.0
 }
 
 /// The settings a search begins with.

@@ -258,6 +258,7 @@ mod tests {
                 retransmits_factor: 2.0,
                 retransmits_more_per_gb: 0.0,
                 cpu_factor: 1.25,
+                gain_weight_max: 1.0,
             },
             baseline: Some(TuneupBaseline {
                 goodput_bps: 1e9,
