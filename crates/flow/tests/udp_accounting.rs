@@ -47,7 +47,8 @@ fn paced(payload: u64, packets_per_s: u64, burst: u32, grain_ns: u64) -> SendPla
 /// Runs a stream of `packets` datagrams, or of the plan's span if that is shorter.
 fn run(sender: &UdpSocket, receiver: &UdpSocket, plan: &SendPlan, packets: u64) -> (SendOutcome, ReceiveOutcome) {
     let span_ns = plan.end_ns.saturating_sub(plan.start_ns);
-    let start_ns = monotonic_ns() + 5 * MS;
+    // Far enough ahead that a busy host starts both threads in time.
+    let start_ns = monotonic_ns() + 100 * MS;
     let plan = SendPlan { start_ns, end_ns: start_ns.saturating_add(span_ns), ..plan.clone() };
     let expected = ReceivePlan {
         format: plan.format,
@@ -147,6 +148,29 @@ fn an_unpaced_stream_balances_with_and_without_offload() {
             assert!(gso || !sending.udp.gso_used);
         }
     }
+}
+
+#[test]
+fn a_receiver_without_a_core_misses_nothing_its_socket_holds() {
+    let (sender, receiver) = pair("127.0.0.1").expect("loopback exists");
+    connect(&sender, &receiver);
+    let plan = SendPlan { pacing: None, gso: false, ..paced(100, 1, 1, 0) };
+    let (stop, finish) = (Stop::default(), Finish::new());
+    let (sent, received) = (Counters::default(), Counters::default());
+    let sending = send_stream(sender.as_fd(), &plan, &sent, &stop, &Budget::new(Some(2_000 * 100)));
+    finish.sender_stopped(sending.udp.sent_packets, sending.last_ns.unwrap_or(0));
+    // The receiver runs only now, and finds that nothing came for longer than it waits.
+    let expected = ReceivePlan {
+        format: plan.format,
+        payload: plan.payload,
+        rate_bps: None,
+        gro: false,
+        quiet_ns: 0,
+        drops_before: None,
+    };
+    let receiving = receive_stream(receiver.as_fd(), &expected, &received, &stop, &finish);
+    assert_eq!(sending.udp.sent_packets, 2_000);
+    assert_eq!(receiving.udp.delivered_packets + receiving.udp.socket_drops, 2_000, "{receiving:?}");
 }
 
 #[test]
