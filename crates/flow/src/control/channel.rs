@@ -148,7 +148,7 @@ fn handshake(
         let n = state.write_message(&[], buffer).map_err(broken)?;
         let mut frame = (n as u16).to_be_bytes().to_vec();
         frame.extend_from_slice(&buffer[..n]);
-        patient::write_all(stream, &frame, &deadline).map_err(|source| FlowError::PeerLost { during, source })
+        patient::write_all(stream, &frame, &deadline).map_err(|source| deadline.unwritten(during, source))
     };
     let mut hear = |stream: &mut TcpStream, state: &mut snow::HandshakeState| {
         let mut len = [0; 2];
@@ -180,12 +180,13 @@ impl Sender {
     /// Sends one message and waits until the kernel has taken it.
     ///
     /// # Errors
-    /// [`FlowError::PeerLost`] when the connection breaks or the deadline passes.
+    /// [`FlowError::PeerLost`] when the connection breaks or the deadline passes, [`FlowError::Interrupted`] when that is because of
+    /// a stop.
     pub fn send<T: Serialize>(&mut self, message: &T, deadline: &Deadline<'_>) -> Result<(), FlowError> {
         self.encode(message)?;
         let result = patient::write_all(&mut self.stream, &self.outbox, deadline);
         self.outbox.clear();
-        result.map_err(|source| FlowError::PeerLost { during: WHILE_SENDING, source })
+        result.map_err(|source| deadline.unwritten(WHILE_SENDING, source))
     }
 
     /// Queues one message and hands the kernel what it takes now; [`Sender::flush`] hands over the rest. Never waits.
@@ -323,5 +324,19 @@ impl Receiver {
             }
         }
         Err(deadline.missed(what))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_before_the_first_write_is_an_interrupt() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (key, stop) = (Key([7; 32]), AtomicBool::new(true));
+        let opened = open(stream, Role::Client, Some(&key), 1024, Duration::from_secs(5), &stop);
+        assert!(matches!(opened, Err(FlowError::Interrupted)), "the peer is not lost");
     }
 }

@@ -68,6 +68,15 @@ impl Deadline<'_> {
         if self.stop_seen.get() { FlowError::Interrupted } else { FlowError::Timeout { what, seconds } }
     }
 
+    /// The error of a write that failed: an interrupt, where that ended the wait, or a lost peer.
+    pub fn unwritten(&self, during: &'static str, source: io::Error) -> FlowError {
+        if self.stop_seen.get() && source.kind() == io::ErrorKind::TimedOut {
+            FlowError::Interrupted
+        } else {
+            FlowError::PeerLost { during, source }
+        }
+    }
+
     fn left_ns(&self) -> u64 {
         let now_ns = clock::monotonic_ns();
         if !self.stop_seen.get() && self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {

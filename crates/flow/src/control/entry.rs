@@ -41,7 +41,7 @@ pub fn enter(
         return Err(FlowError::UnprovedServer { addr: server });
     }
     let proof = secret.prove(Step::TcpClient, &nonce, &servers);
-    patient::write_all(stream, &proof, deadline).map_err(lost)
+    patient::write_all(stream, &proof, deadline).map_err(|source| deadline.unwritten(during, source))
 }
 
 /// Sends a preface and reads the answer.
@@ -54,7 +54,8 @@ pub fn introduce(
     let during = "while introducing a connection";
     let lost = |source| FlowError::PeerLost { during, source };
     stream.set_nodelay(true).map_err(lost)?;
-    patient::write_all(stream, &preface::encode(purpose), deadline).map_err(lost)?;
+    patient::write_all(stream, &preface::encode(purpose), deadline)
+        .map_err(|source| deadline.unwritten(during, source))?;
     let mut answer = [0; ANSWER_LEN];
     patient::read_exact(stream, &mut answer, deadline).map_err(|error| match error.kind() {
         io::ErrorKind::TimedOut => deadline.missed("the server's first answer"),
