@@ -76,11 +76,10 @@ impl Files {
 
     /// Makes the directory, for its owner alone, where there is none.
     pub fn create(&self) -> Result<(), ArchiveError> {
-        if self.root.is_dir() {
-            return Ok(());
-        }
-        if self.root.exists() {
-            return Err(ArchiveError::NotADirectory { path: self.root.clone() });
+        // Looked at once: another process may make it meanwhile.
+        if let Ok(there) = fs::metadata(&self.root) {
+            let no_directory = ArchiveError::NotADirectory { path: self.root.clone() };
+            return if there.is_dir() { Ok(()) } else { Err(no_directory) };
         }
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.root);
         made.map_err(|why| match why.kind() {
