@@ -17,8 +17,8 @@ use crate::control::message::{MAX_MESSAGE, ToClient, ToServer};
 use crate::control::printable;
 use crate::error::FlowError;
 
-/// A client that sends nothing for this long is gone, nanoseconds. It sends a heartbeat.
-const SILENCE_NS: u64 = 15_000_000_000;
+/// A client that sends nothing for this long is gone. It sends a heartbeat.
+const SILENCE: Duration = Duration::from_secs(15);
 /// Longest session.
 pub(super) const LONGEST: Duration = Duration::from_hours(1);
 /// How often the stop flag is looked at.
@@ -28,6 +28,10 @@ const ANSWER: Duration = Duration::from_secs(10);
 
 /// What can change the server's host.
 pub trait HostChanger: Send + Sync {
+    /// A client that sends nothing for this long is gone.
+    fn longest_silence(&self) -> Duration {
+        SILENCE
+    }
     /// Begins for a client. It rolls its changes back after `limit` at the latest.
     fn begin(&self, limit: Duration) -> Result<Box<dyn HeldChanges>, ErrorEntry>;
 }
@@ -81,7 +85,7 @@ impl Drop for Turn<'_> {
 /// held is rolled back, whatever the reason.
 pub(super) fn serve(
     held: Box<dyn HeldChanges>,
-    limit: Duration,
+    (limit, longest_silence): (Duration, Duration),
     begun: u32,
     (peer, shared): (SocketAddr, &Shared),
     tx: &mut Sender,
@@ -89,7 +93,7 @@ pub(super) fn serve(
 ) {
     rx.set_limit(MAX_MESSAGE);
     let ends_ns = clock::monotonic_ns().saturating_add(limit.as_nanos() as u64);
-    let mut session = Session { held, ends_ns, peer, shared };
+    let mut session = Session { held, ends_ns, longest_silence, peer, shared };
     let place = session.held.place();
     let begun = answer(tx, shared, begun, ChangeAnswer::Begun { place });
     let outcome = begun.and_then(|()| session.listen(tx, rx));
@@ -115,6 +119,7 @@ fn answer(tx: &mut Sender, shared: &Shared, n: u32, answer: ChangeAnswer) -> Res
 struct Session<'a> {
     held: Box<dyn HeldChanges>,
     ends_ns: u64,
+    longest_silence: Duration,
     peer: SocketAddr,
     shared: &'a Shared,
 }
@@ -138,8 +143,8 @@ impl Session<'_> {
                 Some(ToServer::Alive) => {}
                 Some(ToServer::Bye) => return Ok("the client ended its session"),
                 Some(other) => return Err(unexpected("while changes are held", &other)),
-                None if clock::monotonic_ns() > heard_ns + SILENCE_NS => {
-                    let seconds = SILENCE_NS / 1_000_000_000;
+                None if clock::monotonic_ns() > heard_ns + self.longest_silence.as_nanos() as u64 => {
+                    let seconds = self.longest_silence.as_secs();
                     return Err(FlowError::Timeout { what: "the client's heartbeat", seconds });
                 }
                 None => continue,

@@ -236,7 +236,7 @@ impl Session {
         let limit = limit.min(changes::LONGEST);
         match hook.0.begin(limit) {
             Ok(held) => {
-                changes::serve(held, limit, n, (self.peer, &shared), tx, rx);
+                changes::serve(held, (limit, hook.0.longest_silence()), n, (self.peer, &shared), tx, rx);
                 Ok(())
             }
             Err(why) => self.refuse(why, tx, rx),
