@@ -1,5 +1,5 @@
-# Everything is a task of one program, `cargo xtask`; these are the names fingers know.
-.PHONY: help demo test check bench dist wheel install uninstall clean
+# Everything is a task of one program, `cargo xtask`; short names for its tasks.
+.PHONY: help demo test test-long check bench dist wheel install uninstall clean
 
 # For `make install`: where it goes, and which program.
 PREFIX ?= /usr/local
@@ -14,7 +14,7 @@ UNIT = $(PREFIX)/lib/systemd/system/landspeed.service
 CONFIG = $(SYSCONFDIR)/landspeed/serve.toml
 
 help: ## what there is
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile
 
 # What building the lab's kernel needs, as Debian's packages. Without root or apt, the demo names what is missing.
 KERNEL_PACKAGES = gcc libc6-dev binutils make flex bison bc mawk tar xz-utils debian-archive-keyring
@@ -31,11 +31,15 @@ demo: ## four claims about this machine, each checked: target/demo/index.html; b
 check: ## format, lints, law, unit and golden tests; no root, no network
 	cargo xtask check
 
-# One build of everything first: `cargo xtask` alone compiles its dependencies with other features, and then again.
+# Programs are installed while everything is built. One build of everything first: `cargo xtask` alone compiles its
+# dependencies with other features, and then again.
 XTASK = $(or $(CARGO_TARGET_DIR),target)/$(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')/debug/landspeed-xtask
 test: ## check, every other test, licences, web; installs missing programs if it may
-	@began=$$(date +%s); if cargo build --workspace --all-targets --quiet && [ -x $(XTASK) ]; then \
-	  echo "build: $$(($$(date +%s) - began)) s"; $(XTASK) test; else cargo xtask test; fi
+	@echo "building everything, and installing missing programs"; began=$$(date +%s); sh .ci/programs & cargo build --workspace --all-targets --quiet; wait; \
+	if [ -x $(XTASK) ]; then echo "build: $$(($$(date +%s) - began)) s"; $(XTASK) test; else cargo xtask test; fi
+
+test-long: ## the tests that take minutes each: Slurm, every release of iperf3, whole searches
+	cargo xtask test --long
 
 bench: ## beside iperf3, nuttcp, xfr and sockperf, interleaved; about half an hour
 	cargo xtask bench

@@ -2,8 +2,9 @@
 //
 //   LANDSPEED_REPORT=a.html[:b.html…] npm --prefix web test
 //
-// CHROMIUM names the browser (default /usr/bin/chromium), SCREENSHOTS the directory for pictures (default: a new
-// temporary one). Where a.json lies beside a.html, the document saved from the page is compared with it.
+// CHROMIUM names the browser (default /usr/bin/chromium). SCREENSHOTS names a directory for pictures of every page in both themes,
+// at three widths and on paper, for people to look at: they take longer than all claims. Where a.json lies beside a.html, the
+// document saved from the page is compared with it.
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
@@ -36,8 +37,8 @@ for (const report of reports) {
   }
 }
 
-const pictures = process.env.SCREENSHOTS ?? mkdtempSync(join(tmpdir(), "landspeed-report-"));
-mkdirSync(pictures, { recursive: true });
+const pictures = process.env.SCREENSHOTS;
+if (pictures) mkdirSync(pictures, { recursive: true });
 const profile = mkdtempSync(join(tmpdir(), "landspeed-chromium-"));
 const browser = await playwright.chromium.launchPersistentContext(profile, {
   executablePath: chromium,
@@ -50,6 +51,8 @@ const browser = await playwright.chromium.launchPersistentContext(profile, {
   ],
 });
 
+/** Kinds of document of which a page was operated and printed. */
+const kinds = new Set();
 let failures = 0;
 let checks = 0;
 let current = "";
@@ -69,7 +72,7 @@ try {
   await browser.close();
   rmSync(profile, { recursive: true, force: true });
 }
-console.log(`${checks - failures} of ${checks} claims hold for ${reports.length} reports; pictures in ${pictures}`);
+console.log(`${checks - failures} of ${checks} claims hold for ${reports.length} reports${pictures ? `; pictures in ${pictures}` : ""}`);
 process.exit(failures > 0 ? 1 : 0);
 
 async function inspect(report) {
@@ -113,23 +116,28 @@ async function inspect(report) {
     await settled(page);
     await painted(page, theme);
     await readable(page, theme);
-    await page.screenshot({ path: join(pictures, `${current}-${theme}.png`), fullPage: true });
+    await picture(page, theme, true);
   }
-  await toggled(page);
-  await page.emulateMedia({ colorScheme: "light" });
-  await settled(page);
-  if (!kind.startsWith("landspeed.trace")) {
-    await keyboard(page);
-    await dragging(page, run);
+  // What a page does is the same code for all of a kind; pictures are taken of everything.
+  const thorough = !kinds.has(kind) || Boolean(pictures);
+  kinds.add(kind);
+  if (thorough) {
+    await toggled(page);
+    await page.emulateMedia({ colorScheme: "light" });
+    await settled(page);
+    if (!kind.startsWith("landspeed.trace")) {
+      await keyboard(page);
+      await dragging(page, run);
+    }
   }
   for (const width of [800, 400]) {
     await page.setViewportSize({ width, height: 900 });
     await settled(page);
     await fits(page, width);
-    await page.screenshot({ path: join(pictures, `${current}-${width}.png`), fullPage: true });
+    await picture(page, width, true);
   }
   await page.setViewportSize({ width: 1280, height: 900 });
-  await printed(page);
+  if (thorough) await printed(page);
 
   claim("no error on the console", trouble.length === 0, trouble.join(" | "));
   const network = requests.filter((url) => !/^(file|data|blob):/.test(url));
@@ -151,6 +159,11 @@ async function conclusion(page, document) {
   const [sentence, chart, caveat] = order;
   if (chart !== null) claim("the conclusion stands above the first chart", sentence < chart);
   if (chart !== null && caveat !== null) claim("caveats stand below the first chart", caveat > chart, order.join());
+}
+
+/** A picture for people, of the window or of the full page. */
+async function picture(page, name, fullPage = false) {
+  if (pictures) await page.screenshot({ path: join(pictures, `${current}-${name}.png`), fullPage });
 }
 
 /** Waits until frames asked for have been drawn. */
@@ -319,7 +332,7 @@ async function keyboard(page) {
   await page.keyboard.press("]");
   await settled(page);
   claim("the legend shows values at the cursor", (await page.locator("#timeline figure.panel:has(canvas) .legend").first().innerText()).includes("at cursor"));
-  await page.screenshot({ path: join(pictures, `${current}-zoomed.png`) });
+  await picture(page, "zoomed");
   await page.keyboard.press("Escape");
   await settled(page);
   claim("Escape shows the whole test again", Math.abs(span(await range()) - span(whole)) < 1e-9);
@@ -348,7 +361,7 @@ async function dragging(page, run) {
     await page.mouse.move(area.x + area.width / 2, area.y + 20);
     await settled(page);
     claim("the CPU strip shows its values", (await page.locator("#chart-cpu-client .tip").innerText()).includes("softirq"));
-    await page.screenshot({ path: join(pictures, `${current}-tip.png`) });
+    await picture(page, "tip");
   }
   await over.scrollIntoViewIfNeeded();
   const again = await over.boundingBox();
@@ -377,7 +390,7 @@ async function printed(page) {
   claim("no buttons on paper", !look.buttons);
   claim("charts fit the paper", look.widest <= 700, String(look.widest));
   await painted(page, "print");
-  await page.pdf({ path: join(pictures, `${current}.pdf`), format: "A4", printBackground: false });
+  if (pictures) await page.pdf({ path: join(pictures, `${current}.pdf`), format: "A4", printBackground: false });
   await page.emulateMedia({ media: "screen", colorScheme: "light" });
   await settled(page);
   // Of charts side by side, both.

@@ -42,7 +42,17 @@ pub fn run() -> Result<()> {
         return Err(error).with_context(|| format!("cannot clear {}", table.display()));
     }
     let status = cargo()
-        .args(["test", "-p", "landspeed", "--test", "lab", "--", "--test-threads=2"])
+        .args([
+            "test",
+            "-p",
+            "landspeed",
+            "--test",
+            "testsuite",
+            "lab::",
+            "--",
+            "--include-ignored",
+            "--test-threads=2",
+        ])
         .env("LANDSPEED_BINARY", program)
         .env("LANDSPEED_LAB_LONG", "1")
         .env("LANDSPEED_LAB_TABLE", &table)

@@ -15,8 +15,11 @@ pub fn read(report: &str) -> Result<(Tally, Vec<TimedTest>)> {
     let failed = count("failures")? + count("errors")?;
     let passed = count("tests")?.saturating_sub(failed);
     let tests = tags(report, "testcase").filter_map(|tag| {
-        let name = format!("{} {}", attribute(tag, "classname")?, attribute(tag, "name")?);
-        Some(TimedTest { name, seconds: attribute(tag, "time")?.parse().ok()? })
+        Some(TimedTest {
+            binary: attribute(tag, "classname")?.to_owned(),
+            test: attribute(tag, "name")?.to_owned(),
+            seconds: attribute(tag, "time")?.parse().ok()?,
+        })
     });
     Ok((Tally { passed, failed, skipped: 0 }, tests.collect()))
 }
@@ -57,11 +60,15 @@ mod tests {
     fn a_report_gives_counts_and_times() {
         let (tally, tests) = read(REPORT).expect("a report");
         assert_eq!(tally, Tally { passed: 2, failed: 1, skipped: 0 });
-        let named = |name: &str, seconds| TimedTest { name: name.to_owned(), seconds };
+        let timed = |binary: &str, test: &str, seconds| TimedTest {
+            binary: binary.to_owned(),
+            test: test.to_owned(),
+            seconds,
+        };
         let expected = [
-            named("landspeed::lab exact::a", 1.25),
-            named("landspeed::lab exact::b", 0.004),
-            named("landspeed-calc tests::c", 0.01),
+            timed("landspeed::lab", "exact::a", 1.25),
+            timed("landspeed::lab", "exact::b", 0.004),
+            timed("landspeed-calc", "tests::c", 0.01),
         ];
         assert_eq!(tests, expected);
     }

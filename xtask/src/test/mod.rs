@@ -6,11 +6,13 @@ mod corpus;
 mod iperf3;
 mod junit;
 mod kubernetes;
+mod load;
 mod python;
 mod runner;
 mod setup;
 mod steps;
 mod tally;
+mod times;
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -20,7 +22,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result};
 
 use runner::Runner;
-use steps::Steps;
+use steps::{Lane, Steps};
 use tally::Tally;
 
 /// What to leave out of a run.
@@ -41,6 +43,9 @@ pub struct Options {
     /// Run only one group of tests: unit, e2e, netns, timing, lab or rivals (needs cargo-nextest)
     #[arg(long)]
     group: Option<String>,
+    /// Run the tests that are too long for every run, and only these (`make test-long`)
+    #[arg(long)]
+    long: bool,
     #[command(flatten)]
     seed: Seed,
 }
@@ -82,68 +87,130 @@ const DOWNLOADS: [(&str, &str, Fetch); 4] = [
 /// Names where the lab's kernels are kept.
 const KERNELS: &str = "LANDSPEED_KERNELS";
 
+/// Groups that run while the lab's kernel is built: some compute, most wait. The tests of `netns` need it where this host's kernel
+/// lacks something.
+const WITHOUT_KERNEL: [&str; 3] = [runner::UNIT, "e2e", "rivals"];
+/// Groups that need the lab's kernel, one after the other: `netns` waits and measures, `lab` computes.
+const WITH_KERNEL: [&str; 2] = ["netns", "lab"];
+
 /// `cargo xtask check`: format, lints, law, and the tests that need neither root nor network and measure no time.
 pub fn check(seed: &Seed) -> Result<ExitCode> {
-    let mut steps = Steps::new(crate::law::root());
-    let runner = Runner::new(setup::nextest(steps.root(), false), seed.value()?);
-    static_checks(&mut steps);
-    steps.call("law", |_| crate::law::run().map(|()| (Tally::default(), Vec::new())));
-    steps.call("unit tests", |root| runner.run(root, Some(runner::UNIT)));
+    let steps = Steps::new(crate::law::root());
+    let front = steps.foreground();
+    let mut runner = Runner::new(setup::nextest(steps.root(), false), seed.value()?, false);
+    front.run("format", &mut format(), tally::one_check);
+    front.call("law", |_| crate::law::run().map(|()| (Tally::default(), Vec::new())));
+    front.call("build", |root| runner.build(root).map(|()| (Tally::default(), Vec::new())));
+    std::thread::scope(|scope| {
+        scope.spawn(|| steps.background().run("lints", &mut lints(), tally::one_check));
+        front.call("unit tests", |root| runner.run(root, &[runner::UNIT]));
+    });
     steps.finish()
 }
 
-/// `cargo xtask test`.
+/// `cargo xtask test`. What compiles or downloads runs in lanes beside the tests, most of which wait for a clock or a network;
+/// at the end, alone, run the few that measure real traffic.
 pub fn run(options: &Options) -> Result<ExitCode> {
-    let mut steps = Steps::new(crate::law::root());
+    let steps = Steps::new(crate::law::root());
     let root = steps.root().to_owned();
+    let load = load::Reading::now();
     std::fs::create_dir_all(root.join("target")).context("cannot create target/")?;
+    let (front, back) = (steps.foreground(), steps.background());
     if !options.no_install {
-        steps.prepare("programs", setup::programs);
+        front.prepare("programs", || setup::programs(&root));
     }
-    let mut runner = Runner::new(setup::nextest(&root, options.no_install), options.seed.value()?);
-    static_checks(&mut steps);
-    let core = ["check", "--package", "landspeed", "--no-default-features", "--quiet"];
-    steps.run("core without Cargo features", &mut cargo(&core), tally::one_check);
-    // Everything at once: a build of one package has other features of dependencies, and compiles them anew.
-    steps.run("build", &mut cargo(&["build", "--workspace", "--all-targets", "--quiet"]), tally::one_check);
-    // The lab's kernel is built once, of the newest source Debian packages, and kept under target/ unless said otherwise.
+    let mut runner = Runner::new(setup::nextest(&root, options.no_install), options.seed.value()?, options.long);
+    front.run("format", &mut format(), tally::one_check);
+    front.call("build", |root| runner.build(root).map(|()| (Tally::default(), Vec::new())));
+    let program = built("landspeed")?;
     let kernels = std::env::var_os(KERNELS).map_or_else(|| root.join("target").join("kernels"), PathBuf::from);
-    if options.no_install || options.no_kernel {
-        steps.skip("the lab's kernel", "it was to be left out: tests of the lab use one that is there, or skip");
-    } else {
-        let mut build = Command::new(built("landspeed")?);
-        build.args(["lab", "kernel", "build"]).env(KERNELS, &kernels);
-        steps.run("the lab's kernel", &mut build, tally::one_check);
-    }
     runner.set(KERNELS, &kernels);
-    for (name, variable, fetch) in DOWNLOADS {
-        if let Some(place) = steps.fetch(name, || fetch(&root, options.no_install)) {
+    // A single group, or long tests, are looked at by themselves.
+    let all = options.group.is_none() && !options.long;
+    let wants = |group: &str| options.group.as_deref().is_none_or(|wanted| wanted == group);
+    std::thread::scope(|scope| -> Result<()> {
+        let kernel = scope.spawn(|| kernel(back, &program, &kernels, options));
+        let downloads = scope.spawn(|| downloads(back, options.no_install));
+        let python = (all && !options.no_python).then(|| scope.spawn(|| python::prepare(back, options.no_install)));
+        let doctests = runner.doctests(&root);
+        if all {
+            scope.spawn(move || compiled(back, doctests));
+        }
+        if options.group.is_none() && !options.no_web {
+            scope.spawn(|| web(back, options.no_install, options.long));
+        }
+        for (variable, place) in downloads.join().unwrap_or_default() {
             runner.set(variable, place);
         }
+        let together: Vec<&str> = WITHOUT_KERNEL.into_iter().filter(|group| wants(group)).collect();
+        if !together.is_empty() && runner.knows_groups() {
+            front.call(&format!("tests: {}", together.join(", ")), |root| runner.run(root, &together));
+        }
+        let _ = kernel.join();
+        if let Some(Ok(Some(python))) = python.map(std::thread::ScopedJoinHandle::join) {
+            let (program, kernels) = (&program, &kernels);
+            scope.spawn(move || python::run(back, &python, program, kernels));
+        }
+        if !runner.knows_groups() {
+            front.call("tests", |root| runner.run(root, &[]));
+            return Ok(());
+        }
+        for group in WITH_KERNEL.into_iter().filter(|group| wants(group)) {
+            front.call(&format!("tests: {group}"), |root| runner.run(root, &[group]));
+        }
+        Ok(())
+    })?;
+    if wants("timing") && runner.knows_groups() {
+        front.call("tests: timing", |root| runner.run(root, &["timing"]));
     }
-    steps.call("tests", |root| runner.run(root, options.group.as_deref()));
-    steps.call("documentation's examples", |root| runner.doctests(root));
-    steps.run(
-        "documentation",
-        cargo(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings"),
-        tally::one_check,
-    );
-    if let Some(deny) = steps.fetch("cargo-deny", || setup::cargo_deny(&root, options.no_install)) {
+    if options.long {
+        let core = ["check", "--package", "landspeed", "--no-default-features", "--quiet"];
+        front.run("core without Cargo features", &mut cargo(&core), tally::one_check);
+        front.call("tests: more cases", |root| runner.more(root));
+    }
+    front.call("times", |root| times::write(root, &steps.tests(), &runner.groups(root)?, all, &load));
+    steps.finish()
+}
+
+/// The lab's kernel, of the newest source Debian packages, built once and kept under target/ unless said otherwise.
+fn kernel(lane: Lane<'_>, program: &Path, kernels: &Path, options: &Options) {
+    if options.no_install || options.no_kernel {
+        let why = "it was to be left out: tests of the lab use one that is there, or skip";
+        return lane.skip("the lab's kernel", why);
+    }
+    let mut build = Command::new(program);
+    build.args(["lab", "kernel", "build"]).env(KERNELS, kernels);
+    lane.run("the lab's kernel", &mut build, tally::one_check);
+}
+
+/// What can be downloaded, and the variables that name it to the tests.
+fn downloads(lane: Lane<'_>, no_install: bool) -> Vec<(&'static str, PathBuf)> {
+    let fetch = |(name, variable, fetch): (&str, &'static str, Fetch)| {
+        let place = lane.fetch(name, || fetch(lane.root(), no_install))?;
+        Some((variable, place))
+    };
+    let places = DOWNLOADS.into_iter().filter_map(fetch).collect();
+    if let Some(deny) = lane.fetch("cargo-deny", || setup::cargo_deny(lane.root(), no_install)) {
         // It looks at crates of other platforms too, which no build here has fetched.
-        steps.run("crates of every platform", &mut cargo(&["fetch", "--locked", "--quiet"]), tally::one_check);
-        steps.run(
+        lane.run("crates of every platform", &mut cargo(&["fetch", "--locked", "--quiet"]), tally::one_check);
+        lane.run(
             "licences and bans",
             Command::new(deny).args(["--offline", "check", "bans", "licenses", "sources"]),
             tally::one_check,
         );
     }
-    if !options.no_web {
-        web(&mut steps, options.no_install)?;
-    }
-    if !options.no_python {
-        python::run(&mut steps, &built("landspeed")?, &kernels, options.no_install);
-    }
-    steps.finish()
+    places
+}
+
+/// What compiles again: lints, the documentation and its examples.
+fn compiled(lane: Lane<'_>, mut doctests: Command) {
+    lane.run("lints", &mut lints(), tally::one_check);
+    lane.run("documentation's examples", &mut doctests, tally::cargo_test);
+    lane.run(
+        "documentation",
+        cargo(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings"),
+        tally::one_check,
+    );
 }
 
 /// Downloads the releases of iperf3 that the tests speak with, for a single `cargo test` to use.
@@ -155,14 +222,12 @@ pub fn fetch_iperf3() -> Result<()> {
     Ok(())
 }
 
-/// Format and lints.
-fn static_checks(steps: &mut Steps) {
-    steps.run("format", &mut cargo(&["fmt", "--all", "--check"]), tally::one_check);
-    steps.run(
-        "lints",
-        &mut cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]),
-        tally::one_check,
-    );
+fn format() -> Command {
+    cargo(&["fmt", "--all", "--check"])
+}
+
+fn lints() -> Command {
+    cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])
 }
 
 fn cargo(arguments: &[&str]) -> Command {
@@ -176,34 +241,37 @@ fn built(name: &str) -> Result<PathBuf> {
     Ok(std::env::current_exe().context("cannot find the running program")?.with_file_name(name))
 }
 
-fn web(steps: &mut Steps, no_install: bool) -> Result<()> {
-    let root = steps.root().to_owned();
+/// The web report: its sources, and reports of every kind of document, drawn by the real renderer, in a browser.
+/// `with_pictures`: for people, at every width and in both themes; they take longer than the claims.
+fn web(lane: Lane<'_>, no_install: bool, with_pictures: bool) {
+    let root = lane.root();
     let web = root.join("web");
     if let Err(why) = setup::web(&web, no_install) {
-        steps.skip("web", &format!("{why:#}"));
-        return Ok(());
+        return lane.skip("web", &format!("{why:#}"));
     }
     let npm = |script: &str| {
         let mut command = Command::new("npm");
         command.args(["--prefix", "web", "run", "--silent", script]);
         command
     };
-    steps.run("web: types, freshness, units", &mut npm("check"), tally::script);
-    // Reports of every kind of document, drawn by the real renderer.
+    lane.run("web: types, freshness, units", &mut npm("check"), tally::script);
     let reports = root.join("target").join("reports");
     // Pictures of earlier runs may be of a removed kind.
     let _ = std::fs::remove_dir_all(&reports);
-    let mut draw = Command::new(built("examples")?.join("samples"));
-    steps.run("web: reports drawn", draw.arg(&reports), tally::one_check);
-    match pages(&reports) {
+    let drawn = built("examples").map(|examples| {
+        lane.run("web: reports drawn", Command::new(examples.join("samples")).arg(&reports), tally::one_check);
+    });
+    match drawn.and_then(|()| pages(&reports)) {
         Ok(pages) => {
             let mut test = npm("test");
-            test.env("LANDSPEED_REPORT", pages).env("SCREENSHOTS", root.join("target").join("pictures"));
-            steps.run("web: reports in a browser", &mut test, tally::script);
+            test.env("LANDSPEED_REPORT", pages);
+            if with_pictures {
+                test.env("SCREENSHOTS", root.join("target").join("pictures"));
+            }
+            lane.run("web: reports in a browser", &mut test, tally::script);
         }
-        Err(why) => steps.skip("web: reports in a browser", &format!("no report was drawn: {why:#}")),
+        Err(why) => lane.skip("web: reports in a browser", &format!("no report was drawn: {why:#}")),
     }
-    Ok(())
 }
 
 /// The pages in `directory`, joined as in `PATH`.

