@@ -79,20 +79,35 @@ fn a_change_cures_what_it_is_recommended_for() {
     assert!(cured > 40, "only {cured} checks were tried");
 }
 
+/// Of two faults that set the same fact the second one wins: half of the pairs are made in one order, half in the other.
 #[test]
 fn no_two_findings_ask_for_different_values_of_one_target() {
+    for (i, one) in software().enumerate() {
+        for (j, other) in software().enumerate().skip(i) {
+            one_value_for_each_target(if (i + j) % 2 == 0 { [one, other] } else { [other, one] });
+        }
+    }
+}
+
+#[test]
+#[ignore = "long: every pair of faults in both orders"]
+fn no_two_findings_in_any_order_ask_for_different_values_of_one_target() {
     for one in software() {
         for other in software() {
-            let (facts, goal) = broken(&[one, other]);
-            let findings = audit_with(&facts, &goal, registry::all()).expect("audited").findings;
-            let mut asked: BTreeMap<String, (String, String)> = BTreeMap::new();
-            for finding in &findings {
-                for change in &finding.changes {
-                    let entry = (finding.code.clone(), change.desired.clone());
-                    let first = asked.entry(change.target.to_string()).or_insert_with(|| entry.clone());
-                    assert_eq!(first.1, entry.1, "{}: {} and {}", change.target, first.0, entry.0);
-                }
-            }
+            one_value_for_each_target([one, other]);
+        }
+    }
+}
+
+fn one_value_for_each_target(faults: [&Check; 2]) {
+    let (facts, goal) = broken(&faults);
+    let findings = audit_with(&facts, &goal, registry::all()).expect("audited").findings;
+    let mut asked: BTreeMap<String, (String, String)> = BTreeMap::new();
+    for finding in &findings {
+        for change in &finding.changes {
+            let entry = (finding.code.clone(), change.desired.clone());
+            let first = asked.entry(change.target.to_string()).or_insert_with(|| entry.clone());
+            assert_eq!(first.1, entry.1, "{}: {} and {}", change.target, first.0, entry.0);
         }
     }
 }

@@ -38,6 +38,20 @@ impl HostChanger for Host {
     }
 }
 
+/// The same with a server that waits a second for a heartbeat.
+#[derive(Debug, Clone, Default)]
+struct ImpatientHost(Host);
+
+impl HostChanger for ImpatientHost {
+    fn begin(&self, limit: Duration) -> Result<Box<dyn HeldChanges>, ErrorEntry> {
+        self.0.begin(limit)
+    }
+
+    fn longest_silence(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+}
+
 fn refused(message: &str) -> ErrorEntry {
     ErrorEntry { code: "refused".into(), message: message.into(), advice: None }
 }
@@ -96,6 +110,11 @@ struct Running {
 impl Running {
     fn start(permitted: bool, key: Option<Key>) -> Self {
         let host = Host::default();
+        let hook = permitted.then(|| ChangeHook(Arc::new(host.clone())));
+        Self::serving(host, hook, key)
+    }
+
+    fn serving(host: Host, changes: Option<ChangeHook>, key: Option<Key>) -> Self {
         let config = ServerConfig {
             listen: vec!["127.0.0.1:0".parse().expect("an address")],
             limits: Limits::default(),
@@ -104,7 +123,7 @@ impl Running {
             data_from_anywhere: false,
             describe: false,
             tap: None,
-            changes: permitted.then(|| ChangeHook(Arc::new(host.clone()))),
+            changes,
             third_party: None,
         };
         let log = Arc::<Mutex<Vec<String>>>::default();
@@ -263,7 +282,9 @@ fn begin_raw(server: SocketAddr) -> (channel::Sender, channel::Receiver) {
 
 #[test]
 fn a_client_without_heartbeats_is_rolled_back() {
-    let server = Running::start(true, None);
+    let host = ImpatientHost::default();
+    assert_eq!(host.0.longest_silence(), Duration::from_secs(15), "seven heartbeats");
+    let server = Running::serving(host.0.clone(), Some(ChangeHook(Arc::new(host))), None);
     let (_tx, mut rx) = begin_raw(server.address);
     let word = rx.wait::<ToClient>("the last word", PATIENCE, &NEVER).expect("it says why");
     assert!(matches!(&word, ToClient::Error(entry) if entry.code == "timeout"), "{word:?}");

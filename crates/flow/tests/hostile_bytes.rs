@@ -2,9 +2,8 @@
 
 #[path = "../../../fuzz/src/lib.rs"]
 mod claims;
-mod damage;
 
-use damage::{damage, damaged};
+use crate::damage::{damage, damaged};
 use landspeed_flow::control::credentials::TestId;
 use landspeed_flow::control::keyed_hello::{self, KeyedHello};
 use landspeed_flow::control::message::{SenderDone, ToServer};

@@ -177,7 +177,7 @@ fn collecting_needs_no_privilege_and_never_fails() {
     assert!((0.0..=1.0).contains(share), "{share}");
 }
 
-/// `cargo test --release -p landspeed-host --test live -- --ignored --nocapture`: how long it takes here. No limit is asserted: it
+/// `cargo test --release -p landspeed-host live:: -- --ignored --nocapture`: how long it takes here. No limit is asserted: it
 /// depends on the machine.
 #[test]
 #[ignore = "a measurement, which asserts nothing"]

@@ -79,13 +79,13 @@ fn udp_accounting_equals_that_of_a_lossy_reordering_relay() {
         (Mischief { drop: 0.05, ..tame }, 1),
         (Mischief { duplicate: 0.1, ..tame }, 1),
         (Mischief { reorder: 0.05, ..tame }, 1),
-        (Mischief { cut_after: Some(1500), ..tame }, 1),
+        (Mischief { cut_after: Some(1000), ..tame }, 1),
         (Mischief { drop: 0.03, duplicate: 0.05, reorder: 0.05, ..tame }, 2),
     ];
     for (mischief, streams) in cases {
         let detour = Detour::to(server, mischief).expect("a detour");
         let target = detour.address().to_string();
-        let document = pair.run_to(&target, &format!("-u -b 15M -l 1000 -t 1.5 -P {streams}"));
+        let document = pair.run_to(&target, &format!("-u -b 15M -l 1000 -t 1 -P {streams}"));
         let deeds = detour.end();
         let seen = packets(&document);
         let relayed = Packets {
@@ -123,7 +123,7 @@ fn udp_accounting_equals_that_of_the_wire_in_both_directions() {
     };
     for (way, index) in [("", 0), ("-R", 1)] {
         let (pair, wire, _ends) = landspeed_testkit::or_skip!(wired([leg, leg]));
-        let document = pair.run(&format!("-u -b 15M -l 1000 -t 1.5 {way}"));
+        let document = pair.run(&format!("-u -b 15M -l 1000 -t 1 {way}"));
         let seen = packets(&document);
         let count = wire.cut()[index];
         let carried = Packets {
@@ -150,7 +150,7 @@ fn tcp_accounting_balances_over_a_faulty_wire() {
         ..Leg::default()
     };
     let (pair, _wire, _ends) = landspeed_testkit::or_skip!(wired([leg, leg]));
-    for arguments in ["-t 1.5 -C cubic", "-t 1.5 -C bbr -R", "-t 1.5 --bidir -P 2", "-n 5M --send zerocopy -i 10ms"] {
+    for arguments in ["-t 0.8 -C cubic", "-t 0.8 -C bbr -R", "-t 0.8 --bidir -P 2", "-n 5M --send zerocopy -i 10ms"] {
         let document = pair.run(arguments);
         balances(&document);
         assert_eq!(document["conservation"]["offered"], document["conservation"]["delivered"], "{arguments}");
@@ -194,7 +194,7 @@ fn all_streams_of_an_end_are_sampled_together() {
 #[test]
 fn packets_a_small_receiving_socket_drops_are_placed_there() {
     let pair = Pair::on_loopback(PROGRAM);
-    let document = pair.run("-u -b 2G -l 8000 --burst 64 -w 16K --no-gro -t 1.5");
+    let document = pair.run("-u -b 2G -l 8000 --burst 64 -w 16K --no-gro -t 0.5");
     let seen = packets(&document);
     assert!(seen.lost > 0, "a buffer of 16 KiB holds no burst of 64: {seen:?}");
     assert_eq!(lost_at(&document, "receiver-socket"), seen.lost, "{:#}", document["conservation"]["losses"]);
@@ -219,7 +219,7 @@ fn packets_dropped_between_hosts_are_network_loss() {
          ip protocol udp meta length > 600 numgen random mod 100 < 3 counter drop\n }\n}\n",
     );
     let pair = Pair::across(PROGRAM, &client, &server, "10.2.0.2");
-    let document = pair.run("-u -b 20M -l 1200 -t 1.5");
+    let document = pair.run("-u -b 20M -l 1200 -t 1");
     let seen = packets(&document);
     let rules = router.exec(["nft", "list", "ruleset"]);
     let counted = rules.split("counter packets ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a counter");
@@ -231,7 +231,7 @@ fn packets_dropped_between_hosts_are_network_loss() {
         "table ip s {\n chain c {\n type filter hook forward priority 1;\n \
          ip protocol tcp meta length > 600 numgen random mod 1000 < 5 drop\n }\n}\n",
     );
-    let document = pair.run("-t 1.5 -M 1000");
+    let document = pair.run("-t 0.8 -M 1000");
     balances(&document);
     assert!(number(&document["summary"]["retransmits"]) > 0, "nothing was lost");
 }
@@ -239,14 +239,14 @@ fn packets_dropped_between_hosts_are_network_loss() {
 #[test]
 fn packets_dropped_by_the_senders_shaper_are_not_network_loss() {
     let ([client, _router, server], out) = landspeed_testkit::or_skip!(routed());
-    let shape = "qdisc add dev OUT root tbf rate 20mbit burst 16kb limit 60kb".replace("OUT", &out);
+    let shape = "qdisc add dev OUT root tbf rate 5mbit burst 16kb limit 60kb".replace("OUT", &out);
     client.exec(std::iter::once("tc").chain(shape.split(' ')));
     let pair = Pair::across(PROGRAM, &client, &server, "10.2.0.2");
-    for arguments in ["-u -b 40M -l 1200 -t 1.5", "-u -b 40M -l 1200 --burst 40 -t 1.5"] {
+    for arguments in ["-u -b 40M -l 1200 -t 0.8", "-u -b 40M -l 1200 --burst 40 -t 0.8"] {
         let document = pair.run(arguments);
         let seen = packets(&document);
         let refused = number(&document["udp"]["refused_packets"]);
-        assert!(seen.lost + refused > 0, "twice the shaper's rate fits: {seen:?}");
+        assert!(seen.lost + refused > 0, "eight times the shaper's rate fits: {seen:?}");
         assert_eq!(lost_at(&document, "network"), 0, "{:#}", document["conservation"]["losses"]);
         assert_eq!(lost_at(&document, "sender-qdisc"), seen.lost, "{:#}", document["conservation"]["losses"]);
         println!("{arguments}: {seen:?}, {refused} refused");
@@ -271,7 +271,7 @@ fn beside_iperf3_our_loss_is_what_the_filter_counted() {
         counted.and_then(|n| n.parse::<i64>().ok()).expect("a counter")
     };
     let pair = Pair::across(PROGRAM, &client, &server, "10.2.0.2");
-    let ours = packets(&pair.run("-u -b 20M -l 1200 -t 2"));
+    let ours = packets(&pair.run("-u -b 20M -l 1200 -t 1"));
     let ours_dropped = dropped();
     let spawn = || {
         let quiet = std::process::Stdio::null;
@@ -283,7 +283,7 @@ fn beside_iperf3_our_loss_is_what_the_filter_counted() {
         std::thread::park_timeout(std::time::Duration::from_millis(20));
         server.exec(["ss", "-ltn"]).contains(PORT)
     });
-    let near = ["iperf3", "-J", "-c", "10.2.0.2", "-p", PORT, "-u", "-b", "20M", "-l", "1200", "-t", "2"];
+    let near = ["iperf3", "-J", "-c", "10.2.0.2", "-p", PORT, "-u", "-b", "20M", "-l", "1200", "-t", "1"];
     let theirs = listens.then(|| client.exec(near));
     let _ = far.kill();
     let _ = far.wait();

@@ -1,4 +1,5 @@
-//! `landspeed tuneup`, as a user runs it: over loopback, and between two namespaces.
+//! `landspeed tuneup`, as a user runs it: over loopback, and between two namespaces. What searches find is tested in virtual time
+//! (`crates/tuneup/tests/searches.rs`); here one runs to its end.
 
 use std::process::Command;
 
@@ -14,6 +15,8 @@ const PATIENCE_S: u64 = 280;
 
 /// Short tests: what is to be found here is large.
 const SHORT: [&str; 4] = ["-t", "0.2", "-O", "0.05"];
+/// Of a search beside other tests, where nothing may arrive for a while.
+const LONGER: [&str; 4] = ["-t", "0.5", "-O", "0.1"];
 
 fn start(pair: &Pair, namespace: Option<&Namespace>, arguments: &[&str]) -> Process {
     let mut command = match namespace {
@@ -66,6 +69,7 @@ fn kept(document: &Value) -> Vec<&str> {
 }
 
 #[test]
+#[ignore = "long: a search of 50 s"]
 fn a_search_over_loopback_keeps_its_budget_and_prints_a_command() {
     let pair = Pair::on_loopback(PROGRAM);
     let arguments = [&["-w", "16K", "-l", "4K", "--budget", "50s", "--seed", "1"][..], &SHORT].concat();
@@ -113,6 +117,7 @@ fn cells(document: &Value) -> Vec<(u64, u64, f64)> {
 }
 
 #[test]
+#[ignore = "long: a map of the same number of tests is drawn of interrupts"]
 fn a_map_of_cores_has_every_pair() {
     let pair = Pair::on_loopback(PROGRAM);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -147,7 +152,7 @@ fn a_map_of_interrupts_moves_them_and_puts_them_back() {
     if std::thread::available_parallelism().is_ok_and(|cores| cores.get() < 2) {
         landspeed_testkit::skip!("one core has no map");
     }
-    let arguments = [&["--map=0,1", "--allow-host-changes", "--budget", "90s"][..], &SHORT].concat();
+    let arguments = [&["--map=0,1", "--allow-host-changes", "--budget", "36s"][..], &LONGER].concat();
     let (document, ended) = search(&pair, Some(&left), &arguments);
     assert!([0, 1].contains(&ended.code), "{}", ended.stderr);
     assert_eq!(document["map"]["columns"], "interrupts");
@@ -165,8 +170,8 @@ fn a_server_that_dies_is_an_error_and_the_rungs_stay() {
     let scratch = tempfile::tempdir().expect("a directory");
     let path = scratch.path().join("tuneup.json");
     let json = ["--json", path.to_str().expect("text"), "-w", "16K"];
-    let process = start(&pair, None, &[&json[..], &SHORT].concat());
-    until(PATIENCE_S, "a baseline", || process.stdout().contains("baseline"));
+    let mut process = start(&pair, None, &[&json[..], &LONGER].concat());
+    until(PATIENCE_S, "a baseline", || process.has_ended() || process.stdout().contains("baseline"));
     signal(pair.server_id(), "KILL");
     let Ended { code, stdout, stderr, .. } = process.end(60);
     assert_eq!(code, 2, "{stdout}{stderr}");
@@ -179,23 +184,7 @@ fn a_server_that_dies_is_an_error_and_the_rungs_stay() {
 }
 
 #[test]
-fn ctrl_c_ends_a_search_with_the_result_so_far() {
-    let pair = Pair::on_loopback(PROGRAM);
-    let scratch = tempfile::tempdir().expect("a directory");
-    let path = scratch.path().join("tuneup.json");
-    let process = start(&pair, None, &[&["--json", path.to_str().expect("text"), "-w", "16K"][..], &SHORT].concat());
-    until(PATIENCE_S, "a rung", || process.stdout().contains("kept"));
-    process.signal("INT");
-    let Ended { code, stdout, stderr, .. } = process.end(30);
-    assert_eq!(code, 1, "{stdout}{stderr}");
-    assert!(stdout.contains("cut short") && stdout.contains("landspeed run"), "{stdout}");
-    let document: Value = serde_json::from_str(&std::fs::read_to_string(&path).expect("a file")).expect("JSON");
-    valid(&document);
-    assert_eq!((&document["status"], &document["ended"]), (&"partial".into(), &"interrupted".into()));
-    assert!(!kept(&document).is_empty());
-}
-
-#[test]
+#[ignore = "long: a search of 150 s"]
 fn a_mistuned_pair_between_namespaces_is_tuned() {
     let left = or_skip!(Namespace::new("left"));
     let right = or_skip!(Namespace::new("right"));
@@ -210,29 +199,75 @@ fn a_mistuned_pair_between_namespaces_is_tuned() {
     assert!(found >= 0.8 * by_hand, "{found} against {by_hand} by hand: {:?}", kept(&document));
 }
 
+/// A namespace with a slow qdisc on its interface, and another with a server that lets it change host settings.
+struct Shaped {
+    left: Namespace,
+    interface: String,
+    pair: Pair,
+    _right: Namespace,
+}
+
+impl Shaped {
+    fn new() -> Result<Self, String> {
+        let (left, right) = (Namespace::new("left")?, Namespace::new("right")?);
+        let link = veth(&left, &right, "10.87.0.1/24", "10.87.0.2/24");
+        // This qdisc limits the path, so the search replaces it first and keeps the change, also on a busy host.
+        let shaper = "tbf rate 100mbit burst 64kb limit 1mb";
+        left.exec(["tc", "qdisc", "replace", "dev", &link.a, "root"].into_iter().chain(shaper.split(' ')));
+        let pair = Pair::across_with(PROGRAM, &left, &right, "10.87.0.2", &["--allow-host-changes"]);
+        Ok(Self { left, interface: link.a, pair, _right: right })
+    }
+
+    fn qdisc(&self) -> String {
+        self.left.exec(["tc", "qdisc", "show", "dev", &self.interface])
+    }
+}
+
 #[test]
 fn host_settings_are_as_before_when_a_search_ends() {
-    let left = or_skip!(Namespace::new("left"));
-    let right = or_skip!(Namespace::new("right"));
-    let link = veth(&left, &right, "10.87.0.1/24", "10.87.0.2/24");
-    // This qdisc limits the path, so the search replaces it first and keeps the change, also on a busy host.
-    let shaper = "tbf rate 100mbit burst 64kb limit 1mb";
-    left.exec(["tc", "qdisc", "replace", "dev", &link.a, "root"].into_iter().chain(shaper.split(' ')));
-    let qdisc = || left.exec(["tc", "qdisc", "show", "dev", &link.a]);
-    let before = qdisc();
-    let pair = Pair::across_with(PROGRAM, &left, &right, "10.87.0.2", &["--allow-host-changes"]);
-    let arguments = ["--allow-host-changes", "--budget", "30s", "--seed", "5"];
-    let (document, _) = search(&pair, Some(&left), &[&arguments[..], &SHORT].concat());
+    let shaped = or_skip!(Shaped::new());
+    let before = shaped.qdisc();
+    // The shortest budget for these tests is 24 s; the rest is for a busy machine, where a comparison must still fit in.
+    let arguments = ["--allow-host-changes", "--budget", "40s", "--seed", "5", "-t", "0.3", "-O", "0.05"];
+    let (document, ended) = search(&shaped.pair, Some(&shaped.left), &arguments);
     // Of those the kernel lacks, the document has the reason; the next is tried.
     assert!(kept(&document).iter().any(|change| change.contains("qdisc tbf")), "{:#}", document["rungs"]);
-    assert_eq!(qdisc(), before);
-    // Also when it is interrupted while a candidate is in force.
-    let process = start(&pair, Some(&left), &[&["--allow-host-changes", "-w", "16K"][..], &SHORT].concat());
-    until(PATIENCE_S, "a qdisc of the search", || qdisc() != before || process.stdout().contains("ended"));
+    assert_eq!(shaped.qdisc(), before);
+    let result = &document["final"];
+    assert!(result["ratio"].as_f64().is_some_and(|ratio| ratio > 1.5), "{result:#}");
+    assert!(document["spent_ns"].as_u64() <= document["budget_ns"].as_u64(), "the budget holds");
+    // The command can be pasted.
+    let command = result["command"].as_str().expect("a command line");
+    let arguments = command.strip_prefix("landspeed run ").expect("a run").split(' ').skip(1).collect::<Vec<_>>();
+    assert_eq!(shaped.pair.run(&format!("{} -t 0.2", arguments.join(" ")))["status"], "complete", "{command}");
+    assert!(ended.stdout.contains(command) && ended.stdout.contains("first settings"), "{}", ended.stdout);
+    assert!(
+        ended.stdout.lines().filter(|line| !line.contains("landspeed run")).all(|line| line.chars().count() <= 80)
+    );
+}
+
+#[test]
+fn ctrl_c_ends_a_search_with_the_result_so_far_and_restores_the_host() {
+    let shaped = or_skip!(Shaped::new());
+    let before = shaped.qdisc();
+    let scratch = tempfile::tempdir().expect("a directory");
+    let path = scratch.path().join("tuneup.json");
+    let json = ["--allow-host-changes", "--seed", "5", "--json", path.to_str().expect("text")];
+    let mut process = start(&shaped.pair, Some(&shaped.left), &[&json[..], &LONGER].concat());
+    // It is in force while it is measured.
+    until(PATIENCE_S, "a qdisc of the search", || {
+        process.has_ended() || (process.stdout().contains("kept") && shaped.qdisc() != before)
+    });
+    assert!(!process.has_ended(), "{}{}", process.stdout(), process.stderr());
     process.signal("INT");
     let Ended { code, stdout, stderr, .. } = process.end(60);
-    assert!([0, 1].contains(&code), "{stdout}{stderr}");
-    assert_eq!(qdisc(), before);
+    assert_eq!(code, 1, "{stdout}{stderr}");
+    assert!(stdout.contains("cut short") && stdout.contains("landspeed run"), "{stdout}");
+    assert_eq!(shaped.qdisc(), before);
+    let document: Value = serde_json::from_str(&std::fs::read_to_string(&path).expect("a file")).expect("JSON");
+    valid(&document);
+    assert_eq!((&document["status"], &document["ended"]), (&"partial".into(), &"interrupted".into()));
+    assert!(kept(&document).iter().any(|change| change.contains("qdisc tbf")), "{:#}", document["rungs"]);
 }
 
 #[test]

@@ -553,33 +553,3 @@ pub struct TimeFacts {
     /// The kernel's estimate of the error, microseconds.
     pub estimated_error_us: Fact<u64>,
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_kernel_is_compared_by_its_numbers() {
-        let kernel = |release: &str| KernelFacts { release: release.into(), ..KernelFacts::default() };
-        assert_eq!(kernel("6.18.5-100.fc42.x86_64").at_least(6, 9), Some(true));
-        assert_eq!(kernel("4.18.0-553.el8").at_least(5, 0), Some(false));
-        assert_eq!(kernel("").at_least(1, 0), None);
-    }
-
-    #[test]
-    fn the_last_word_of_a_command_line_counts() {
-        let command_line = Fact::Known("quiet iommu=on mitigations=off iommu=pt".into());
-        let kernel = KernelFacts { command_line, ..KernelFacts::default() };
-        assert_eq!(kernel.parameter("iommu"), Some("pt"));
-        assert_eq!(kernel.parameter("quiet"), Some(""));
-        assert_eq!(kernel.parameter("splash"), None);
-    }
-
-    #[test]
-    fn a_fact_keeps_its_reason() {
-        let fact: Fact<u32> = Fact::Absent("no such knob".into());
-        assert_eq!(fact.map(|n| n + 1), Fact::Absent("no such knob".into()));
-        let text = serde_json::to_string(&Fact::Known(3)).expect("it serialises");
-        assert_eq!(text, r#"{"known":3}"#);
-    }
-}

@@ -125,17 +125,3 @@ impl Metric {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_metric_is_found_by_name_and_by_field() {
-        for metric in Metric::ALL {
-            assert_eq!(Metric::find(metric.name()), Some(metric));
-            assert_eq!(Metric::find(metric.field()), Some(metric));
-        }
-        assert_eq!(Metric::find("bandwidth"), None);
-    }
-}

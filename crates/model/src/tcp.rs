@@ -250,31 +250,3 @@ impl CongestionDetail {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_shorter_tcp_info_leaves_new_fields_out() {
-        let mut raw = vec![0u8; 192];
-        raw[0] = 1;
-        raw[6] = 0x7a;
-        raw[80..84].copy_from_slice(&77u32.to_ne_bytes());
-        let info = TcpInfo::decode(&raw);
-        assert_eq!((info.state, info.snd_wscale, info.rcv_wscale, info.snd_cwnd), (1, 10, 7, 77));
-        assert_eq!(info.sndbuf_limited_us, Some(0));
-        assert_eq!(info.bytes_sent, None);
-        assert_eq!(TcpInfo::decode(&[]).returned_bytes, 0);
-    }
-
-    #[test]
-    fn an_unlimited_pacing_rate_is_absent() {
-        let mut raw = vec![0u8; 280];
-        raw[112..120].copy_from_slice(&u64::MAX.to_ne_bytes());
-        raw[104..112].copy_from_slice(&125_000_000u64.to_ne_bytes());
-        let info = TcpInfo::decode(&raw);
-        assert_eq!(info.max_pacing_rate_bytes_per_s, None);
-        assert_eq!(info.pacing_rate_bytes_per_s, Some(125_000_000));
-    }
-}

@@ -69,26 +69,21 @@ fn assert_inert(name: &str, page: &str) {
 
 #[test]
 fn hostile_strings_of_other_documents_stay_inert() {
-    for (name, make) in documents::LABS {
-        assert_inert(name, &render_lab(&make()).unwrap());
-    }
-    for (name, make) in documents::LAB_SETS {
-        assert_inert(name, &render_lab_set(&make()).unwrap());
-    }
-    for (name, make) in documents::AUDITS {
-        assert_inert(name, &render_audit(&make()).unwrap());
-    }
-    for (name, make) in documents::TRACES {
-        assert_inert(name, &render_trace(&make()).unwrap());
-    }
-    for (name, make) in documents::TRACE_COMPARISONS {
-        assert_inert(name, &render_trace_comparison(&make()).unwrap());
-    }
-    for (name, make) in documents::WATCHES {
-        assert_inert(name, &render_watch(&make()).unwrap());
-    }
-    for (name, make) in documents::FIGURES.iter().filter(|(name, _)| *name != "sweep-large") {
-        assert_inert(name, &render_figures(&drawn(name, make())).unwrap());
+    each_inert(documents::LABS, render_lab);
+    each_inert(documents::LAB_SETS, render_lab_set);
+    each_inert(documents::AUDITS, render_audit);
+    each_inert(documents::TRACES, render_trace);
+    each_inert(documents::TRACE_COMPARISONS, render_trace_comparison);
+    each_inert(documents::WATCHES, render_watch);
+    each_inert(documents::FIGURES, |document| render_figures(&drawn("a document", document.clone())));
+}
+
+/// The first document of a kind, and the hostile ones.
+fn each_inert<T>(samples: &[documents::Entry<T>], draw: impl Fn(&T) -> Result<String, ReportError>) {
+    for (number, (name, make)) in samples.iter().enumerate() {
+        if number == 0 || name.ends_with("-hostile") {
+            assert_inert(name, &draw(&make()).unwrap());
+        }
     }
 }
 

@@ -244,12 +244,23 @@ mod tests {
 
     #[test]
     fn equal_flows_are_seldom_called_changed_at_any_correlation() {
+        seldom_changed(&[0.0, 0.95], 100);
+    }
+
+    #[test]
+    #[ignore = "long: a rate of 5 % needs many comparisons"]
+    fn equal_flows_are_seldom_called_changed_in_many_comparisons() {
+        seldom_changed(&[0.0, 0.5, 0.9, 0.95], 200);
+    }
+
+    /// At most 7 % where 5 % are expected.
+    fn seldom_changed(correlations: &[f64], comparisons: usize) {
         let mut random = SplitMix64::new(5);
-        for correlation in [0.0, 0.5, 0.9, 0.95] {
+        for correlation in correlations {
             // With too few uncorrelated blocks there is no result.
-            let results = (0..200).filter_map(|_| changed(&mut random, [1000.0, 1000.0], correlation));
+            let results = (0..comparisons).filter_map(|_| changed(&mut random, [1000.0, 1000.0], *correlation));
             let wrong = results.filter(|changed| *changed).count();
-            assert!(wrong <= 14, "{correlation}: {wrong} of 200");
+            assert!(wrong * 100 <= comparisons * 7, "{correlation}: {wrong} of {comparisons}");
         }
     }
 
@@ -258,10 +269,10 @@ mod tests {
         let mut random = SplitMix64::new(6);
         for correlation in [0.0, 0.5, 0.9] {
             let results: Vec<bool> =
-                (0..100).filter_map(|_| changed(&mut random, [1000.0, 1400.0], correlation)).collect();
+                (0..40).filter_map(|_| changed(&mut random, [1000.0, 1400.0], correlation)).collect();
             let right = results.iter().filter(|changed| **changed).count();
             assert!(
-                results.len() > 50 && right * 10 > results.len() * 9,
+                results.len() > 20 && right * 10 > results.len() * 9,
                 "{correlation}: {right} of {}",
                 results.len()
             );

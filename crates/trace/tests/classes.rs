@@ -1,14 +1,12 @@
 //! Every class of retransmit and event, played segment by segment.
 
-mod play;
-
 use landspeed_model::{BuildInfo, PacketDirection};
 use landspeed_trace::{Analysis, Limits};
 use landspeed_wire::LinkType;
 use landspeed_wire::capture::Frame;
 use proptest::prelude::*;
 
-use play::{Extra, MS, MSS, Play};
+use crate::play::{Extra, MS, MSS, Play};
 
 #[test]
 fn a_clean_transfer_has_an_rtt_and_no_events() {

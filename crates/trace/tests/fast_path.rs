@@ -143,7 +143,7 @@ fn document(analysis: Analysis) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(crate::cases(100))]
 
     #[test]
     fn the_fast_path_gives_the_same_document(

@@ -118,7 +118,7 @@ fn packets_in_buckets(series: &TraceSeries) -> u64 {
 proptest! {
     #[test]
     fn records_are_the_rows_they_were_made_from(
-        moves in prop::collection::vec((0_u64..3_000_000, any::<bool>(), 0_u32..8, 1_u32..1500), 1..1500),
+        moves in prop::collection::vec((0_u64..3_000_000, any::<bool>(), 0_u32..8, 1_u32..1500), 1..500),
     ) {
         let limits = GraphLimits::default();
         let mut seen = Vec::new();

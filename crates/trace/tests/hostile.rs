@@ -48,7 +48,7 @@ fn frame() -> impl Strategy<Value = (u32, Vec<u8>)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1_000))]
+    #![proptest_config(crate::cases(300))]
 
     #[test]
     fn a_damaged_file_is_handled(

@@ -1,12 +1,9 @@
 //! A generator of conversations whose every event has a label: whatever happens in whatever order, from whatever first
 //! number, each is reported as what it was, and nothing else is reported.
 
-#[expect(dead_code, reason = "the other tests play it too")]
-mod play;
-
+use crate::play::{Extra, MS, MSS, Play};
 use landspeed_wire::LinkType;
 use landspeed_wire::capture::Frame;
-use play::{Extra, MS, MSS, Play};
 use proptest::prelude::*;
 
 /// Segments of a round.
@@ -188,7 +185,7 @@ fn round(play: &mut Play, number: u32, event: Event, labels: &mut Labels) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1_000))]
+    #![proptest_config(crate::cases(400))]
 
     #[test]
     fn every_labelled_event_is_reported_and_no_other(first: u32, events in prop::collection::vec(event(), 1..25)) {

@@ -1,10 +1,8 @@
 //! Limits of a sender, probes, windows, RTOs and resets.
 
-mod play;
-
+use crate::play::{Extra, MS, MSS, Play};
 use landspeed_model::{PacketDirection, TraceEventKind};
 use landspeed_trace::{Analysis, Limits};
-use play::{Extra, MS, MSS, Play};
 
 fn window(window: u16) -> Extra<'static> {
     Extra { window: Some(window), ..Extra::default() }

@@ -63,14 +63,15 @@ fn numbered(datagrams: &[(u64, Vec<u8>)]) -> Option<TraceNumbered> {
 }
 
 proptest! {
+    // RTP's 16 bits wrap among them.
     #[test]
     fn each_sequence_number_is_counted_once(
         kind in prop::sample::select(vec![Kind::Landspeed, Kind::Iperf3, Kind::Iperf3Wide, Kind::Rtp]),
-        lost in prop::collection::btree_set(1_u64..1_990, 0..60), twice in prop::collection::btree_set(1_u64..1_990, 0..20),
-        late in prop::collection::btree_set(1_u64..1_900, 0..10),
+        lost in prop::collection::btree_set(1_u64..690, 0..60), twice in prop::collection::btree_set(1_u64..690, 0..20),
+        late in prop::collection::btree_set(1_u64..600, 0..10),
     ) {
         let mut datagrams = Vec::new();
-        for number in (0..2_000).filter(|number| !lost.contains(number)) {
+        for number in (0..700).filter(|number| !lost.contains(number)) {
             let sent_ns = BEGIN + number * APART_NS;
             // A latecomer comes a few places behind, a copy right behind.
             let time_ns = sent_ns + if late.contains(&number) { 30 * APART_NS + 1 } else { 0 };
@@ -84,7 +85,7 @@ proptest! {
         let names = ["landspeed", "iperf3", "iperf3, 64-bit counters", "RTP"];
         prop_assert_eq!(&found.protocol, names[kind as usize]);
         let arrived = |set: &std::collections::BTreeSet<u64>| set.iter().filter(|n| !lost.contains(n)).count() as u64;
-        prop_assert_eq!((found.lost, found.received), (lost.len() as u64, 2_000 - lost.len() as u64));
+        prop_assert_eq!((found.lost, found.received), (lost.len() as u64, 700 - lost.len() as u64));
         prop_assert_eq!((found.reordered, found.duplicates), (arrived(&late), arrived(&twice)));
         prop_assert!(found.confidence > 0.95, "{}", found.confidence);
     }

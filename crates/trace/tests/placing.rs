@@ -1,9 +1,8 @@
 //! Losses between two taps, placed packet for packet whatever the clocks say.
 
-mod taps;
-
 use std::collections::BTreeSet;
 
+use crate::taps;
 use etherparse::{PacketBuilder, TcpOptionElement};
 use landspeed_model::{LossPlace, TraceDocument, TraceLoss};
 use proptest::prelude::*;

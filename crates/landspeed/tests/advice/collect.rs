@@ -7,8 +7,8 @@ use landspeed_host::{RecordedHost, collect};
 use landspeed_model::{Facts, Finding, Goal, Role};
 use landspeed_testkit::hosts;
 
-use crate::exceptions::{LASTING, PLACEHOLDERS};
-use crate::texts;
+use crate::advice::exceptions::{LASTING, PLACEHOLDERS};
+use crate::advice::texts;
 
 /// Changes of a finding that `landspeed check` prints.
 const SHOWN_CHANGES: usize = 2;

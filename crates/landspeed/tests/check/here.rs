@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt as _;
 
 use serde_json::Value;
 
-use crate::{check, codes, document, failure, landspeed};
+use crate::check::{check, codes, document, failure, landspeed};
 
 #[test]
 fn every_check_answers_once_in_a_valid_document() {

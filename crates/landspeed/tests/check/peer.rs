@@ -1,6 +1,6 @@
 //! Both ends of a path.
 
-use crate::{document, failure, landspeed, serve};
+use crate::check::{document, failure, landspeed, serve};
 
 #[test]
 fn a_peer_that_may_be_asked_is_audited_and_compared() {

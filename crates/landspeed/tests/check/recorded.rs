@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::{codes, document, failure};
+use crate::check::{codes, document, failure};
 
 #[test]
 fn a_recorded_host_is_judged_as_it_was() {

@@ -7,6 +7,7 @@ use landspeed_testkit::iperf3;
 use serde_json::Value;
 
 use super::{Server, json, landspeed, run};
+use crate::iperf3::parties::side_by_side;
 
 /// Names a directory with the Python package `iperf3`, whose `TestResult` reads documents.
 const VARIABLE: &str = "LANDSPEED_IPERF3_CONSUMERS";
@@ -58,7 +59,13 @@ fn iperf3_parsers_read_our_documents() {
     let Some(newest) = programs.last() else {
         landspeed_testkit::skip!("no iperf3 here: cargo xtask iperf3");
     };
-    for kind in [&["-t", "1"][..], &["-t", "1", "-R"], &["-t", "1", "-u", "-b", "5M"], &["-t", "1", "-P", "2"]] {
+    let kinds = [
+        &["-t", "1", "-b", "200M"][..],
+        &["-t", "1", "-R", "-b", "200M"],
+        &["-t", "1", "-u", "-b", "5M"],
+        &["-t", "1", "-P", "2", "-b", "200M"],
+    ];
+    side_by_side(kinds, |kind| {
         let client = |program: &std::path::Path, first: &[&str]| {
             let server = Server::start(&newest.path, &[]);
             let port = server.port.to_string();
@@ -80,5 +87,5 @@ fn iperf3_parsers_read_our_documents() {
         let bytes = if kind.contains(&"-u") { "bytes" } else { "sent_bytes" };
         let sum = if kind.contains(&"-u") { "sum" } else { "sum_sent" };
         assert_eq!(found.get(bytes), ours.pointer(&format!("/end/{sum}/bytes")), "{kind:?}");
-    }
+    });
 }

@@ -7,13 +7,14 @@ use landspeed_testkit::process::Process;
 use serde_json::Value;
 
 use super::{Server, json, landspeed, run};
+use crate::iperf3::parties::side_by_side;
 
 /// Kinds of test, and the flags both programs know them by.
 const KINDS: &[&[&str]] = &[
     &["-t", "1"],
-    &["-t", "1", "-R"],
-    &["-t", "1", "--bidir"],
-    &["-t", "1", "-P", "2"],
+    &["-t", "1", "-R", "-b", "200M"],
+    &["-t", "1", "--bidir", "-b", "200M"],
+    &["-t", "1", "-P", "2", "-b", "200M"],
     &["-n", "10M"],
     &["-t", "1", "-u", "-b", "20M"],
     &["-t", "1", "-u", "-b", "20M", "-R"],
@@ -62,7 +63,7 @@ fn the_client_writes_the_keys_of_the_real_client() {
     let Some(newest) = programs.last() else {
         landspeed_testkit::skip!("no iperf3 here: cargo xtask iperf3");
     };
-    for kind in KINDS {
+    side_by_side(KINDS, |kind| {
         let client = |program: &std::path::Path, first: &[&str]| {
             let server = Server::start(&newest.path, &[]);
             let port = server.port.to_string();
@@ -91,7 +92,7 @@ fn the_client_writes_the_keys_of_the_real_client() {
             let sends = rows[0]["sender"] == true;
             assert_eq!(total, bytes(&ours, if sends { sent } else { received }), "{kind:?}: {ours:#}");
         }
-    }
+    });
 }
 
 #[test]
@@ -100,7 +101,7 @@ fn every_iperf3_release_is_served_like_its_own() {
     if programs.is_empty() {
         landspeed_testkit::skip!("no iperf3 here: cargo xtask iperf3");
     }
-    for program in &programs {
+    side_by_side(programs, |program| {
         // Not -n with -R: 3.9's client does not end such a test with its own server either.
         for kind in [&["-n", "4M"][..], &["-t", "1", "-u", "-b", "5M"], &["-t", "1", "-R"]] {
             // Ours to theirs.
@@ -122,7 +123,7 @@ fn every_iperf3_release_is_served_like_its_own() {
             // -1 is one test.
             server.end();
         }
-    }
+    });
 }
 
 #[test]

@@ -8,6 +8,7 @@ use landspeed_sys::clock;
 use landspeed_testkit::process::free_port;
 
 use super::{PATIENCE_S, Server, json, landspeed, run};
+use crate::iperf3::parties::side_by_side;
 
 fn text(output: &std::process::Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -20,7 +21,7 @@ fn called_iperf3_it_is_iperf3() {
     symlink(landspeed(), &name).expect("a link");
     assert!(text(&run(&name, &["--version"])).starts_with("iperf 3."));
     let server = Server::start(&name, &[]);
-    let out = run(&name, &["-c", "127.0.0.1", "-p", &server.port.to_string(), "-t", "1", "-f", "m"]);
+    let out = run(&name, &["-c", "127.0.0.1", "-p", &server.port.to_string(), "-t", "1", "-b", "50M", "-f", "m"]);
     let said = text(&out);
     assert!(out.status.success(), "{said}");
     // As scripts do it: the receiver's line, its rate.
@@ -59,7 +60,7 @@ fn a_background_server_outlives_its_parent() {
 
 #[test]
 fn a_test_cut_by_timeout_is_reported() {
-    for kind in [&[][..], &["-u"]] {
+    side_by_side([&["-b", "50M"][..], &["-u"]], |kind| {
         let server = Server::start(&landspeed(), &["iperf3"]);
         let port = server.port.to_string();
         // timeout signals twice, the program and its group: one request to stop, not a second Ctrl-C.
@@ -72,15 +73,15 @@ fn a_test_cut_by_timeout_is_reported() {
         // The receiver sent no results, and no others are invented.
         assert!(!said.lines().any(|line| line.ends_with("receiver")), "{out:?}");
         assert!(String::from_utf8_lossy(&out.stderr).contains("interrupted"), "{out:?}");
-    }
+    });
 }
 
 #[test]
 fn intervals_are_printed_while_the_test_runs_and_add_up() {
     let server = Server::start(&landspeed(), &["iperf3"]);
     let port = server.port.to_string();
-    let words =
-        ["iperf3", "-c", "127.0.0.1", "-p", &port, "-t", "2", "-O", "1", "-i", "0.5", "-P", "2", "--json-stream"];
+    let mut words = vec!["iperf3", "-c", "127.0.0.1", "-p", &port, "-P", "2", "-b", "50M", "--json-stream"];
+    words.extend(["-t", "2", "-O", "1", "-i", "0.5"]);
     let mut client = Command::new("timeout")
         .arg(PATIENCE_S.to_string())
         .arg(landspeed())
@@ -202,7 +203,8 @@ fn output_goes_to_the_log_file_as_json_lines() {
     assert!(number.trim_end_matches('\0').parse::<u32>().is_ok_and(|number| number > 1), "{number:?}");
     let port = server.port.to_string();
     let log_name = log.to_string_lossy();
-    let words = ["iperf3", "-c", "127.0.0.1", "-p", &port, "-t", "2", "--json-stream", "--logfile", &log_name];
+    let words = ["iperf3", "-c", "127.0.0.1", "-p", &port, "-t", "2", "-b", "50M", "--json-stream"];
+    let words = [&words[..], &["--logfile", &log_name]].concat();
     let out = run(&landspeed(), &words);
     assert!(out.status.success() && out.stdout.is_empty(), "{out:?}");
     let said = std::fs::read_to_string(&log).expect("--logfile");

@@ -127,7 +127,7 @@ fn a_run_withdraws_its_verdict_for_seconds_that_were_not_emulated() {
     let run = directory.path().join("run.json");
     let mut command = landspeed();
     command.arg("emulate").arg(&file).args(["--", env!("CARGO_BIN_EXE_landspeed")]);
-    command.args(["run", "198.18.0.2", "-t", "6s", "--json"]).arg(&run);
+    command.args(["run", "198.18.0.2", "-t", "4s", "--json"]).arg(&run);
     let process = Process::start(command);
     suspend(&process, &process);
     let ended = process.end(PATIENCE_S);

@@ -77,7 +77,7 @@ fn a_burst_into_a_small_buffer_of_the_kernel_loses_what_does_not_fit() {
         path_file("[[link]]\nrate = \"106600\"\nqueue = { kind = \"bfifo\", limit = \"10420B\" }");
     let json = directory.path().join("certificate.json");
     let process = landspeed_testkit::or_skip!(begin(&wire, &file, &["--json", &json.to_string_lossy()]));
-    let arrived = send(&wire, 20, 1000, 0);
+    let arrived = send(&wire, 20, 1000, 0, 11);
     let ended = stop(process);
     assert_eq!(arrived, (1..=11).collect::<Vec<_>>(), "{}", ended.stdout);
     let certificate = certificate(&json);
@@ -133,11 +133,11 @@ fn a_killed_kernel_path_between_interfaces_leaves_nothing() {
     let wire = landspeed_testkit::or_skip!(Wire::new());
     let before = host_of(&wire);
     let mut process = landspeed_testkit::or_skip!(begin(&wire, &file, &[]));
-    assert_eq!(send(&wire, 5, 500, 0), [1, 2, 3, 4, 5]);
+    assert_eq!(send(&wire, 5, 500, 0, 5), [1, 2, 3, 4, 5]);
     assert_ne!(host_of(&wire), before, "its links exist while it runs");
     process.kill();
     until(PATIENCE_S, "the interfaces are as before", || host_of(&wire) == before);
-    assert!(send(&wire, 1, 500, 0).is_empty(), "nothing passes any more");
+    assert!(send(&wire, 1, 500, 0, 0).is_empty(), "nothing passes any more");
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn netem_delays_what_goes_between_interfaces() {
         Ok(process) => process,
         Err(why) => landspeed_testkit::in_lab_kernel!("{why}"),
     };
-    let arrived = send(&wire, 200, 500, 1_000_000);
+    let arrived = send(&wire, 200, 500, 1_000_000, 200);
     stop(process);
     let certificate = certificate(&json);
     let copies = number(&certificate, "/delivered/forward/duplicated_packets");

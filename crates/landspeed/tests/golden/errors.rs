@@ -2,7 +2,7 @@
 
 use landspeed_testkit::{golden, skip};
 
-use crate::{directory, serve, transcript};
+use crate::golden::{directory, serve, transcript};
 
 /// Command lines that fail, by class.
 const ERRORS: &[(&str, &[&str])] = &[

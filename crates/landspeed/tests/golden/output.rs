@@ -4,7 +4,7 @@ use std::process::Command;
 
 use landspeed_testkit::{golden, hosts};
 
-use crate::{PROGRAM, directory, serve, transcript};
+use crate::golden::{PROGRAM, directory, serve, transcript};
 
 fn same(name: &str, lines: &[&str]) {
     let directory = directory();

@@ -4,12 +4,13 @@ use std::io::Write as _;
 
 use landspeed_flow::control::preface::{self, Purpose, Status};
 use landspeed_sys::process::is_root;
+use landspeed_testkit::drip::State;
 use landspeed_testkit::skip;
 
-use crate::common::{
-    PATIENCE_S, Process, Server, assert_short_error, begin, files, finish, landspeed, run, scratch, until,
+use crate::hostile::common::{
+    PATIENCE_S, Process, Server, assert_short_error, at_once, begin, files, finish, landspeed, run, scratch, until,
 };
-use crate::raw;
+use crate::hostile::raw;
 
 /// Options that make no sense, and a word of the answer that says which.
 const ABSURD: &[(&str, &str)] = &[
@@ -98,12 +99,12 @@ fn an_absurd_value_leaves_a_valid_document_too() {
 #[test]
 fn an_unknown_congestion_control_says_where_the_known_ones_are() {
     let server = Server::start(&[]);
-    for direction in ["-t1", "-R"] {
+    at_once(["-t1", "-R"], |direction| {
         let run = server.run(&["--congestion", "nosuch", direction]);
         assert_eq!((run.ended.code, run.status()), (2, "failed"), "{:?}", run.ended);
         assert!(run.ended.stderr.contains("nosuch"), "{:?}", run.ended);
         assert!(run.ended.stderr.contains("tcp_available_congestion_control"), "{:?}", run.ended);
-    }
+    });
     server.run(&["-t", "0.1"]).assert_clean();
 }
 
@@ -150,13 +151,15 @@ fn another_service_is_not_taken_for_a_server() {
     finish(client.end(PATIENCE_S)).assert_failed("not-landspeed");
 }
 
-#[test]
-fn a_service_that_says_nothing_is_given_up_on() {
-    let (listener, addr) = raw::listener();
-    let run = run(&addr.to_string(), &[]);
-    run.assert_failed("timeout");
-    assert!(run.ended.seconds < 30.0, "{:?}", run.ended);
-    drop(listener);
+/// A service that says nothing is given up on.
+pub fn silent_service() -> State {
+    let hold = |_| {
+        let (_listener, addr) = raw::listener();
+        let run = run(&addr.to_string(), &[]);
+        run.assert_failed("timeout");
+        run.ended.seconds
+    };
+    ("a silent service", 10.0, Box::new(hold))
 }
 
 #[test]

@@ -1,11 +1,13 @@
-//! Peers that move a byte now and then: each step of the protocol ends in its documented time, and Ctrl-C within a second.
+//! Peers that move a byte now and then, or none: each step of the protocol ends in its documented time, and Ctrl-C within a
+//! second.
 //!
 //! Bounds here have slack for a busy machine; without an absolute deadline each of these waits lasts hours.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use landspeed_flow::control::message::{Accepted, REPORT_PART, ToClient, ToServer};
@@ -15,11 +17,13 @@ use landspeed_model::{HostSnapshot, Parameters, Protocol, RrMode, RrParameters, 
 use landspeed_sys::clock;
 use landspeed_testkit::drip::{self, SLACK_S, State};
 
-use crate::common::{Process, Server, begin, landspeed, scratch};
-use crate::raw::{self, NEVER, SHORT};
+use crate::hostile::common::{PATIENCE_S, Process, Server, at_once, begin, scratch, until};
+use crate::hostile::keys::{new_key, text};
+use crate::hostile::raw::{self, NEVER, SHORT};
+use crate::hostile::{bad_input, claims, server_abuse, server_limits, server_shares, strangers};
 
 /// A byte comes so often: soon enough for every timeout of a single system call.
-const EVERY: Duration = Duration::from_millis(8);
+const EVERY: Duration = Duration::from_millis(20);
 
 fn seconds_since(then_ns: u64) -> f64 {
     (clock::monotonic_ns() - then_ns) as f64 / 1e9
@@ -60,21 +64,33 @@ fn started(server: SocketAddr, parameters: Parameters) -> (TcpStream, TcpStream)
     (twin, data)
 }
 
+/// All at the same time: they only wait, and take as long as the longest.
 #[test]
-fn a_slow_client_delays_the_server_within_limits() {
+fn every_step_ends_by_its_documented_deadline() {
     let directory = scratch();
-    let key = directory.path().join("key");
-    let made = Process::start({
-        let mut command = landspeed();
-        command.args(["serve", "--new-key"]).arg(&key);
-        command
-    });
-    assert_eq!(made.end(60).code, 0);
+    let key = new_key(directory.path(), "key");
     let server = Server::start(&["--no-iperf3", "--max-duration", "1s"]);
-    let keyed = Server::start(&["--no-iperf3", "--key-file", key.to_str().unwrap()]);
-    let (open, keyed_addr) = (server.addr, keyed.addr);
+    let keyed = Server::start(&["--no-iperf3", "--key-file", text(&key)]);
     let idle = server.baseline();
-    let states: Vec<State> = vec![
+    let mut states = slow_clients(server.addr, keyed.addr);
+    states.extend(slow_servers(&key));
+    states.extend([
+        bad_input::silent_service(),
+        claims::missing_proof(),
+        server_abuse::distant_start(),
+        server_limits::endless_sender(server.addr),
+        server_limits::more_bytes_than_the_time_limit_allows(server.addr),
+        server_shares::silent_client(),
+        strangers::idle_prefaces(),
+    ]);
+    drip::hold_no_longer_than_documented(states);
+    server.settles_to(idle);
+    server.run(&["-t", "0.2"]).assert_clean();
+}
+
+/// States in which a client drips at a server that limits tests to a second, and at one with a key.
+fn slow_clients(open: SocketAddr, keyed: SocketAddr) -> Vec<State> {
+    vec![
         (
             "preface",
             5.0,
@@ -87,7 +103,7 @@ fn a_slow_client_delays_the_server_within_limits() {
             "key handshake",
             5.0,
             Box::new(move |most| {
-                let (mut stream, status) = raw::introduce(keyed_addr, Purpose::Control { keyed: true });
+                let (mut stream, status) = raw::introduce(keyed, Purpose::Control { keyed: true });
                 assert_eq!(status, Some(Status::Welcome));
                 drip::drip(&mut stream, &[0, 200], Duration::from_millis(100), most)
             }),
@@ -121,17 +137,13 @@ fn a_slow_client_delays_the_server_within_limits() {
                 drip(&mut control, most)
             }),
         ),
-    ];
-    drip::hold_no_longer_than_documented(states);
-    server.settles_to(idle);
-    drop(keyed);
-    server.run(&["-t", "0.2"]).assert_clean();
+        ("unread answers", 60.0, Box::new(move |_| reads_no_answers(open))),
+    ]
 }
 
-#[test]
-fn a_client_that_reads_no_answers_is_cut() {
-    let server = Server::start(&["--no-iperf3"]);
-    let mut control = raw::control(server.addr);
+/// Asks again and again without reading an answer. How long the server takes that, seconds.
+fn reads_no_answers(server: SocketAddr) -> f64 {
+    let mut control = raw::control(server);
     let hello = ToServer::Hello { version: "0".into(), parameters: Box::new(slow_test(500)) };
     let ping = raw::frame(&serde_json::to_vec(&ToServer::Ping { n: 1 }).unwrap()).repeat(1000);
     control.write_all(&raw::frame(&serde_json::to_vec(&hello).unwrap())).unwrap();
@@ -140,6 +152,7 @@ fn a_client_that_reads_no_answers_is_cut() {
     while !matches!(control.write(&ping), Err(error) if error.kind() != std::io::ErrorKind::WouldBlock) {
         assert!(seconds_since(begun_ns) < 60.0 + SLACK_S, "the server holds on to a client that does not read");
     }
+    seconds_since(begun_ns)
 }
 
 #[test]
@@ -203,7 +216,7 @@ enum Until {
 }
 
 /// Goes along with a client up to a state and drips from there, until stopped.
-fn dripping_server(listener: &TcpListener, until: Until, over: &AtomicBool) {
+fn dripping_server(listener: &TcpListener, until: Until, reached: &AtomicBool, over: &AtomicBool) {
     let (mut control, _) = listener.accept().expect("the client comes");
     let mut shown = [0; preface::PREFACE_LEN];
     control.read_exact(&mut shown).unwrap();
@@ -215,6 +228,7 @@ fn dripping_server(listener: &TcpListener, until: Until, over: &AtomicBool) {
         }
     };
     if until == Until::Answer {
+        reached.store(true, Ordering::Relaxed);
         // Sixteen bytes are few: each takes its time.
         for byte in &welcome[..15] {
             let _ = control.write_all(&[*byte]);
@@ -227,6 +241,9 @@ fn dripping_server(listener: &TcpListener, until: Until, over: &AtomicBool) {
     }
     control.write_all(&welcome).unwrap();
     if until == Until::Handshake {
+        // The client has spoken and waits.
+        control.read_exact(&mut [0; 2]).unwrap();
+        reached.store(true, Ordering::Relaxed);
         for byte in [0, 200].into_iter().chain(std::iter::repeat_n(7, 199)) {
             let _ = control.write_all(&[byte]);
             let next_ns = clock::monotonic_ns() + 200_000_000;
@@ -282,6 +299,7 @@ fn dripping_server(listener: &TcpListener, until: Until, over: &AtomicBool) {
             _ => {}
         }
     }
+    reached.store(true, Ordering::Relaxed);
     if until == Until::DataAnswer {
         endless(&mut raw_control, &welcome[..15]);
     } else {
@@ -289,71 +307,63 @@ fn dripping_server(listener: &TcpListener, until: Until, over: &AtomicBool) {
     }
 }
 
-/// A client against such a server; the guard ends the server.
-fn against(until: Until, arguments: &[&str]) -> (Process, Arc<AtomicBool>, std::thread::JoinHandle<()>) {
-    let (listener, addr) = raw::listener();
-    let over = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&over);
-    let server = std::thread::spawn(move || dripping_server(&listener, until, &flag));
-    (begin(&addr.to_string(), arguments), over, server)
-}
-
 /// Every state, how long a test of 0.5 s may last in it by the documentation, seconds.
-const STATES: [(Until, f64); 9] = [
-    (Until::Answer, 10.0),
-    (Until::Handshake, 10.0),
-    (Until::Acceptance, 15.0),
-    (Until::Pong, 15.0),
-    (Until::DataAnswer, 10.0),
-    (Until::Ready, 15.0),
-    (Until::Run, 15.0),
-    (Until::Report, 0.5 + 15.0 + 10.0),
-    (Until::SecondPart, 0.5 + 15.0 + 10.0),
+const STATES: [(&str, Until, f64); 9] = [
+    ("the answer to the preface", Until::Answer, 10.0),
+    ("the server's key handshake", Until::Handshake, 10.0),
+    ("the acceptance", Until::Acceptance, 15.0),
+    ("the answer to a ping", Until::Pong, 15.0),
+    ("the answer to a data connection's preface", Until::DataAnswer, 10.0),
+    ("the wait for the server's data connections", Until::Ready, 15.0),
+    ("live figures", Until::Run, 15.0),
+    ("the report", Until::Report, 0.5 + 15.0 + 10.0),
+    ("the report's second part", Until::SecondPart, 0.5 + 15.0 + 10.0),
 ];
 
-fn each_state(judge: impl Fn(Until, f64, Process) + Sync) {
-    let directory = scratch();
-    let key = directory.path().join("key");
-    let mut command = landspeed();
-    command.args(["serve", "--new-key"]).arg(&key);
-    assert_eq!(Process::start(command).end(60).code, 0);
-    let key = key.to_str().unwrap();
+/// A client against a server that drips in this state: `judge` gets it, and whether the state is reached.
+fn against<T>(state: Until, key: &Path, judge: impl FnOnce(Process, &AtomicBool) -> T) -> T {
+    let (listener, addr) = raw::listener();
+    let (reached, over) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
-        for (until, limit_s) in STATES {
-            let judge = &judge;
-            scope.spawn(move || {
-                let keyed: &[&str] = if until == Until::Handshake { &["--key-file", key] } else { &[] };
-                // Only the server ends the run: a test without an end.
-                let time = if until == Until::Run { "60" } else { "0.5" };
-                let (client, over, server) = against(until, &[&["-t", time, "-b", "1M"], keyed].concat());
-                judge(until, limit_s, client);
-                over.store(true, Ordering::Relaxed);
-                let _ = server.join();
-            });
-        }
-    });
+        scope.spawn(|| dripping_server(&listener, state, &reached, &over));
+        let keyed: &[&str] = if state == Until::Handshake { &["--key-file", text(key)] } else { &[] };
+        // Only the server ends the run: a test without an end.
+        let time = if state == Until::Run { "60" } else { "0.5" };
+        let judged = judge(begin(&addr.to_string(), &[&["-t", time, "-b", "1M"], keyed].concat()), &reached);
+        over.store(true, Ordering::Relaxed);
+        judged
+    })
 }
 
-#[test]
-fn a_slow_server_delays_the_client_within_limits() {
-    each_state(|until, limit_s, client| {
-        let ended = client.end(120);
-        assert!(ended.seconds < limit_s + SLACK_S, "{until:?}: {:.1} s; documented: {limit_s} s", ended.seconds);
-        assert_ne!(ended.code, 0, "{until:?}: {ended:?}");
-    });
+fn slow_servers(key: &Path) -> Vec<State> {
+    let state = |(name, state, limit_s): (&'static str, Until, f64)| -> State {
+        let key = key.to_owned();
+        let hold = move |_| {
+            against(state, &key, |client, _| {
+                let ended = client.end(120);
+                assert_ne!(ended.code, 0, "{name}: {ended:?}");
+                ended.seconds
+            })
+        };
+        (name, limit_s, Box::new(hold))
+    };
+    STATES.map(state).into()
 }
 
 #[test]
 fn ctrl_c_ends_a_client_of_a_slow_server() {
-    each_state(|until, _, client| {
-        // The state is reached within moments; the wait in it lasts ten seconds and more.
-        clock::sleep_until(clock::monotonic_ns() + 4_000_000_000);
-        client.signal("INT");
-        let asked_ns = clock::monotonic_ns();
-        let ended = client.end(120);
-        // A second is documented; a busy machine takes longer, no deadline of a step is as short.
-        assert!(seconds_since(asked_ns) < 4.0, "{until:?}: {:.1} s after SIGINT", seconds_since(asked_ns));
-        assert!(ended.stdout.contains("\"interrupted\""), "{until:?}: {}", ended.stderr);
+    let directory = scratch();
+    let key = new_key(directory.path(), "key");
+    at_once(STATES, |(name, state, _)| {
+        against(state, &key, |client, reached| {
+            until(PATIENCE_S, name, || reached.load(Ordering::Relaxed));
+            client.signal("INT");
+            let asked_ns = clock::monotonic_ns();
+            let ended = client.end(120);
+            // A second is documented; a busy machine takes longer, no deadline of a step is as short.
+            assert!(seconds_since(asked_ns) < 4.0, "{name}: {:.1} s after SIGINT", seconds_since(asked_ns));
+            assert!(ended.stdout.contains("\"interrupted\""), "{name}: {}", ended.stderr);
+        });
     });
 }
 
@@ -361,30 +371,40 @@ fn ctrl_c_ends_a_client_of_a_slow_server() {
 fn a_server_is_stopped_whatever_state_its_clients_drip_in() {
     let mut server = Server::start(&["--no-iperf3"]);
     let open = server.addr;
+    let in_state = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&in_state);
+    let drip = move |stream: &mut TcpStream, most_s| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        drip(stream, most_s)
+    };
+    let drips: [_; 5] = std::array::from_fn(|_| drip.clone());
+    let [preface, greeting, set_up, run, farewell] = drips;
     let states: Vec<Box<dyn FnOnce() -> f64 + Send>> = vec![
-        Box::new(move || drip(&mut raw::connect(open), 60.0)),
-        Box::new(move || drip(&mut raw::control(open), 60.0)),
+        Box::new(move || preface(&mut raw::connect(open), 60.0)),
+        Box::new(move || greeting(&mut raw::control(open), 60.0)),
         Box::new(move || {
             let mut control = raw::control(open);
             let hello = ToServer::Hello { version: "0".into(), parameters: Box::new(slow_test(500)) };
             control.write_all(&raw::frame(&serde_json::to_vec(&hello).unwrap())).unwrap();
-            drip(&mut control, 60.0)
+            set_up(&mut control, 60.0)
         }),
         Box::new(move || {
             let (mut control, _data) = started(open, slow_test(60_000));
-            drip(&mut control, 60.0)
+            run(&mut control, 60.0)
         }),
         Box::new(move || {
             let (mut control, data) = started(open, slow_test(300));
             data.shutdown(std::net::Shutdown::Write).unwrap();
-            drip(&mut control, 60.0)
+            farewell(&mut control, 60.0)
         }),
     ];
     let drips: Vec<_> = states.into_iter().map(std::thread::spawn).collect();
-    clock::sleep_until(clock::monotonic_ns() + 3_000_000_000);
+    until(PATIENCE_S, "every state to be reached", || in_state.load(Ordering::Relaxed) == 5);
+    // The shortest test ends meanwhile.
+    clock::sleep_until(clock::monotonic_ns() + 800_000_000);
     server.process.signal("TERM");
     let asked_ns = clock::monotonic_ns();
-    crate::common::until(60, "the server to end", || server.process.has_ended());
+    until(60, "the server to end", || server.process.has_ended());
     // A second is documented; a busy machine takes longer, no deadline of a step is as short.
     assert!(seconds_since(asked_ns) < 4.0, "{:.1} s after SIGTERM", seconds_since(asked_ns));
     for drip in drips {

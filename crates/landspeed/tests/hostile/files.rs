@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use landspeed_testkit::skip;
 
-use crate::common::{PATIENCE_S, Process, landspeed, run, scratch};
+use crate::hostile::common::{PATIENCE_S, Process, landspeed, run, scratch};
 
 const OVERRIDE: &str = "--insecure-permissions";
 

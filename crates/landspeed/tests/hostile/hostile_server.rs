@@ -5,8 +5,8 @@ use landspeed_flow::control::preface::{self, Status, Token};
 use landspeed_flow::end::{Cuts, EndReport, LiveReading, TcpState};
 use landspeed_model::{Direction, ErrorEntry, HostSnapshot, Parameters};
 
-use crate::common::{PATIENCE_S, Run, begin, finish};
-use crate::raw;
+use crate::hostile::common::{PATIENCE_S, Run, begin, finish};
+use crate::hostile::raw;
 
 fn accepted(parameters: Parameters) -> Accepted {
     Accepted {
@@ -54,7 +54,7 @@ fn words_of_a_server_reach_the_terminal_without_control_characters() {
     let entry = ErrorEntry { code: evil.into(), message: evil.into(), advice: Some(format!("try {evil}")) };
     let run = answered(|_| ToClient::Refused(entry));
     assert_eq!(run.ended.code, 2);
-    crate::common::assert_short_error(&run.ended);
+    crate::hostile::common::assert_short_error(&run.ended);
     assert!(run.ended.stderr.chars().all(|c| c == '\n' || !c.is_control()), "{:?}", run.ended);
 }
 

@@ -1,7 +1,7 @@
 //! Ends that come early: signals, and peers that vanish.
 
-use crate::common::{PATIENCE_S, Process, Server, finish, scratch, until};
-use crate::raw;
+use crate::hostile::common::{PATIENCE_S, Process, Server, at_once, finish, scratch, until};
+use crate::hostile::raw;
 
 /// A client with traffic under way.
 fn under_way(server: &Server, args: &[&str]) -> (Process, tempfile::TempDir) {
@@ -17,7 +17,12 @@ fn under_way(server: &Server, args: &[&str]) -> (Process, tempfile::TempDir) {
 
 #[test]
 fn results_until_the_server_vanished_are_kept() {
-    for args in [&["-t", "60"][..], &["-t", "60", "-R", "-P", "2"], &["-t", "60", "-u", "-b", "50m", "-R"]] {
+    let tests = [
+        &["-t", "60", "-b", "50m"][..],
+        &["-t", "60", "-b", "50m", "-R", "-P", "2"],
+        &["-t", "60", "-b", "50m", "-u", "-R"],
+    ];
+    at_once(tests, |args| {
         let mut server = Server::start(&[]);
         let (client, _directory) = under_way(&server, args);
         server.process.kill();
@@ -31,14 +36,19 @@ fn results_until_the_server_vanished_are_kept() {
             assert!(!stream["intervals"].as_array().expect("a list").is_empty());
         }
         assert!(run.ended.seconds < 40.0, "{:?}", run.ended.seconds);
-    }
+    });
 }
 
 #[test]
 fn a_server_releases_the_resources_of_vanished_clients() {
     let server = Server::start(&[]);
     let idle = server.baseline();
-    for args in [&["-t", "60", "-P", "4"][..], &["-t", "60", "-u", "-b", "50m"], &["-t", "60", "-R"], &["--rr"]] {
+    for args in [
+        &["-t", "60", "-b", "50m", "-P", "4"][..],
+        &["-t", "60", "-b", "50m", "-u"],
+        &["-t", "60", "-R"],
+        &["--rr", "--rate", "1000"],
+    ] {
         let (mut client, _directory) = under_way(&server, args);
         client.kill();
         server.run(&["-t", "0.2"]).assert_clean();
@@ -49,7 +59,8 @@ fn a_server_releases_the_resources_of_vanished_clients() {
 #[test]
 fn ctrl_c_ends_a_test_with_both_reports() {
     let server = Server::start(&[]);
-    for args in [&["-t", "60"][..], &["-t", "60", "-R"], &["-t", "60", "-u", "-b", "50m"]] {
+    let tests = [&["-t", "60"][..], &["-t", "60", "-b", "50m", "-R"], &["-t", "60", "-u", "-b", "50m"]];
+    at_once(tests, |args| {
         let (client, _directory) = under_way(&server, args);
         client.signal("INT");
         let run = finish(client.end(PATIENCE_S));
@@ -57,13 +68,13 @@ fn ctrl_c_ends_a_test_with_both_reports() {
         assert_eq!(run.errors(), ["interrupted"], "{args:?}: {}", run.document["errors"]);
         assert_eq!(run.document["conservation"]["holds"], true, "{args:?}: {}", run.document["conservation"]);
         assert!(run.document["summary"]["bytes_delivered"].as_u64() > Some(0));
-    }
+    });
 }
 
 #[test]
 fn ctrl_c_while_a_server_says_nothing_ends_at_once() {
     let (listener, addr) = raw::listener();
-    let client = crate::common::begin(&addr.to_string(), &[]);
+    let client = crate::hostile::common::begin(&addr.to_string(), &[]);
     let _silent = listener.accept().expect("the client comes");
     client.signal("INT");
     let run = finish(client.end(5));
@@ -73,7 +84,7 @@ fn ctrl_c_while_a_server_says_nothing_ends_at_once() {
 #[test]
 fn a_second_ctrl_c_ends_at_once() {
     let server = Server::start(&[]);
-    let (client, _directory) = under_way(&server, &["-t", "60"]);
+    let (client, _directory) = under_way(&server, &["-t", "60", "-b", "50m"]);
     server.process.signal("STOP");
     client.signal("INT");
     // The first is taken when sending stops; only then is the second one a second.
@@ -92,9 +103,9 @@ fn a_second_ctrl_c_ends_at_once() {
 
 #[test]
 fn a_stopping_server_ends_its_tests_with_reports() {
-    for signal in ["TERM", "INT"] {
+    at_once(["TERM", "INT"], |signal| {
         let server = Server::start(&[]);
-        let (client, _directory) = under_way(&server, &["-t", "60"]);
+        let (client, _directory) = under_way(&server, &["-t", "60", "-b", "50m"]);
         server.process.signal(signal);
         let run = finish(client.end(PATIENCE_S));
         assert_eq!((run.ended.code, run.status()), (1, "partial"), "{:?}", run.ended.stderr);
@@ -102,5 +113,5 @@ fn a_stopping_server_ends_its_tests_with_reports() {
         let ended = server.process.end(PATIENCE_S);
         assert_eq!(ended.code, 0, "{ended:?}");
         assert!(ended.stdout.contains("stopped after"), "{ended:?}");
-    }
+    });
 }

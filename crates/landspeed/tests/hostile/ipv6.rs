@@ -7,10 +7,14 @@ use std::process::Command;
 use landspeed_testkit::netns::{Namespace, address, veth};
 use landspeed_testkit::skip;
 
-use crate::common::{Process, Server, finish, run};
+use crate::hostile::common::{Process, Server, at_once, finish, run};
 
-const KINDS: [&[&str]; 4] =
-    [&["-t", "0.2"], &["-t", "0.2", "-R"], &["-t", "0.2", "-u", "-b", "10m"], &["-t", "0.2", "--rr", "-u"]];
+const KINDS: [&[&str]; 4] = [
+    &["-t", "0.2", "-b", "10m"],
+    &["-t", "0.2", "-b", "10m", "-R"],
+    &["-t", "0.2", "-u", "-b", "10m"],
+    &["-t", "0.2", "--rr", "-u"],
+];
 
 fn no_ipv6() -> bool {
     std::net::UdpSocket::bind("[::1]:0").is_err()
@@ -24,12 +28,12 @@ fn one_server_answers_ipv4_and_ipv6() {
     let server = Server::listening("[::]:0", &[]);
     for host in ["127.0.0.1", "[::1]"] {
         let target = format!("{host}:{}", server.addr.port());
-        for kind in KINDS {
+        at_once(KINDS, |kind| {
             let run = run(&target, kind);
             run.assert_clean();
             let shown = run.document["path"]["server_addr"].as_str().unwrap_or_default().to_owned();
             assert_eq!(shown, target);
-        }
+        });
     }
 }
 
@@ -39,9 +43,7 @@ fn a_server_answers_only_on_its_address() {
         skip!("this host has no IPv6");
     }
     let server = Server::listening("[::1]:0", &[]);
-    for kind in KINDS {
-        server.run(&[kind, &["-6"]].concat()).assert_clean();
-    }
+    at_once(KINDS, |kind| server.run(&[kind, &["-6"]].concat()).assert_clean());
     let v4 = run("::1", &["-4"]);
     v4.assert_failed("no-address");
     assert!(v4.ended.stderr.contains("-4/-6"), "{:?}", v4.ended);
@@ -54,7 +56,7 @@ fn a_server_answers_only_on_its_address() {
 #[test]
 fn the_requested_local_address_is_used() {
     let server = Server::start(&[]);
-    for kind in KINDS {
+    at_once(KINDS, |kind| {
         let run = server.run(&[kind, &["--bind", "127.0.0.5"]].concat());
         run.assert_clean();
         let addr: SocketAddr = run.document["path"]["client_addr"].as_str().unwrap().parse().unwrap();
@@ -62,7 +64,7 @@ fn the_requested_local_address_is_used() {
         for stream in run.document["streams"].as_array().unwrap() {
             assert!(stream["client_addr"].as_str().unwrap().starts_with("127.0.0.5:"), "{stream}");
         }
-    }
+    });
     let other_family = server.run(&["--bind", "::1"]);
     other_family.assert_failed("no-address");
     let foreign = server.run(&["--bind", "203.0.113.9"]);
@@ -127,7 +129,7 @@ fn a_link_local_address_is_reached_through_its_zone() {
     };
     let local = |namespace: &Namespace, interface: &str| {
         let mut found = None;
-        crate::common::until(20, "a link-local address", || {
+        crate::hostile::common::until(20, "a link-local address", || {
             let shown =
                 text(namespace, &["-6", "-o", "address", "show", "dev", interface, "scope", "link", "-tentative"]);
             found = shown.split_whitespace().find_map(|word| word.strip_suffix("/64").map(str::to_owned));
@@ -139,19 +141,19 @@ fn a_link_local_address_is_reached_through_its_zone() {
     let there = local(&far, &link.b);
     let server = Server::of(inside(&far, &["serve", "--listen", "[::]:0"]));
     let target = format!("[{there}%{}]:{}", link.a, server.addr.port());
-    for kind in KINDS {
+    at_once(KINDS, |kind| {
         let run = finish(Process::start(inside(&near, &[&["run", &target, "--json", "-"], kind].concat())).end(60));
         run.assert_clean();
-    }
+    });
     let unzoned = format!("[{there}]:{}", server.addr.port());
     let run = finish(Process::start(inside(&near, &["run", &unzoned, "--json", "-"])).end(60));
     assert_eq!((run.ended.code, run.status()), (2, "failed"));
     assert!(run.ended.stderr.contains('%'), "says how to write a zone: {:?}", run.ended);
 }
 
-/// Bytes that left a namespace marked `ef`.
-fn marked(namespace: &Namespace) -> u64 {
-    let listed = namespace.exec(["nft", "list", "counter", "inet", "t", "marked"]);
+/// Bytes that left a namespace marked `ef` by this family.
+fn marked(namespace: &Namespace, family: &str) -> u64 {
+    let listed = namespace.exec(["nft", "list", "counter", "inet", "t", family]);
     let bytes = listed.split_once("bytes ").and_then(|(_, rest)| rest.split_whitespace().next()?.parse().ok());
     bytes.unwrap_or_else(|| panic!("no count in {listed}"))
 }
@@ -169,27 +171,28 @@ fn payload_has_the_requested_dscp() {
     for namespace in [&near, &far] {
         namespace.nft(
             "table inet t {
-                counter marked { }
+                counter v4 { }
+                counter v6 { }
                 chain c {
                     type filter hook output priority 0
-                    ip dscp ef counter name marked
-                    ip6 dscp ef counter name marked
+                    ip dscp ef counter name v4
+                    ip6 dscp ef counter name v6
                 }
             }",
         );
     }
     let server = Server::of(inside(&far, &["serve", "--listen", "[::]:0"]));
-    for host in ["10.9.0.2", "[fd00:9::2]"] {
+    at_once([("10.9.0.2", "v4"), ("[fd00:9::2]", "v6")], |(host, family)| {
         for kind in KINDS {
             let target = format!("{host}:{}", server.addr.port());
             let sender = if kind.contains(&"-R") { &far } else { &near };
-            let before = marked(sender);
+            let before = marked(sender, family);
             let args = [&["run", &target, "--json", "-", "--dscp", "ef"], kind].concat();
             let run = finish(Process::start(inside(&near, &args)).end(60));
             run.assert_clean();
             let payload = run.document["summary"]["bytes_delivered"].as_u64().unwrap_or(1);
-            let left = marked(sender) - before;
+            let left = marked(sender, family) - before;
             assert!(left > payload, "{target} {kind:?}: {left} B marked of {payload}");
         }
-    }
+    });
 }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use landspeed_flow::control::preface::{Purpose, Status};
 
-use crate::common::{PATIENCE_S, Process, Server, landspeed, run, scratch};
-use crate::proxy::{self, Deed, Target};
-use crate::raw;
+use crate::hostile::common::{PATIENCE_S, Process, Server, landspeed, run, scratch};
+use crate::hostile::proxy::{self, Deed, Target};
+use crate::hostile::raw;
 
 pub fn new_key(directory: &Path, name: &str) -> PathBuf {
     let path = directory.join(name);
@@ -100,6 +100,7 @@ fn garbage_in_the_handshake_is_refused() {
         let (mut stream, status) = raw::introduce(server.addr, Purpose::Control { keyed: true });
         assert_eq!(status, Some(Status::Welcome));
         stream.write_all(bytes).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
         assert!(raw::is_closed(stream), "{bytes:?}");
     }
     server.settles_to(idle);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{Ended, PATIENCE_S, Process, landspeed, scratch, until};
+use crate::hostile::common::{Ended, PATIENCE_S, Process, landspeed, scratch, until};
 
 /// Two hosts and a link, with a flow that lasts `seconds` of virtual time.
 fn scenario(seconds: u64, more: &str) -> String {

@@ -6,9 +6,11 @@ use std::net::Shutdown;
 use landspeed_flow::control::message::{MAX_GREETING, ToClient, ToServer};
 use landspeed_flow::control::preface::{self, Purpose, Status, Token};
 use landspeed_model::Parameters;
+use landspeed_sys::clock;
+use landspeed_testkit::drip::State;
 
-use crate::common::{PATIENCE_S, Server, until};
-use crate::raw::{ask, connect, control, frame, hear, introduce, is_closed};
+use crate::hostile::common::{PATIENCE_S, Server, until};
+use crate::hostile::raw::{ask, connect, control, frame, hear, introduce, is_closed};
 
 fn short() -> Parameters {
     Parameters { time_ns: Some(200_000_000), ..Parameters::default() }
@@ -79,26 +81,36 @@ fn messages_out_of_order_end_the_test_they_belong_to() {
     server.settles_to(idle);
 }
 
-#[test]
-fn implausible_start_times_are_clamped() {
+/// Runs a test that is to start then. How long it takes, seconds.
+fn started_at(at_ns: u64) -> f64 {
     let server = Server::start(&[]);
-    for at_ns in [0, u64::MAX] {
-        let mut client = ask(server.addr, short()).expect("accepted");
-        let (mut data, status) = client.data(0);
-        assert_eq!(status, Some(Status::Welcome));
-        client.ready();
-        client.tx.queue(&ToServer::Start { at_ns }).unwrap();
-        data.write_all(&[7; 1000]).unwrap();
-        data.shutdown(Shutdown::Write).unwrap();
-        let received = loop {
-            match hear(&mut client.rx).expect("a report in time") {
-                ToClient::Report { text, last: true } => break text,
-                _ => client.tx.queue(&ToServer::Alive).unwrap(),
-            }
-        };
-        let report: serde_json::Value = serde_json::from_str(&received).unwrap();
-        assert_eq!(report["streams"][0]["end"]["bytes"], 1000, "{at_ns}");
-    }
+    let mut client = ask(server.addr, short()).expect("accepted");
+    let (mut data, status) = client.data(0);
+    assert_eq!(status, Some(Status::Welcome));
+    client.ready();
+    let begun_ns = clock::monotonic_ns();
+    client.tx.queue(&ToServer::Start { at_ns }).unwrap();
+    data.write_all(&[7; 1000]).unwrap();
+    data.shutdown(Shutdown::Write).unwrap();
+    let received = loop {
+        match hear(&mut client.rx).expect("a report in time") {
+            ToClient::Report { text, last: true } => break text,
+            _ => client.tx.queue(&ToServer::Alive).unwrap(),
+        }
+    };
+    let report: serde_json::Value = serde_json::from_str(&received).unwrap();
+    assert_eq!(report["streams"][0]["end"]["bytes"], 1000, "{at_ns}");
+    (clock::monotonic_ns() - begun_ns) as f64 / 1e9
+}
+
+#[test]
+fn a_start_time_in_the_past_is_now() {
+    started_at(0);
+}
+
+/// A start in the far future is clamped to ten seconds.
+pub fn distant_start() -> State {
+    ("a start in the far future", 10.0, Box::new(|_| started_at(u64::MAX)))
 }
 
 #[test]

@@ -1,14 +1,16 @@
 //! Limits that hold whatever a client makes of them.
 
 use std::io::Write as _;
+use std::net::SocketAddr;
+use std::time::Duration;
 
 use landspeed_flow::control::message::{ToClient, ToServer};
 use landspeed_flow::end::LiveReading;
 use landspeed_model::{Direction, Parameters, Protocol, RrMode, RrParameters, RrSize};
-use landspeed_sys::clock;
+use landspeed_testkit::drip::{State, drip};
 
-use crate::common::{PATIENCE_S, Server};
-use crate::raw::{ask, hear};
+use crate::hostile::common::{PATIENCE_S, Server, at_once};
+use crate::hostile::raw::{ask, hear};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -18,41 +20,44 @@ fn tests_over_the_time_limit_are_refused_or_ended() {
     let run = server.run(&["-t", "2"]);
     run.assert_failed("not-permitted");
     assert!(run.ended.stderr.contains("1 s"), "{:?}", run.ended);
-    server.run(&["-t", "0.5"]).assert_clean();
-    // Bounded by more bytes than a second moves.
-    let run = server.run(&["-n", "100T"]);
-    assert!(run.ended.seconds < 20.0, "{:?}", run.ended.seconds);
-    assert!(run.document["summary"]["bytes_delivered"].as_u64() > Some(0));
+    server.run(&["-t", "0.5", "-b", "50m"]).assert_clean();
 }
 
-#[test]
-fn a_client_that_never_stops_sending_is_stopped() {
-    let server = Server::start(&["--max-duration", "1s"]);
-    let idle = server.baseline();
-    let parameters = Parameters { time_ns: Some(SECOND_NS), ..Parameters::default() };
-    let mut client = ask(server.addr, parameters).expect("accepted");
-    let mut data = client.data(0).0;
-    client.ready();
-    let now = client.server_clock();
-    client.tx.queue(&ToServer::Start { at_ns: now }).unwrap();
-    let begun = clock::monotonic_ns();
-    while data.write_all(&[7; 16_384]).is_ok() {
-        assert!(clock::monotonic_ns() - begun < 40 * SECOND_NS, "still taken after 40 s");
-    }
-    drop(client);
-    server.settles_to(idle);
+/// A test of more bytes than the time limit allows, a second, ends after that and the drain.
+pub fn more_bytes_than_the_time_limit_allows(server: SocketAddr) -> State {
+    let hold = move |_| {
+        let run = crate::hostile::common::run(&server.to_string(), &["-n", "100T", "-b", "10m"]);
+        assert!(run.document["summary"]["bytes_delivered"].as_u64() > Some(0));
+        run.ended.seconds
+    };
+    ("more bytes than the time limit allows", 1.0 + 10.0, Box::new(hold))
+}
+
+/// A client that never stops sending is stopped after its second and the drain.
+pub fn endless_sender(server: SocketAddr) -> State {
+    let hold = move |most_s| {
+        let parameters = Parameters { time_ns: Some(SECOND_NS), ..Parameters::default() };
+        let mut client = ask(server, parameters).expect("accepted");
+        let mut data = client.data(0).0;
+        client.ready();
+        let now = client.server_clock();
+        client.tx.queue(&ToServer::Start { at_ns: now }).unwrap();
+        drip(&mut data, &[], Duration::from_millis(5), most_s)
+    };
+    ("a client that never stops sending", 1.0 + 10.0, Box::new(hold))
 }
 
 #[test]
 fn the_rate_holds_for_obedient_clients_in_every_direction() {
     let server = Server::start(&["--max-rate", "80M"]);
-    for args in [&["-t", "1"][..], &["-t", "1", "-R"], &["-t", "1", "-P", "4"], &["-t", "1", "-u", "-b", "1G"]] {
+    let tests = [&["-t", "1"][..], &["-t", "1", "-R"], &["-t", "1", "-P", "4"], &["-t", "1", "-u", "-b", "1G"]];
+    at_once(tests, |args| {
         let run = server.run(args);
         run.assert_clean();
         let goodput = run.document["summary"]["goodput_bps"].as_f64().expect("a rate");
         assert!(goodput < 90e6, "{args:?}: {goodput}");
         assert!(run.document["warnings"].to_string().contains("--max-rate"), "{}", run.document["warnings"]);
-    }
+    });
 }
 
 #[test]
@@ -99,8 +104,8 @@ fn strangers_networks_are_turned_away() {
     assert!(run.ended.stderr.contains("--allow"), "{:?}", run.ended);
     let server = Server::listening("[::]:0", &["--allow", "127.0.0.0/8"]);
     let at = |host: &str| format!("{host}:{}", server.addr.port());
-    crate::common::run(&at("127.0.0.1"), &["-t", "0.2"]).assert_clean();
-    crate::common::run(&at("[::1]"), &["-t", "0.2"]).assert_failed("not-allowed");
+    crate::hostile::common::run(&at("127.0.0.1"), &["-t", "0.2"]).assert_clean();
+    crate::hostile::common::run(&at("[::1]"), &["-t", "0.2"]).assert_failed("not-allowed");
 }
 
 #[test]
@@ -163,7 +168,7 @@ fn a_client_that_leaves_early_frees_its_slot() {
     let server = Server::start(&["--max-tests", "2"]);
     for _ in 0..6 {
         let mut held = None;
-        crate::common::until(PATIENCE_S, "a free place", || {
+        crate::hostile::common::until(PATIENCE_S, "a free place", || {
             held = ask(server.addr, Parameters::default()).ok();
             held.is_some()
         });

@@ -10,9 +10,10 @@ use landspeed_flow::control::message::{MAX_MESSAGE, ToClient, ToServer};
 use landspeed_flow::control::preface::{self, Purpose, Status};
 use landspeed_model::{Direction, Parameters, Protocol, UdpParameters};
 use landspeed_sys::{clock, process};
+use landspeed_testkit::drip::State;
 
-use crate::common::{PATIENCE_S, Server, finish, until};
-use crate::raw::{Client, NEVER, SHORT, ask, connect, connect_from, control, frame, hear, introduce};
+use crate::hostile::common::{PATIENCE_S, Server, finish, until};
+use crate::hostile::raw::{Client, NEVER, SHORT, ask, connect, connect_from, control, frame, hear, introduce};
 
 const SECOND_NS: u64 = 1_000_000_000;
 const ELSEWHERE: [&str; 2] = ["--bind", "127.0.0.2"];
@@ -179,7 +180,7 @@ fn tests_use_no_more_descriptors_than_reserved() {
     let server = with_open_files(256, "");
     let idle = server.baseline();
     // As many streams at once as are admitted: every one of them must run.
-    let kinds: [&[&str]; 4] = [&[], &["-R"], &["-u", "-b", "2m"], &["--rr"]];
+    let kinds: [&[&str]; 4] = [&["-b", "20m"], &["-b", "20m", "-R"], &["-b", "2m", "-u"], &["--rr", "--rate", "200"]];
     for kind in kinds {
         let clients: Vec<_> = (0..12).map(|_| server.begin(&[&["-t", "1", "-P", "2"], kind].concat())).collect();
         let mut served = 0;
@@ -228,7 +229,7 @@ fn a_client_crowded_out_of_the_greeting_gets_server_busy() {
 #[test]
 fn a_client_crowded_out_of_the_handshake_gets_server_busy() {
     process::raise_open_files_limit();
-    let place = crate::common::scratch();
+    let place = crate::hostile::common::scratch();
     let path = place.path().join("key");
     let key = Key::generate().unwrap();
     std::fs::write(&path, key.to_text()).unwrap();
@@ -292,8 +293,13 @@ fn descriptions_of_the_host_are_rationed() {
     assert!(describe([127, 0, 0, 2]).is_none(), "another address is not concerned");
 }
 
-#[test]
-fn data_to_a_silent_client_stops_in_time() {
+/// Data to a client that says nothing after the start stops.
+pub fn silent_client() -> State {
+    ("data to a silent client", 15.0, Box::new(|_| data_to_a_silent_client()))
+}
+
+/// How long data flows after the client's last sign of life, seconds.
+fn data_to_a_silent_client() -> f64 {
     let server = Server::start(&[]);
     let idle = server.baseline();
     let download = Parameters {
@@ -330,4 +336,5 @@ fn data_to_a_silent_client_stops_in_time() {
     server.settles_to((idle.0 + 3, idle.1));
     drop(client);
     server.settles_to(idle);
+    (last_ns - begun) as f64 / 1e9
 }

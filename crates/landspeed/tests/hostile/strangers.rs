@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use landspeed_flow::control::preface::{self, Purpose};
 use landspeed_sys::{clock, process};
+use landspeed_testkit::drip::State;
 
-use crate::common::{PATIENCE_S, Run, Server, finish, until};
-use crate::raw;
+use crate::hostile::common::{PATIENCE_S, Run, Server, finish, until};
+use crate::hostile::raw;
 
 /// Open connections that a crowd of `n` leaves at the server's door, of all kinds.
 fn crowd(server: SocketAddr, n: usize) -> Vec<TcpStream> {
@@ -37,9 +38,9 @@ fn a_thousand_strangers_do_not_disturb_a_running_test() {
     process::raise_open_files_limit();
     let server = Server::start(&[]);
     let idle = server.baseline();
-    let alone = server.run(&["-t", "2"]);
+    let alone = server.run(&["-t", "1"]);
     alone.assert_clean();
-    let test = server.begin(&["-t", "3"]);
+    let test = server.begin(&["-t", "2"]);
     until(PATIENCE_S, "the test to start", || server.process.stdout().matches("start").count() == 3);
     let mut strangers = crowd(server.addr, 1000);
     // The slow ones go on dripping, a byte each now and then, for as long as the test lasts.
@@ -61,31 +62,34 @@ fn a_thousand_strangers_do_not_disturb_a_running_test() {
     let ratio = goodput(&crowded) / goodput(&alone);
     assert!(ratio > 0.2, "with strangers {ratio:.2} of the speed without");
     server.run(&["-t", "0.2"]).assert_clean();
-    // Those that say nothing are sent away without their doing.
-    server.settles_to((idle.0 + 2, idle.1 + 1));
     drop(strangers);
     server.settles_to(idle);
 }
 
-#[test]
-fn idle_prefaces_block_no_other_client() {
-    process::raise_open_files_limit();
-    let server = Server::start(&[]);
-    let idle = server.baseline();
-    let shown = preface::encode(Purpose::Control { keyed: false });
-    let strangers: Vec<_> = (0..600)
-        .map(|_| {
-            let mut stream = raw::connect(server.addr);
-            stream.write_all(&shown).unwrap();
-            stream
-        })
-        .collect();
-    let (_, threads) = server.process.resources();
-    assert!(threads < 400, "{threads} threads for 600 strangers");
-    server.run(&["-t", "0.2"]).assert_clean();
-    // Each has ten seconds for its greeting.
-    server.settles_to(idle);
-    drop(strangers);
+/// A crowd that says nothing after its prefaces blocks no other client, and is sent away without its doing.
+pub fn idle_prefaces() -> State {
+    let hold = |_| {
+        process::raise_open_files_limit();
+        let server = Server::start(&[]);
+        let idle = server.baseline();
+        let begun_ns = clock::monotonic_ns();
+        let _dripping = crowd(server.addr, 100);
+        let shown = preface::encode(Purpose::Control { keyed: false });
+        let idle_ones: Vec<_> = (0..600)
+            .map(|_| {
+                let mut stream = raw::connect(server.addr);
+                stream.write_all(&shown).unwrap();
+                stream
+            })
+            .collect();
+        let (_, threads) = server.process.resources();
+        assert!(threads < 400, "{threads} threads for 600 strangers");
+        server.run(&["-t", "0.2"]).assert_clean();
+        assert!(idle_ones.into_iter().all(raw::is_closed), "all are sent away");
+        server.settles_to(idle);
+        (clock::monotonic_ns() - begun_ns) as f64 / 1e9
+    };
+    ("a crowd of idle prefaces", 10.0, Box::new(hold))
 }
 
 #[test]

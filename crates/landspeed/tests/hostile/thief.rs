@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use landspeed_flow::control::preface::{self, ANSWER_LEN, PREFACE_LEN, Status};
 
-use crate::raw;
+use crate::hostile::raw;
 
 /// Where the thief sits.
 pub const THIEF: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 9));

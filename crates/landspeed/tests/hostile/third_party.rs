@@ -7,8 +7,8 @@ use landspeed_flow::control::third_party::{ThirdPartyEvent, ThirdPartyRequest, T
 use landspeed_model::Parameters;
 use landspeed_sys::clock;
 
-use crate::common::{PATIENCE_S, Process, Run, Server, begin, finish, landspeed, scratch, until};
-use crate::raw;
+use crate::hostile::common::{PATIENCE_S, Process, Run, Server, at_once, begin, finish, landspeed, scratch, until};
+use crate::hostile::raw;
 
 /// A server that tests against others on loopback, and the log to look at.
 fn runner(args: &[&str]) -> Server {
@@ -22,14 +22,15 @@ fn from(runner: &Server, target: &Server, args: &[&str]) -> Run {
 #[test]
 fn two_servers_measure_their_path_for_a_third_host() {
     let (runner, target) = (runner(&[]), Server::start(&[]));
-    for args in [
-        &["-t", "0.5"][..],
-        &["-t", "0.5", "-R", "-P", "2"],
-        &["-t", "0.5", "--bidir", "--probe"],
+    let tests = [
+        &["-t", "0.5", "-b", "50m"][..],
+        &["-t", "0.5", "-b", "50m", "-R", "-P", "2"],
+        &["-t", "0.5", "-b", "50m", "--bidir", "--probe"],
         &["-t", "0.5", "-u", "-b", "20m"],
         &["-t", "0.5", "--rr", "--sizes", "1,1k"],
         &["-n", "4M", "--probe-mtu"],
-    ] {
+    ];
+    at_once(tests, |args| {
         let run = from(&runner, &target, args);
         run.assert_clean();
         let document = &run.document;
@@ -38,7 +39,7 @@ fn two_servers_measure_their_path_for_a_third_host() {
         assert!(document["hosts"]["client"]["hostname"].is_string() && document["hosts"]["server"].is_object());
         assert_eq!(document["path"]["target"], target.addr.to_string());
         assert!(document["command"].as_array().is_some_and(|words| words.iter().any(|word| word == "--from")));
-    }
+    });
     assert_eq!(runner.process.stdout().matches("third-party test to 127.0.0.1:").count(), 6);
     assert_eq!(target.process.stdout().matches("end      complete").count(), 6);
 }
@@ -47,7 +48,8 @@ fn two_servers_measure_their_path_for_a_third_host() {
 fn interval_lines_and_summary_name_both_hosts() {
     let (runner, target) = (runner(&[]), Server::start(&[]));
     let mut command = landspeed();
-    command.args(["run", &target.addr.to_string(), "--from", &runner.addr.to_string(), "-t", "1.5", "-v"]);
+    command.args(["run", &target.addr.to_string(), "--from", &runner.addr.to_string()]);
+    command.args(["-t", "1.5", "-b", "50m", "-v"]);
     let ended = Process::start(command).end(PATIENCE_S);
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     assert!(
@@ -56,7 +58,8 @@ fn interval_lines_and_summary_name_both_hosts() {
         ended.stdout
     );
     assert!(ended.stdout.contains("asked by 127.0.0.1:"), "{}", ended.stdout);
-    assert!(ended.stdout.lines().any(|line| line.contains("0.0-1.0") || line.contains("1.0 s")), "{}", ended.stdout);
+    // On a busy machine the first interval is a little longer than a second.
+    assert!(ended.stdout.lines().any(|line| line.trim_start().starts_with("0.0-1.")), "{}", ended.stdout);
 }
 
 #[test]
@@ -68,7 +71,7 @@ fn a_server_tests_against_allowed_targets_only() {
     let narrow = Server::start(&["--allow-third-party", "192.0.2.0/24", "--allow-third-party", "2001:db8::/32"]);
     for host in ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]"] {
         let place = format!("{host}:{}", target.addr.port());
-        let run = crate::common::run(&place, &["--from", &narrow.addr.to_string(), "-t", "0.2"]);
+        let run = crate::hostile::common::run(&place, &["--from", &narrow.addr.to_string(), "-t", "0.2"]);
         run.assert_failed("not-permitted");
     }
     assert!(!target.process.stdout().contains("start"), "{}", target.process.stdout());
@@ -80,7 +83,7 @@ fn without_a_key_a_server_names_its_targets() {
     command.args(["serve", "--listen", "127.0.0.1:0", "--no-iperf3", "--allow-third-party"]);
     let ended = Process::start(command).end(PATIENCE_S);
     assert_eq!(ended.code, 2);
-    crate::common::assert_short_error(&ended);
+    crate::hostile::common::assert_short_error(&ended);
     assert!(runner(&[]).process.stderr().contains("warning"));
 }
 
@@ -112,12 +115,12 @@ fn a_key_holds_for_both_servers() {
 fn a_target_that_is_no_server_is_reported_by_name() {
     let runner = runner(&[]);
     let idle = runner.baseline();
-    let at = |target: &str| crate::common::run(target, &["--from", &runner.addr.to_string(), "-t", "0.2"]);
+    let at = |target: &str| crate::hostile::common::run(target, &["--from", &runner.addr.to_string(), "-t", "0.2"]);
     let free = landspeed_testkit::process::free_port();
     at(&format!("127.0.0.1:{free}")).assert_failed("connection-refused");
     at("no-such-host.invalid").assert_failed("unknown-host");
     let full = Server::start(&["--max-duration", "1s"]);
-    let run = crate::common::run(&full.addr.to_string(), &["--from", &runner.addr.to_string(), "-t", "5"]);
+    let run = crate::hostile::common::run(&full.addr.to_string(), &["--from", &runner.addr.to_string(), "-t", "5"]);
     run.assert_failed("not-permitted");
     assert!(run.ended.stderr.contains(&runner.addr.to_string()), "{}", run.ended.stderr);
     runner.settles_to(idle);
@@ -144,11 +147,14 @@ fn limits_of_the_asked_server_hold_for_its_own_tests() {
     assert_eq!(finish(under_way.end(PATIENCE_S)).errors(), ["interrupted"]);
 }
 
-/// A test of a minute that has begun at both servers.
-fn under_way(runner: &Server, target: &Server) -> Process {
-    let begun = target.process.stdout().matches(" start ").count();
-    let asker = target.begin(&["--from", &runner.addr.to_string(), "-t", "60"]);
-    until(PATIENCE_S, "the test at the target", || target.process.stdout().matches(" start ").count() > begun);
+/// A test of a minute of which the asker has figures.
+fn measuring(runner: &Server, target: &Server) -> Process {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let events = scratch.path().join("events.jsonl");
+    let from = runner.addr.to_string();
+    let asker = target.begin(&["--from", &from, "-t", "60", "-b", "50m", "--jsonl", events.to_str().expect("text")]);
+    let said = || std::fs::read_to_string(&events).unwrap_or_default();
+    until(PATIENCE_S, "the first progress", || said().contains("\"progress\""));
     asker
 }
 
@@ -157,7 +163,7 @@ fn the_test_ends_soon_after_its_asker() {
     let (runner, target) = (runner(&[]), Server::start(&[]));
     let idle = [runner.baseline(), target.baseline()];
     for how in ["INT", "KILL"] {
-        let asker = under_way(&runner, &target);
+        let asker = measuring(&runner, &target);
         let since_ns = clock::monotonic_ns();
         asker.signal(how);
         let ended = asker.end(PATIENCE_S);
@@ -174,17 +180,6 @@ fn the_test_ends_soon_after_its_asker() {
     }
 }
 
-/// A test of a minute of which the asker has figures.
-fn measuring(runner: &Server, target: &Server) -> Process {
-    let scratch = tempfile::tempdir().expect("a directory");
-    let events = scratch.path().join("events.jsonl");
-    let from = runner.addr.to_string();
-    let asker = target.begin(&["--from", &from, "-t", "60", "--jsonl", events.to_str().expect("text")]);
-    let said = || std::fs::read_to_string(&events).unwrap_or_default();
-    until(PATIENCE_S, "the first progress", || said().contains("\"progress\""));
-    asker
-}
-
 #[test]
 fn servers_that_vanish_leave_an_answer() {
     let (mut runner, mut target) = (runner(&[]), Server::start(&[]));
@@ -192,7 +187,8 @@ fn servers_that_vanish_leave_an_answer() {
     target.process.kill();
     let run = finish(asker.end(PATIENCE_S));
     assert_eq!(run.status(), "partial", "{}", run.ended.stderr);
-    assert_eq!(run.errors(), ["peer-lost"]);
+    // The stream may break before the control connection is found to be.
+    assert!([&["peer-lost"][..], &["peer-lost", "stream"]].contains(&&run.errors()[..]), "{:?}", run.errors());
     let target = Server::start(&[]);
     let idle = target.baseline();
     let asker = measuring(&runner, &target);
@@ -269,10 +265,10 @@ fn a_target_that_drips_does_not_hold_the_place() {
         use std::io::Write as _;
         let Ok((mut stream, _)) = listener.accept() else { return };
         while stream.write_all(b"l").is_ok() {
-            std::thread::park_timeout(std::time::Duration::from_millis(300));
+            std::thread::park_timeout(std::time::Duration::from_millis(60));
         }
     });
-    let run = crate::common::run(&addr.to_string(), &["--from", &runner.addr.to_string(), "-t", "0.2"]);
+    let run = crate::hostile::common::run(&addr.to_string(), &["--from", &runner.addr.to_string(), "-t", "0.2"]);
     assert_eq!((run.ended.code, run.status()), (2, "failed"), "{:?}", run.ended);
     runner.settles_to(idle);
     dripping.join().expect("it ends with its connection");

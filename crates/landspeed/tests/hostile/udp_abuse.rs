@@ -11,8 +11,8 @@ use landspeed_flow::udp::header::{self, Format, Stamp};
 use landspeed_model::{Direction, Parameters, Protocol, UdpParameters};
 use landspeed_sys::clock;
 
-use crate::common::{PATIENCE_S, Server, finish, until};
-use crate::raw::{ask, hear};
+use crate::hostile::common::{PATIENCE_S, Server, finish, until};
+use crate::hostile::raw::{ask, hear};
 
 /// A socket that waits a moment for answers: on loopback an answer is there at once.
 fn socket(server: SocketAddr) -> UdpSocket {
@@ -76,7 +76,7 @@ fn unproved_addresses_get_no_more_than_they_sent() {
     assert!(bytes <= sent, "{bytes} B came back for {sent} B");
     // A client that only sends a hello blocks no other; once the stream is proved, others that know the token get nothing.
     let other = self::socket(server.addr);
-    hello::introduce(&other, 0, test.token, &crate::raw::NEVER).expect("the stream is still open");
+    hello::introduce(&other, 0, test.token, &crate::hostile::raw::NEVER).expect("the stream is still open");
     let late = self::socket(server.addr);
     late.send(&hello::encode(0, Step::Hello(test.token))).unwrap();
     assert_eq!(answers(&late), (0, 0));
@@ -131,7 +131,7 @@ fn datagrams_of_impossible_numbers_and_counts_break_nothing() {
         let upload = Parameters { direction: Direction::Upload, time_ns: Some(300_000_000), ..flood() };
         let mut test = ask(server.addr, upload).expect("accepted");
         let socket = socket(server.addr);
-        hello::introduce(&socket, 0, test.token, &crate::raw::NEVER).expect("proved");
+        hello::introduce(&socket, 0, test.token, &crate::hostile::raw::NEVER).expect("proved");
         test.ready();
         let at_ns = test.server_clock();
         test.tx.queue(&ToServer::Start { at_ns }).unwrap();
@@ -151,6 +151,8 @@ fn datagrams_of_impossible_numbers_and_counts_break_nothing() {
         let nobody = SenderDone { stream: u32::MAX, ..done };
         test.tx.queue(&ToServer::SenderDone(nobody)).unwrap();
         test.tx.queue(&ToServer::SenderDone(done)).unwrap();
+        // The receiver need not wait for datagrams that do not exist.
+        test.tx.queue(&ToServer::Bye).unwrap();
         loop {
             match hear(&mut test.rx).expect("a report") {
                 ToClient::Report { last: true, .. } => break,

@@ -13,7 +13,7 @@ use landspeed_testkit::random::Random;
 use serde_json::{Value, json};
 use socket2::{Domain, Socket, Type};
 
-use crate::parties::{our_client, our_server, our_server_at};
+use crate::iperf3::parties::{our_client, our_server, our_server_at, side_by_side};
 
 /// A client that says whatever a test wants.
 struct Client {
@@ -193,21 +193,24 @@ fn a_client_that_leaves_is_forgotten() {
 
 #[test]
 fn words_out_of_turn_end_the_test_and_nothing_else() {
-    let (server, addr) = our_server(&[]);
-    for word in [0, 1, 2, 3, 9, 10, 13, 14, 16, 0xFF, 0x80] {
-        let mut client = Client::introduced(addr);
-        client.say_json(&wanted().to_string());
-        assert_eq!(client.hear(), Some(10));
-        client.say(&[word]);
-        assert_eq!(client.hear(), None, "{word} before the streams");
-        let mut client = Client::introduced(addr);
-        client.say_json(&wanted().to_string());
-        assert_eq!(client.hear(), Some(10));
-        let _data = client.data();
-        assert_eq!((client.hear(), client.hear()), (Some(1), Some(2)));
-        client.say(&[word]);
-        assert_eq!(client.hear(), None, "{word} during the test");
-    }
+    let (server, addr) = our_server(&["--max-tests", "32"]);
+    // The server waits a second for the client's last words.
+    side_by_side([0, 1, 2, 3, 9, 10, 13, 14, 16, 0xFF, 0x80].chunks(3), |words| {
+        for &word in words {
+            let mut client = Client::introduced(addr);
+            client.say_json(&wanted().to_string());
+            assert_eq!(client.hear(), Some(10));
+            client.say(&[word]);
+            assert_eq!(client.hear(), None, "{word} before the streams");
+            let mut client = Client::introduced(addr);
+            client.say_json(&wanted().to_string());
+            assert_eq!(client.hear(), Some(10));
+            let _data = client.data();
+            assert_eq!((client.hear(), client.hear()), (Some(1), Some(2)));
+            client.say(&[word]);
+            assert_eq!(client.hear(), None, "{word} during the test");
+        }
+    });
     assert!(server.stdout().contains("it said 16 during the test"), "{}", server.stdout());
     serves_on(addr);
 }
@@ -234,24 +237,27 @@ fn one_stream_too_many_is_hung_up_on() {
 
 #[test]
 fn damaged_dialogues_never_stop_the_server() {
-    let (server, addr) = our_server(&[]);
+    let (server, addr) = our_server(&["--max-tests", "32"]);
     serves_on(addr);
     let before = server.resources();
-    let mut random = Random::new(0x1_9e3f);
-    for _ in 0..80 {
-        let (wanted, results) = (wanted().to_string(), results().to_string());
-        let mut client = Client::connect(addr);
-        client.stream.set_read_timeout(Some(Duration::from_millis(150))).expect("a timeout");
-        let cookie = client.cookie;
-        client.say(&cookie);
-        client.say_json(&damaged(&mut random, &wanted));
-        let _data = client.data();
-        let _ = (client.hear(), client.hear(), client.hear());
-        client.say(&[4]);
-        client.say_json(&damaged(&mut random, &results));
-        client.say(&[16]);
-        let _ = client.hear();
-    }
+    // They mostly wait for answers that do not come.
+    side_by_side(0..8, |seed| {
+        let mut random = Random::new(0x1_9e3f + seed);
+        for _ in 0..10 {
+            let (wanted, results) = (wanted().to_string(), results().to_string());
+            let mut client = Client::connect(addr);
+            client.stream.set_read_timeout(Some(Duration::from_millis(150))).expect("a timeout");
+            let cookie = client.cookie;
+            client.say(&cookie);
+            client.say_json(&damaged(&mut random, &wanted));
+            let _data = client.data();
+            let _ = (client.hear(), client.hear(), client.hear());
+            client.say(&[4]);
+            client.say_json(&damaged(&mut random, &results));
+            client.say(&[16]);
+            let _ = client.hear();
+        }
+    });
     until(60, "every session to end", || server.resources() <= before);
     assert!(!server.stderr().contains("panicked"), "{}", server.stderr());
     serves_on(addr);

@@ -9,7 +9,7 @@ use landspeed_testkit::process::Process;
 use landspeed_testkit::random::Random;
 use serde_json::{Value, json};
 
-use crate::parties::{PATIENCE_S, landspeed, our_client};
+use crate::iperf3::parties::{PATIENCE_S, landspeed, our_client, side_by_side};
 
 /// What a server does next.
 #[derive(Debug, Clone)]
@@ -119,7 +119,7 @@ fn errors_before_the_test_are_reported_plainly() {
         (vec![Cookie, Say(vec![9]), Request, Say(vec![10]), Stream], "peer-lost", "lost the connection"),
     ] {
         let what = format!("{script:?}");
-        let (status, document) = against(script, "-t 0.5");
+        let (status, document) = against(script, "-t 0.2");
         let error = &document["errors"][0];
         assert_eq!((status, &error["code"]), (2, &Value::from(code)), "{what}: {error}");
         assert!(error["message"].to_string().contains(message), "{what}: {error}");
@@ -227,23 +227,30 @@ fn a_server_puts_no_escape_sequences_on_the_screen() {
 #[test]
 fn damaged_dialogues_never_stop_the_client() {
     let mut random = Random::new(0x1_9e3f);
-    for _ in 0..40 {
-        let mut text = results(&json!(1 << 20)).to_string().into_bytes();
-        for _ in 0..=random.below(4) {
-            let at = random.below(text.len() as u64) as usize;
-            match random.below(3) {
-                0 => text[at] = random.below(256) as u8,
-                1 => text.extend_from_within(at..),
-                _ => text.insert(at, b'9'),
-            }
+    let scripts: Vec<Vec<Step>> = (0..40).map(|_| damaged_dialogue(&mut random)).collect();
+    side_by_side(scripts.chunks(10), |scripts| {
+        for script in scripts {
+            let (status, _) = against(script.clone(), "-n 1M");
+            assert!((0..=2).contains(&status), "{status}: {script:?}");
         }
-        let text = String::from_utf8_lossy(&text).into_owned();
-        let mut script = [started(), vec![Word, Say(vec![13]), Request, Text(text), Say(vec![14])]].concat();
-        if random.happens(0.5) {
-            let at = random.below(script.len() as u64) as usize;
-            script[at] = Say(vec![random.below(256) as u8]);
+    });
+}
+
+fn damaged_dialogue(random: &mut Random) -> Vec<Step> {
+    let mut text = results(&json!(1 << 20)).to_string().into_bytes();
+    for _ in 0..=random.below(4) {
+        let at = random.below(text.len() as u64) as usize;
+        match random.below(3) {
+            0 => text[at] = random.below(256) as u8,
+            1 => text.extend_from_within(at..),
+            _ => text.insert(at, b'9'),
         }
-        let (status, _) = against(script, "-n 1M");
-        assert!((0..=2).contains(&status), "{status}");
     }
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let mut script = [started(), vec![Word, Say(vec![13]), Request, Text(text), Say(vec![14])]].concat();
+    if random.happens(0.5) {
+        let at = random.below(script.len() as u64) as usize;
+        script[at] = Say(vec![random.below(256) as u8]);
+    }
+    script
 }

@@ -96,6 +96,49 @@ pub fn begin_their_client(
     (Box::new(finish), number)
 }
 
+/// A case: options, and the first release (3.x) that has them.
+pub type Case = (&'static str, u32);
+
+/// For each release the options to try it with: each case occurs, and each release occurs with each protocol in each
+/// direction. The full matrix is for the long tests.
+pub fn cover(cases: &[Case], programs: &[Iperf3]) -> Vec<(Iperf3, Vec<&'static str>)> {
+    let mut plan: Vec<_> = programs.iter().map(|program| (program.clone(), Vec::new())).collect();
+    let direction = |options: &str| ["--bidir", "-R"].map(|word| options.contains(word));
+    let class = |options: &str| (options.contains("-u"), direction(options));
+    let mut classes: Vec<_> = cases.iter().map(|(options, _)| class(options)).collect();
+    classes.sort_unstable();
+    classes.dedup();
+    for kind in classes {
+        let alike: Vec<&Case> = cases.iter().filter(|(options, _)| class(options) == kind).collect();
+        for number in 0..alike.len().max(programs.len()) {
+            let (options, first) = *alike[number % alike.len()];
+            let mut turn = (0..programs.len()).map(|more| (number + more) % programs.len());
+            let has_it = |release: &usize| programs[*release].version >= (3, first);
+            if let Some(release) = turn.find(has_it) {
+                plan[release].1.push(options);
+            }
+        }
+    }
+    plan
+}
+
+/// Every release with every case that it has.
+pub fn matrix(cases: &[Case], programs: &[Iperf3]) -> Vec<(Iperf3, Vec<&'static str>)> {
+    let of = |program: &Iperf3| {
+        cases.iter().filter(|(_, first)| program.version >= (3, *first)).map(|(o, _)| *o).collect()
+    };
+    programs.iter().map(|program| (program.clone(), of(program))).collect()
+}
+
+/// Does something with each at the same time: most runs only wait for their second to pass.
+pub fn side_by_side<T: Send>(all: impl IntoIterator<Item = T>, work: impl Fn(T) + Sync) {
+    let work = &work;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = all.into_iter().map(|one| scope.spawn(move || work(one))).collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap_or_else(|why| std::panic::resume_unwind(why)));
+    });
+}
+
 /// A whole number of a document.
 #[track_caller]
 pub fn number(value: &Value) -> i64 {

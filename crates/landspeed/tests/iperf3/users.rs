@@ -11,7 +11,7 @@ use landspeed_testkit::process::{Process, until};
 use landspeed_testkit::skip;
 use serde_json::Value;
 
-use crate::parties::{PATIENCE_S, our_client_with, our_server, their_server, until_it_serves};
+use crate::iperf3::parties::{PATIENCE_S, our_client_with, our_server, side_by_side, their_server, until_it_serves};
 
 /// Made by `openssl`, as iperf3's manual says.
 struct Keys {
@@ -84,12 +84,12 @@ fn iperf3s_clients_prove_themselves_to_our_server() {
         let (server, target) = our_server(&options);
         // OAEP came with 3.17; a current client cannot pad otherwise. Before 3.7 only a terminal is asked for the password.
         let padding_as_this = |p: &&Iperf3| p.version >= (3, 7) && pkcs1 == (p.version < (3, 17));
-        for iperf3 in programs.iter().filter(padding_as_this) {
+        side_by_side(programs.iter().filter(padding_as_this), |iperf3| {
             let said = their_client(iperf3, target.port(), &keys, PASSWORD);
             assert_eq!(said.0, 0, "{iperf3}: {}\n{}", said.1, server.stdout());
             let said = their_client(iperf3, target.port(), &keys, "bowser");
             assert!(said.0 != 0 && said.1.contains("authorization failed"), "{iperf3}: {}", said.1);
-        }
+        });
         let anybody = programs.iter().any(|p| padding_as_this(&p));
         assert_eq!(server.stdout().contains("for mario"), anybody, "{}", server.stdout());
         // Nobody in particular.
@@ -142,7 +142,7 @@ fn our_client_proves_itself_to_iperf3s_servers() {
     let Some(keys) = Keys::make(false) else { skip!("no openssl here to make keys with") };
     let options = keys.of_server();
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    for iperf3 in programs {
+    side_by_side(programs, |iperf3| {
         let (server, target) = their_server(&iperf3, &options);
         let padding = if iperf3.version < (3, 17) { "--use-pkcs1-padding" } else { "" };
         let public = keys.public.display();
@@ -153,7 +153,7 @@ fn our_client_proves_itself_to_iperf3s_servers() {
         let (code, document) = our_client_with(&target, &arguments, &[("IPERF3_PASSWORD", "bowser")]);
         assert_eq!(code, 2, "{iperf3}: {:#}", document["errors"]);
         assert!(document["errors"].to_string().contains("authorization"), "{iperf3}: {}", document["errors"]);
-    }
+    });
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What a buffer of known size holds and drops.
 
-use crate::lab::{Ran, count, hold, note, run};
+use crate::lab::scenario::{Ran, count, hold, note, run};
 
 /// A datagram of 1472 bytes as a frame, and with its framing, bytes.
 const FRAME: u64 = 1514;
@@ -28,7 +28,7 @@ fn sent(ran: &Ran) -> u64 {
 fn a_burst_loses_exactly_what_does_not_fit() {
     landspeed_testkit::needs_lab_kernel!();
     for burst in [50_u64, 80, 200] {
-        let ran = run("burst", &[&format!("flow.0.burst={burst}")]);
+        let ran = run("burst", &["time=0.3s", "sample=1ms", &format!("flow.0.burst={burst}")]);
         let port = ran.named("queues", "middle->receiver");
         let bursts = sent(&ran) / burst;
         assert!(bursts > 10 && sent(&ran).is_multiple_of(burst), "{} in bursts of {burst}", sent(&ran));
@@ -71,11 +71,14 @@ fn an_overloaded_port_passes_its_rate_plus_its_buffer() {
 #[test]
 fn every_qdisc_works_at_a_port() {
     landspeed_testkit::needs_lab_kernel!();
-    for kind in ["bfifo", "pfifo", "pfifo_fast", "red", "codel", "fq_codel", "cake", "pie", "fq", "sfq"] {
-        let queue = format!("switch.middle.queue={{ kind = \"{kind}\" }}");
-        let ran = run("burst", &["time=0.05s", &queue]);
-        let port = ran.named("queues", "middle->receiver");
+    let ran = run("qdiscs", &[]);
+    let kinds = ["bfifo", "pfifo", "pfifo_fast", "red", "codel", "fq_codel", "cake", "pie", "fq", "sfq"];
+    for (flow, kind) in kinds.into_iter().enumerate() {
+        let name = kind.replace('_', "-");
+        let port = ran.named("queues", &format!("{name}->b-{name}"));
         assert_eq!(port["kind"], kind);
-        assert_eq!(count(&port["packets"]) + count(&port["drops"]), sent(&ran), "{kind}");
+        let sent = count(&ran.flow(flow)["udp"]["sent_packets"]);
+        assert!(sent >= 400, "{kind}: {sent} in bursts of 200");
+        assert_eq!(count(&port["packets"]) + count(&port["drops"]), sent, "{kind}");
     }
 }

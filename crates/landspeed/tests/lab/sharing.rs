@@ -1,12 +1,23 @@
 //! Flows that are alike get alike.
 
-use crate::lab::{hold, run};
+use crate::lab::scenario::{hold, run};
 
 #[test]
 fn equal_flows_share_a_port_fairly() {
     landspeed_testkit::needs_lab_kernel!();
+    share(&["time=15s", "flow.*.omit=8s"]);
+}
+
+#[test]
+#[ignore = "long: 160 s of virtual time"]
+fn equal_flows_share_a_port_fairly_for_a_minute() {
+    landspeed_testkit::needs_lab_kernel!();
+    share(&[]);
+}
+
+fn share(sets: &[&str]) {
     for congestion in ["cubic", "reno"] {
-        let ran = run("fairness", &[&format!("hosts.congestion={congestion}")]);
+        let ran = run("fairness", &[&[&*format!("hosts.congestion={congestion}")], sets].concat());
         let rates: Vec<f64> = (0..4).map(|flow| ran.goodput(flow)).collect();
         // Jain's index: (Σx)² / (n Σx²).
         let sum: f64 = rates.iter().sum();

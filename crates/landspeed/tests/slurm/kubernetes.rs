@@ -6,7 +6,7 @@ use landspeed_testkit::process::Process;
 use landspeed_testkit::{needs_lab_kernel, skip};
 use serde_json::Value;
 
-use crate::{PATIENCE_S, Sweep, plan};
+use crate::slurm::{PATIENCE_S, Sweep, plan};
 
 /// The directory of the Python package `kubernetes_validate` (`cargo xtask test` downloads it).
 const VARIABLE: &str = "LANDSPEED_KUBERNETES_SCHEMA";

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use landspeed_testkit::process::{Process, free_port, until};
 
-use crate::{PROGRAM, Sweep, runs};
+use crate::sweep::{PROGRAM, Sweep, runs};
 
 fn plan(target: &str, blocks: u32, time: &str) -> String {
     format!(

@@ -4,7 +4,7 @@ use landspeed_testkit::needs_lab_kernel;
 use landspeed_testkit::process::until;
 use serde_json::Value;
 
-use crate::{Sweep, runs};
+use crate::sweep::{Sweep, runs};
 
 /// Cells, controls and the repeat of the tiny plan.
 fn all_runs(blocks: usize) -> usize {
@@ -14,13 +14,13 @@ fn all_runs(blocks: usize) -> usize {
 #[test]
 fn every_cell_runs_once_in_each_block() {
     needs_lab_kernel!();
-    let sweep = Sweep::tiny(3);
+    let sweep = Sweep::tiny(2);
     let ended = sweep.run(&[]);
     assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
     let document = sweep.document();
-    assert_eq!((document["status"].as_str(), runs(&document).len()), (Some("complete"), 15));
-    assert_eq!(sweep.runs().len(), all_runs(3));
-    assert_eq!(document["design"]["blocks"], 3);
+    assert_eq!((document["status"].as_str(), runs(&document).len()), (Some("complete"), 10));
+    assert_eq!(sweep.runs().len(), all_runs(2));
+    assert_eq!(document["design"]["blocks"], 2);
     assert_eq!(document["digests"]["compared"], 1);
     assert_eq!(document["factors"][1]["numbers"][0], 10e6);
     // The rate of the link is what differs most.
@@ -129,7 +129,7 @@ fn a_worker_makes_the_run_that_the_sweep_makes() {
     for path in sweep.runs().iter().filter(|path| path.to_string_lossy().contains(id)) {
         std::fs::remove_file(path).expect("removed");
     }
-    let output = std::process::Command::new(crate::PROGRAM)
+    let output = std::process::Command::new(crate::sweep::PROGRAM)
         .args(["sweep", "worker"])
         .arg(&bundle)
         .arg("0")

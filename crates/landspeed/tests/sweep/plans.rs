@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use landspeed_testkit::golden;
 
-use crate::Sweep;
+use crate::sweep::Sweep;
 
 const LAB: &str = "name = \"n\"\n[lab]\nscenario = \"gallery:buffer-size\"\n";
 const RUN: &str = "name = \"n\"\n[run]\ntarget = \"dtn2\"\n";
@@ -59,7 +59,7 @@ fn a_dry_run_contacts_nobody_and_writes_nothing() {
 fn a_new_plan_can_be_run() {
     let sweep = Sweep::new("");
     let new = |name: &str| {
-        let mut command = std::process::Command::new(crate::PROGRAM);
+        let mut command = std::process::Command::new(crate::sweep::PROGRAM);
         command.args(["sweep", "--new", name]).current_dir(sweep.path()).output().expect("the program runs")
     };
     assert!(new("mine.toml").status.success());

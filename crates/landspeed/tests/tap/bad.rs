@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::{Net, PATIENCE_S, landspeed, spawn};
+use crate::tap::{Net, PATIENCE_S, landspeed, spawn};
 
 /// Exit status and standard error of a tap that cannot begin.
 fn refused(net: &Net, arguments: &[&str]) -> (i32, String) {

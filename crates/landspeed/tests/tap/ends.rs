@@ -6,7 +6,7 @@ use landspeed_sys::clock;
 use landspeed_testkit::process::until;
 use serde_json::Value;
 
-use crate::{Net, PATIENCE_S, directory, document, landspeed, read, spawn, start, stop, wait_until_begun};
+use crate::tap::{Net, PATIENCE_S, directory, document, landspeed, read, spawn, start, stop, wait_until_begun};
 
 #[test]
 fn every_signal_ends_it_with_everything_written() {

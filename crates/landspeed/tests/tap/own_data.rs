@@ -11,11 +11,11 @@ use landspeed_wire::capture::{Next, Reader};
 use landspeed_wire::{Flags, Transport, dissect_headers};
 use serde_json::Value;
 
-use crate::{Net, PATIENCE_S, directory, landspeed, spawn};
+use crate::tap::{Net, PATIENCE_S, directory, landspeed, spawn};
 
 /// A server on all addresses of the right namespace.
 fn serve(net: &Net, at: SocketAddr) -> Process {
-    crate::serve(net, at, &["--listen", "[::]:5210", "--no-iperf3", "--allow-tap"])
+    crate::tap::serve(net, at, &["--listen", "[::]:5210", "--no-iperf3", "--allow-tap"])
 }
 
 fn run_command(server: SocketAddr, arguments: &[&str]) -> Command {
@@ -122,7 +122,7 @@ fn connect_mode_connections_are_captured_from_the_syn() {
     let _other = spawn(&net.left, &mut run_command(server, &other));
     let [name, json] = ["own", "own.json"].map(|name| directory.path().join(name));
     let [name, json] = [&name, &json].map(|path| path.to_str().expect("plain"));
-    let test = ["-t", "1", "--rr", "--connect", "--tap", name, "--json", json];
+    let test = ["-t", "0.5", "--rr", "--connect", "--tap", name, "--json", json];
     let status = net.left.run(|| run_command(server, &test).status()).expect("the program runs");
     assert!(matches!(status.code(), Some(0 | 1)), "{status}");
     let document: Value = serde_json::from_slice(&std::fs::read(json).expect("written")).expect("JSON");

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use landspeed_testkit::netns::veth;
 
-use crate::{Net, directory, document, read, start, stop};
+use crate::tap::{Net, directory, document, read, start, stop};
 
 #[test]
 fn every_packet_is_written_with_length_and_time() {

@@ -7,12 +7,12 @@ use landspeed_netlink::ethtool::Ethtool;
 use landspeed_testkit::process::Process;
 use serde_json::Value;
 
-use crate::{Net, PATIENCE_S, directory, document, landspeed, read, spawn, start, stop};
+use crate::tap::{Net, PATIENCE_S, directory, document, landspeed, read, spawn, start, stop};
 
 /// A server that a run's client finds at 10.91.0.2.
 fn serve(net: &Net, options: &[&str]) -> Process {
     let address = ["--listen", "10.91.0.2:5210"];
-    crate::serve(net, SocketAddr::from(([10, 91, 0, 2], 5210)), &[&address[..], options].concat())
+    crate::tap::serve(net, SocketAddr::from(([10, 91, 0, 2], 5210)), &[&address[..], options].concat())
 }
 
 fn run(net: &Net, arguments: &[&str]) -> (Option<i32>, String) {
@@ -36,7 +36,7 @@ fn a_run_captures_and_compares_both_ends() {
     assert!(matches!(code, Some(0 | 1)), "{said}");
     let [at_client, at_server] = ["client", "server"].map(|end| read(Path::new(&format!("{name}.{end}.pcapng"))).0);
     // 20 Mb/s for a second, at both ends alike.
-    let bytes = |frames: &[crate::Frame]| frames.iter().map(|frame| u64::from(frame.original)).sum::<u64>();
+    let bytes = |frames: &[crate::tap::Frame]| frames.iter().map(|frame| u64::from(frame.original)).sum::<u64>();
     for (end, frames) in [("client", &at_client), ("server", &at_server)] {
         assert!((2_000_000..6_000_000).contains(&bytes(frames)), "{end}: {}", bytes(frames));
     }

@@ -3,7 +3,7 @@
 use landspeed_wire::LinkType;
 use landspeed_wire::capture::write;
 
-use crate::document;
+use crate::trace::document;
 
 /// Packets of a capture.
 const PACKETS: u32 = 60_000;

@@ -105,10 +105,10 @@ fn every_capture_has_as_many_frames_as_in_wireshark() {
     }
 }
 
-#[test]
-fn truncated_and_damaged_captures_are_handled() {
-    let captures = captures!();
+/// Captures that are cut, then changed: all of them, or one in so many.
+fn damage(captures: &[PathBuf], one_in: usize) {
     let directory = tempfile::tempdir().expect("a directory");
+    let captures: Vec<&PathBuf> = captures.iter().step_by(one_in).collect();
     each(&captures, |file| {
         let mut bytes = std::fs::read(file).expect("it can be read");
         let name = file.to_string_lossy().replace('/', "_");
@@ -126,10 +126,31 @@ fn truncated_and_damaged_captures_are_handled() {
 }
 
 #[test]
-fn any_two_captures_can_be_compared() {
-    let captures = captures!();
-    let pairs: Vec<&[PathBuf]> = captures.windows(2).collect();
+fn truncated_and_damaged_captures_are_handled() {
+    damage(&captures!(), 5);
+}
+
+#[test]
+#[ignore = "long: twice as many runs as captures"]
+fn all_captures_truncated_and_damaged_are_handled() {
+    damage(&captures!(), 1);
+}
+
+/// Neighbours of the list: all of them, or one pair in so many.
+fn compare(captures: &[PathBuf], one_in: usize) {
+    let pairs: Vec<&[PathBuf]> = captures.windows(2).step_by(one_in).collect();
     each(&pairs, |pair| {
         bounded(&[&pair[0], &pair[1]]);
     });
+}
+
+#[test]
+fn two_captures_can_be_compared() {
+    compare(&captures!(), 5);
+}
+
+#[test]
+#[ignore = "long: as many runs as captures"]
+fn any_two_captures_can_be_compared() {
+    compare(&captures!(), 1);
 }

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use landspeed_wire::LinkType;
 use landspeed_wire::capture::write;
 
-use crate::{document, program, trace};
+use crate::trace::{document, program, trace};
 
 /// A capture of one UDP datagram sent so many times, a microsecond apart.
 fn capture(frames: u32) -> Vec<u8> {

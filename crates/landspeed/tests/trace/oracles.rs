@@ -6,8 +6,8 @@ use std::process::Command;
 use landspeed_testkit::skip;
 use serde_json::Value;
 
-use crate::document;
-use crate::truth::{Ran, count, run, scenario};
+use crate::trace::document;
+use crate::trace::truth::{Ran, count, run, scenario};
 
 macro_rules! prepared {
     ($tools:expr, $forward:expr) => {{

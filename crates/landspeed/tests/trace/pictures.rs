@@ -10,7 +10,7 @@ use landspeed_wire::LinkType;
 use landspeed_wire::capture::write;
 use serde_json::Value;
 
-use crate::{document, program, trace};
+use crate::trace::{document, program, trace};
 
 const MSS: u32 = 1000;
 

@@ -6,8 +6,8 @@ use std::process::Command;
 use landspeed_testkit::pair::Pair;
 use landspeed_testkit::skip;
 
-use crate::document;
-use crate::road::{RECEIVER, Road, Tcpdump, drop_one_in};
+use crate::trace::document;
+use crate::trace::road::{RECEIVER, Road, Tcpdump, drop_one_in};
 
 #[test]
 fn network_and_receiver_losses_match_nftables_per_packet() {
@@ -28,7 +28,7 @@ fn network_and_receiver_losses_match_nftables_per_packet() {
         let pair = Pair::across(env!("CARGO_BIN_EXE_landspeed"), &road.sender, &road.receiver, RECEIVER);
         let near = Tcpdump::start(&road.sender, &road.near.a, &directory.path().join("near.pcap"));
         let far = Tcpdump::start(&road.receiver, &road.far.b, &directory.path().join("far.pcap"));
-        pair.run("--pace 200M -t 2");
+        pair.run("--pace 200M -t 1.2");
         let (near, far) = (near.stop(), far.stop());
         let truth = (Road::dropped(&road.router), Road::dropped(&road.receiver));
         let said = document(&[&near, &far]);

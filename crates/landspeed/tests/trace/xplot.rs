@@ -8,8 +8,8 @@ use std::process::Command;
 
 use landspeed_testkit::skip;
 
-use crate::trace;
-use crate::truth::{run, scenario};
+use crate::trace::trace;
+use crate::trace::truth::{run, scenario};
 
 /// Dots of one colour: microseconds, as text, and their values.
 type Dots = Vec<(String, f64)>;

@@ -20,7 +20,7 @@ pub struct Bench {
 /// Makes a bench, or returns from the test as skipped.
 macro_rules! bench {
     () => {
-        landspeed_testkit::or_skip!($crate::bench::Bench::new())
+        landspeed_testkit::or_skip!($crate::tune::bench::Bench::new())
     };
 }
 pub(crate) use bench;
@@ -69,6 +69,18 @@ impl Bench {
         command
     }
 
+    /// `tune plan` as a document.
+    pub fn plan(&self, arguments: &[&str]) -> Value {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", self.namespace.name()]).arg(program()).args(["tune", "plan", "--json", "-"]);
+        let output = run({
+            command.args(arguments);
+            command
+        });
+        assert!(matches!(output.code, 0 | 1), "{}", said(&output));
+        serde_json::from_str(&output.stdout).expect("a document")
+    }
+
     /// Runs a script in the namespace and gives what it printed; it must succeed.
     pub fn shell(&self, script: &str) -> String {
         let output = self.try_shell(script);
@@ -84,9 +96,9 @@ impl Bench {
         command.output().expect("ip runs")
     }
 
-    /// The state of the namespace, see [`crate::snapshot`].
-    pub fn snapshot(&self) -> crate::snapshot::Snapshot {
-        crate::snapshot::take(self)
+    /// The state of the namespace, see [`crate::tune::snapshot`].
+    pub fn snapshot(&self) -> crate::tune::snapshot::Snapshot {
+        crate::tune::snapshot::take(self)
     }
 
     /// `tune status` as a document. It also brings orphans to an end.

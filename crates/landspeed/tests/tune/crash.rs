@@ -1,10 +1,11 @@
 //! Ends at every step: after each record, after each write, at each system call; once and twice; with the watchdog awake and
-//! with it gone, too.
+//! with it gone, too. Where two things are combined, a part of the combinations is tried that has each of both, and all of them in
+//! the long tests.
 
 use landspeed_testkit::process::Ended;
 use landspeed_testkit::skip;
 
-use crate::bench::{Bench, bench, expect, run, said, was_killed};
+use crate::tune::bench::{Bench, bench, expect, run, said, was_killed};
 
 const FAULT: &str = "LANDSPEED_TUNE_FAULT";
 /// More steps than any plan here has.
@@ -44,11 +45,18 @@ pub fn apply<'a>(plan: &[&'a str], confirm: &'a str) -> Vec<&'a str> {
 }
 
 /// Every fault of a kind until one is never reached; `step` returns whether it was.
-fn each_fault(kinds: &[&str], mut step: impl FnMut(&str) -> bool) -> u64 {
+fn each_fault(kinds: &[&str], step: impl FnMut(&str) -> bool) -> u64 {
+    some_faults(kinds, 1, 1, step)
+}
+
+/// The same for the fault `first` and one in `stride` after it.
+fn some_faults(kinds: &[&str], first: u64, stride: usize, mut step: impl FnMut(&str) -> bool) -> u64 {
     let mut steps = 0;
     for kind in kinds {
-        let reached = (1..MANY).take_while(|number| step(&format!("{kind}:{number}"))).count() as u64;
-        assert!(reached < MANY - 1, "{kind} has no end");
+        let numbers = (first..MANY).step_by(stride);
+        let all = numbers.clone().count() as u64;
+        let reached = numbers.take_while(|number| step(&format!("{kind}:{number}"))).count() as u64;
+        assert!(reached < all, "{kind} has no end");
         steps += reached;
     }
     steps
@@ -86,13 +94,16 @@ fn the_watchdog_rolls_back_an_apply_that_dies() {
     assert_eq!(steps, 3 + 3 * PLAN.len() as u64);
 }
 
-#[test]
-fn the_next_command_rolls_back_without_a_watchdog() {
+/// After each fault of an apply, one of three commands, or in three rounds each of them.
+fn next_command_rolls_back(rounds: usize) {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
-    for next in [&["status"][..], &["revert"], &["confirm"]] {
+    let commands = [&["status"][..], &["revert"], &["confirm"]];
+    for round in 0..rounds {
+        let mut turns = commands.iter().cycle().skip(round);
         each_fault(BOTH, |fault| {
+            let next = *turns.next().expect("endless");
             bench.forget();
             let mut command = bench.tune(&apply(PLAN, "600"));
             command.env(FAULT, fault).env("LANDSPEED_TUNE_WATCHDOG_FAULT", "after-awake");
@@ -113,15 +124,26 @@ fn the_next_command_rolls_back_without_a_watchdog() {
 }
 
 #[test]
-fn a_recovery_that_dies_is_finished_later() {
+fn the_next_command_rolls_back_without_a_watchdog() {
+    next_command_rolls_back(1);
+}
+
+#[test]
+#[ignore = "long: each of three commands after each of 36 faults"]
+fn each_next_command_rolls_back_without_a_watchdog() {
+    next_command_rolls_back(3);
+}
+
+/// Every step of the apply, times one in `stride` steps of the recovery, in turns.
+fn dying_recovery_is_finished(stride: usize) {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
-    // Every step of the apply, times every step of the recovery.
     let plan = &PLAN[3..7];
+    let mut turns = (1..=stride as u64).cycle();
     each_fault(BOTH, |first| {
         let mut killed = false;
-        each_fault(BOTH, |second| {
+        some_faults(BOTH, turns.next().expect("endless"), stride, |second| {
             bench.forget();
             let mut command = bench.tune(&apply(plan, "600"));
             command.env(FAULT, first).env("LANDSPEED_TUNE_WATCHDOG_FAULT", "after-awake");
@@ -137,12 +159,25 @@ fn a_recovery_that_dies_is_finished_later() {
 }
 
 #[test]
-fn a_revert_that_dies_at_any_step_is_finished() {
+fn a_recovery_that_dies_is_finished_later() {
+    dying_recovery_is_finished(9);
+}
+
+#[test]
+#[ignore = "long: every step of an apply, times every step of its recovery"]
+fn a_recovery_that_dies_at_any_step_is_finished_later() {
+    dying_recovery_is_finished(1);
+}
+
+/// At each fault of a revert, the transaction was confirmed before or not in turns, or in two rounds both.
+fn dying_revert_is_finished(rounds: usize) {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
-    for confirmed in [false, true] {
+    for round in 0..rounds {
+        let mut confirmed = round > 0;
         let steps = each_fault(BOTH, |fault| {
+            confirmed = !confirmed;
             bench.forget();
             expect(bench.tune(&apply(PLAN, "600")), 0);
             if confirmed {
@@ -160,6 +195,17 @@ fn a_revert_that_dies_at_any_step_is_finished() {
         });
         assert_eq!(steps, 2 + 3 * PLAN.len() as u64);
     }
+}
+
+#[test]
+fn a_revert_that_dies_at_any_step_is_finished() {
+    dying_revert_is_finished(1);
+}
+
+#[test]
+#[ignore = "long: every step twice, confirmed before and not"]
+fn a_revert_that_dies_is_finished_confirmed_or_not() {
+    dying_revert_is_finished(2);
 }
 
 #[test]
@@ -203,8 +249,8 @@ const CALLS: &[&str] = &[
     "vfork",
 ];
 
-#[test]
-fn an_apply_killed_at_any_syscall_is_rolled_back() {
+/// Kills the apply of a plan at each of its system calls, of which there are more than `least`.
+fn rolled_back_at_any_syscall(plan: &[&str], least: usize) {
     let probe = std::process::Command::new("strace").args(["-qq", "-o", "/dev/null", "true"]).output();
     if !probe.is_ok_and(|output| output.status.success()) {
         skip!("ending at a system call needs strace");
@@ -219,7 +265,7 @@ fn an_apply_killed_at_any_syscall_is_rolled_back() {
             let inject = format!("inject={call}:signal=SIGKILL:when={number}");
             let trace = format!("trace={call}");
             let by = ["strace", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
-            let output = run(bench.tune_of(&by, &apply(PLAN, "600"), &bench.state()));
+            let output = run(bench.tune_of(&by, &apply(plan, "600"), &bench.state()));
             if !was_killed(&output) {
                 assert!(output.code == 0, "{call} {number}: {}", said(&output));
                 expect(bench.tune(&["revert"]), 0);
@@ -231,5 +277,17 @@ fn an_apply_killed_at_any_syscall_is_rolled_back() {
             bench.snapshot().must_equal(&before, &format_args!("{call} {number}"));
         }
     }
-    assert!(ends > 60, "{ends} ends");
+    assert!(ends > least, "{ends} ends");
+}
+
+#[test]
+fn an_apply_killed_at_any_syscall_is_rolled_back() {
+    // A file and a netlink message.
+    rolled_back_at_any_syscall(&PLAN[3..5], 30);
+}
+
+#[test]
+#[ignore = "long: hundreds of system calls"]
+fn an_apply_of_every_kind_killed_at_any_syscall_is_rolled_back() {
+    rolled_back_at_any_syscall(PLAN, 60);
 }

@@ -4,21 +4,22 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use landspeed_testkit::skip;
+use landspeed_testkit::{or_skip, skip};
 
-use crate::bench::{Bench, alive, bench, eventually, expect, run, said, signal, was_killed};
-use crate::crash::{PLAN, apply, plant_tree};
-use crate::others::Paused;
+use crate::tune::bench::{Bench, alive, bench, eventually, expect, run, said, signal, was_killed};
+use crate::tune::crash::{PLAN, apply, plant_tree};
+use crate::tune::others::Paused;
 
 #[test]
 fn a_stopped_apply_is_rolled_back_at_its_deadline() {
-    let bench = bench!();
-    plant_tree(&bench);
-    let before = bench.snapshot();
-    // After the watchdog's record, an intent, a write, in the middle, and the last write.
-    for record in [2, 3, 4, 11, 2 + 2 * PLAN.len() as u64] {
-        bench.forget();
-        let paused = Paused::after(&bench, &apply(PLAN, "8"), record).expect("it stops");
+    // After the watchdog's record, an intent, a write, in the middle, and the last write; each on a bench, so that they wait
+    // together.
+    let records = [2, 3, 4, 11, 2 + 2 * PLAN.len() as u64];
+    let benches: Vec<Bench> = or_skip!(records.iter().map(|_| Bench::new()).collect());
+    let stopped = |bench: &Bench, record: u64| {
+        plant_tree(bench);
+        let before = bench.snapshot();
+        let paused = Paused::after(bench, &apply(PLAN, "6"), record).expect("it stops");
         bench.wait_reverted(1);
         bench.snapshot().must_equal(&before, &record);
         assert!(!alive(paused.process()), "{record}: it was killed, not left to go on");
@@ -29,7 +30,12 @@ fn a_stopped_apply_is_rolled_back_at_its_deadline() {
         assert!(why.contains("past the time to confirm in"), "{record}: {why}");
         expect(bench.tune(&apply(PLAN, "600")), 0);
         expect(bench.tune(&["revert"]), 0);
-    }
+    };
+    std::thread::scope(|scope| {
+        for (bench, record) in benches.iter().zip(records) {
+            scope.spawn(move || stopped(bench, record));
+        }
+    });
 }
 
 #[test]
@@ -42,7 +48,7 @@ fn the_next_command_kills_a_stopped_apply() {
     assert!(was_killed(&early.go_on()));
     bench.snapshot().must_equal(&before, &"nothing was written");
     bench.forget();
-    let late = Paused::after(&bench, &apply(PLAN, "7"), 6).expect("it stops");
+    let late = Paused::after(&bench, &apply(PLAN, "4"), 6).expect("it stops");
     bench.kill_watchdog(1);
     bench.recovered();
     assert!(was_killed(&late.go_on()));
@@ -97,7 +103,7 @@ fn an_apply_that_cannot_be_killed_is_taken_over() {
     let Some(freezer) = Freezer::new() else { skip!("there is no freezer of cgroups version 1 here") };
     plant_tree(&bench);
     let before = bench.snapshot();
-    let stuck = Paused::after(&bench, &apply(PLAN, "8"), 7).expect("it stops");
+    let stuck = Paused::after(&bench, &apply(PLAN, "4"), 7).expect("it stops");
     freezer.freeze(stuck.process());
     eventually("the watchdog takes over", || bench.has_record(1, "needs-attention"));
     assert!(bench.has_record(1, "taken-over"));
@@ -142,7 +148,7 @@ fn two_state_directories_do_not_share_an_open_setting() {
     let bench = bench!();
     let before = bench.snapshot();
     let other = bench.directory.path().join("other");
-    expect(bench.tune(&apply(&["net.ipv4.tcp_mtu_probing=1"], "10")), 0);
+    expect(bench.tune(&apply(&["net.ipv4.tcp_mtu_probing=1"], "5")), 0);
     let mine = bench.snapshot();
     let theirs = apply(&["net.ipv4.tcp_mtu_probing=2"], "600");
     let text = expect(bench.tune_of(&[], &theirs, &other), 2);
@@ -162,7 +168,7 @@ fn status_names_the_network_namespace() {
     let text = expect(bench.tune(&["status"]), 1);
     assert!(text.contains(bench.namespace.name()) && text.contains("(this one)"), "{text}");
     assert_eq!(bench.status()["transactions"][0]["network_namespace"]["current"], true);
-    let mut outside = Command::new(crate::bench::program());
+    let mut outside = Command::new(crate::tune::bench::program());
     outside.args(["tune", "status", "--state"]).arg(bench.state());
     let text = said(&run(outside));
     assert!(text.contains(bench.namespace.name()) && text.contains("(another one)"), "{text}");

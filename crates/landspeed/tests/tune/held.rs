@@ -8,7 +8,7 @@ use landspeed_testkit::netns::{Namespace, veth};
 use landspeed_testkit::or_skip;
 use landspeed_testkit::process::Process;
 
-use crate::bench::{Bench, alive, eventually, program, said, signal};
+use crate::tune::bench::{Bench, alive, eventually, program, said, signal};
 
 /// What is changed at the server's host.
 const CHANGES: &[&str] = &["--set", "net.ipv4.tcp_rmem=4096 65536 33554432", "--set", "v0:qdisc=pfifo limit 77"];
@@ -110,7 +110,7 @@ fn within(namespace: &Namespace, arguments: &[&str]) -> Command {
 /// Letters of the states of a process's children.
 fn children(process: u32) -> Vec<char> {
     let text = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
-    text.split_whitespace().filter_map(|id| crate::bench::state_of(id.parse().ok()?)).collect()
+    text.split_whitespace().filter_map(|id| crate::tune::bench::state_of(id.parse().ok()?)).collect()
 }
 
 #[test]
@@ -226,11 +226,11 @@ fn one_client_at_a_time_changes_a_host() {
     // An administrator's own transaction waits, too.
     let state = two.states[0].clone();
     let apply = ["apply", "--set", "v0:txqueuelen=77", "--confirm", "60"];
-    let output = crate::bench::run(two.server.tune_of(&[], &apply, &state));
+    let output = crate::tune::bench::run(two.server.tune_of(&[], &apply, &state));
     assert!(output.code == 2 && said(&output).contains("awaits its confirmation"), "{output:?}");
-    let output = crate::bench::run(two.server.tune_of(&[], &["confirm"], &state));
+    let output = crate::tune::bench::run(two.server.tune_of(&[], &["confirm"], &state));
     assert!(output.code == 2 && said(&output).contains("is held by process"), "{output:?}");
-    let status = said(&crate::bench::run(two.server.tune_of(&[], &["status"], &state)));
+    let status = said(&crate::tune::bench::run(two.server.tune_of(&[], &["status"], &state)));
     assert!(status.contains("held by process"), "{status}");
     first.kill();
     eventually("it is rolled back", || two.watchdogs().is_empty());
@@ -283,7 +283,7 @@ fn kept_changes_stay_until_they_are_reverted() {
     server.kill();
     eventually("the watchdog ends", || two.watchdogs().is_empty());
     two.must_be_changed();
-    crate::bench::expect(two.server.tune_of(&[], &["revert"], &two.states[0]), 0);
+    crate::tune::bench::expect(two.server.tune_of(&[], &["revert"], &two.states[0]), 0);
     two.server.snapshot().must_equal(&before, &"reverted");
 }
 

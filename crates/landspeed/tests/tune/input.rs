@@ -4,8 +4,8 @@ use std::os::unix::process::CommandExt as _;
 
 use landspeed_testkit::skip;
 
-use crate::bench::{bench, expect, program, run, said};
-use crate::crash::apply;
+use crate::tune::bench::{bench, expect, program, run, said};
+use crate::tune::crash::apply;
 
 #[test]
 fn an_impossible_plan_is_refused_entirely() {

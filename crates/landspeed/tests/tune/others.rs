@@ -6,8 +6,8 @@ use std::process::Command;
 use landspeed_testkit::process::{Ended, Process};
 use landspeed_testkit::skip;
 
-use crate::bench::{Bench, WAIT_S, alive, bench, eventually, expect, forget, run, said, signal, state_of};
-use crate::crash::{PLAN, apply, plant_tree};
+use crate::tune::bench::{Bench, WAIT_S, alive, bench, eventually, expect, forget, run, said, signal, state_of};
+use crate::tune::crash::{PLAN, apply, plant_tree};
 
 const FAULT: &str = "LANDSPEED_TUNE_FAULT";
 
@@ -127,14 +127,15 @@ fn later_changes_are_reverted_only_by_force() {
     }
 }
 
-#[test]
-fn an_interrupted_apply_is_rolled_back() {
+/// Interrupts an apply after each record by one of three signals, or in three rounds by each of them.
+fn interrupted_apply_is_rolled_back(rounds: usize) {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
-    for name in ["INT", "TERM", "HUP"] {
+    for round in 0..rounds {
         let mut places = 0;
         for record in 1.. {
+            let name = ["INT", "TERM", "HUP"][(round + record as usize) % 3];
             bench.forget();
             // What `nohup` or a shell's `&` has set to be ignored stays ignored in every process below.
             let heeding = ["env", "--default-signal=INT,TERM,HUP"];
@@ -160,10 +161,21 @@ fn an_interrupted_apply_is_rolled_back() {
 }
 
 #[test]
+fn an_interrupted_apply_is_rolled_back() {
+    interrupted_apply_is_rolled_back(1);
+}
+
+#[test]
+#[ignore = "long: each of three signals after each record"]
+fn an_apply_interrupted_by_any_signal_is_rolled_back() {
+    interrupted_apply_is_rolled_back(3);
+}
+
+#[test]
 fn a_hang_up_of_the_session_leaves_the_watchdog_awake() {
     let bench = bench!();
     let before = bench.snapshot();
-    expect(bench.tune(&apply(&["net.ipv4.tcp_mtu_probing=1"], "5")), 0);
+    expect(bench.tune(&apply(&["net.ipv4.tcp_mtu_probing=1"], "3")), 0);
     let watchdog = bench.watchdog(1).expect("armed");
     let stat = std::fs::read_to_string(format!("/proc/{watchdog}/stat")).expect("it lives");
     let words: Vec<&str> = stat.rsplit_once(')').expect("a name").1.split_whitespace().collect();
@@ -185,18 +197,19 @@ fn a_full_disk_stops_applies_but_not_reverts() {
     let place = bench.directory.path().join("small");
     let Some(_small) = Mounted::tmpfs(&place, "size=512k") else { skip!("mounting needs root") };
     let state = place.join("state");
+    let plan = &PLAN[3..7];
     // Full from the start.
     fill(&place);
-    let output = run(bench.tune_of(&[], &apply(PLAN, "600"), &state));
+    let output = run(bench.tune_of(&[], &apply(plan, "600"), &state));
     assert_eq!(output.code, 2);
     let text = said(&output);
     assert!(text.contains("No space left") && text.contains("--state"), "{text}");
     bench.snapshot().must_equal(&before, &"full from the start");
     empty(&place);
     // Full from each record on: it goes to its end, or everything is put back; a revert never fails.
-    for record in 1..=3 + 2 * PLAN.len() as u64 {
+    for record in 1..=3 + 2 * plan.len() as u64 {
         forget(&state);
-        let mut command = bench.tune_of(&[], &apply(PLAN, "600"), &state);
+        let mut command = bench.tune_of(&[], &apply(plan, "600"), &state);
         let process = Process::start(command.env(FAULT, format!("stop-after-record:{record}")));
         eventually("it stops", || state_of(process.id()) == Some('T'));
         fill(&place);
@@ -216,7 +229,7 @@ fn the_watchdog_works_with_a_read_only_state_directory() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
-    expect(bench.tune(&apply(PLAN, "8")), 0);
+    expect(bench.tune(&apply(PLAN, "5")), 0);
     let watchdog = bench.watchdog(1).expect("armed");
     // Where the watchdog sees it: it has its own mounts.
     let state = bench.state();
@@ -229,7 +242,7 @@ fn the_watchdog_works_with_a_read_only_state_directory() {
     eventually("the watchdog ends", || !alive(watchdog));
     bench.snapshot().must_equal(&before, &"read-only since");
     let read_only = Mounted::read_only(&state, &state).expect("mounts");
-    let text = expect(bench.tune(&apply(PLAN, "8")), 2);
+    let text = expect(bench.tune(&apply(PLAN, "5")), 2);
     assert!(text.contains("Read-only file system"), "{text}");
     drop(read_only);
     bench.recovered();
@@ -241,7 +254,7 @@ fn the_watchdog_works_without_its_state_directory() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
-    expect(bench.tune(&apply(PLAN, "8")), 0);
+    expect(bench.tune(&apply(PLAN, "5")), 0);
     let watchdog = bench.watchdog(1).expect("armed");
     std::fs::remove_dir_all(bench.state()).expect("removed");
     eventually("the watchdog ends", || !alive(watchdog));
@@ -259,7 +272,7 @@ fn a_renamed_interface_is_restored_under_its_new_name() {
         bench.forget();
         let before =
             bench.shell("ip -d link show v0; tc -d qdisc show dev v0 | sort; cat /proc/sys/net/ipv4/conf/v0/*");
-        expect(bench.tune(&apply(PLAN, if unattended { "8" } else { "600" })), 0);
+        expect(bench.tune(&apply(PLAN, if unattended { "5" } else { "600" })), 0);
         rename("v0", "lan0");
         if unattended {
             bench.wait_reverted(1);
@@ -309,7 +322,7 @@ fn a_cut_management_link_is_rolled_back() {
     let bench = bench!();
     let before = bench.snapshot();
     let session = "10.97.0.2 50000 10.97.0.1 22";
-    let mut command = bench.tune(&apply(&["v0:mtu=9000", "net.ipv4.tcp_mtu_probing=1"], "8"));
+    let mut command = bench.tune(&apply(&["v0:mtu=9000", "net.ipv4.tcp_mtu_probing=1"], "5"));
     command.env("SSH_CONNECTION", session);
     expect(command, 0);
     bench.shell("ip link set v1 down");

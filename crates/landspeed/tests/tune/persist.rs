@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use landspeed_testkit::skip;
 
-use crate::bench::{Bench, bench, expect, run, said, was_killed};
-use crate::crash::apply;
-use crate::others::Mounted;
+use crate::tune::bench::{Bench, bench, expect, run, said, was_killed};
+use crate::tune::crash::apply;
+use crate::tune::others::Mounted;
 
 const FAULT: &str = "LANDSPEED_TUNE_FAULT";
 const OURS: &str = "etc/sysctl.d/90-landspeed.conf";

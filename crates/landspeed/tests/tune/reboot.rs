@@ -1,14 +1,14 @@
 //! Another boot: what was set at run time is gone by itself, nothing is written, and `status` says so.
 
-use crate::bench::{bench, expect, run, was_killed};
-use crate::crash::{PLAN, apply, plant_tree};
+use crate::tune::bench::{bench, expect, run, was_killed};
+use crate::tune::crash::{PLAN, apply, plant_tree};
 
 #[test]
 fn nothing_is_written_after_a_restart() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
-    let plan = &PLAN[..6];
+    let plan = &PLAN[3..6];
     for number in 1.. {
         bench.forget();
         let mut command = bench.tune(&apply(plan, "600"));
@@ -23,7 +23,7 @@ fn nothing_is_written_after_a_restart() {
             let mut command = bench.tune(arguments);
             command.env("LANDSPEED_TUNE_BOOT_ID", "another");
             let output = run(command);
-            let text = crate::bench::said(&output);
+            let text = crate::tune::bench::said(&output);
             if arguments[0] == "status" {
                 assert!(text.contains("restarted") && output.code == 0, "{number}: {text}");
             }
@@ -42,7 +42,7 @@ fn nothing_is_written_after_a_restart() {
         let _ = std::fs::remove_file(bench.state().join("0002.journal"));
         let output = run(bench.tune(&["revert"]));
         bench.recovered();
-        bench.snapshot().must_equal(&before, &format_args!("{number}: {}", crate::bench::said(&output)));
+        bench.snapshot().must_equal(&before, &format_args!("{number}: {}", crate::tune::bench::said(&output)));
         if !killed {
             assert_eq!(number, 3 + 2 * plan.len() as u64 + 1);
             break;

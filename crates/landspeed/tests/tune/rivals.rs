@@ -8,9 +8,9 @@ use landspeed_testkit::process::Process;
 use landspeed_testkit::{hosts, skip};
 use serde_json::Value;
 
-use crate::bench::{Bench, alive, bench, expect, program, run, said};
-use crate::crash::{PLAN, apply};
-use crate::qdisc::leaves;
+use crate::tune::bench::{Bench, alive, bench, expect, program, run, said};
+use crate::tune::crash::{PLAN, apply};
+use crate::tune::qdisc::leaves;
 
 /// Goals from a short path to a long fat one.
 const GOALS: &[&[&str]] = &[
@@ -31,14 +31,7 @@ fn maximum(bench: &Bench, name: &str) -> u64 {
 
 /// Steps of `tune plan` that would be written or are refused: name and value.
 fn planned(bench: &Bench, arguments: &[&str]) -> Vec<(String, String)> {
-    let mut command = Command::new("ip");
-    command.args(["netns", "exec", bench.namespace.name()]).arg(program()).args(["tune", "plan", "--json", "-"]);
-    let output = run({
-        command.args(arguments);
-        command
-    });
-    assert!(matches!(output.code, 0 | 1), "{}", said(&output));
-    let plan: Value = serde_json::from_str(&output.stdout).expect("a document");
+    let plan = bench.plan(arguments);
     let text = |step: &Value, key: &str| step[key].as_str().expect("a text").to_owned();
     let steps = plan["steps"].as_array().expect("a list");
     steps
@@ -240,6 +233,17 @@ fn audits() -> Vec<(String, Value)> {
     audits
 }
 
+/// One test, because the audits take longer than what is looked up in them.
+#[test]
+fn audits_of_recorded_hosts_repeat_no_defect_of_other_tools() {
+    let audits = audits();
+    values_are_not_copied_between_hosts(&audits);
+    no_finding_asks_to_stop_irqbalance_for_good(&audits);
+    only_available_governors_are_requested(&audits);
+    every_change_has_a_reason_gain_and_source(&audits);
+    no_two_findings_ask_for_different_values_of_one_setting(&audits);
+}
+
 fn findings(audit: &Value) -> &[Value] {
     audit["findings"].as_array().expect("a list")
 }
@@ -253,13 +257,12 @@ fn changes(audit: &Value) -> impl Iterator<Item = (&str, &Value, &str)> {
     })
 }
 
-#[test]
-fn values_are_not_copied_between_hosts() {
+fn values_are_not_copied_between_hosts(audits: &[(String, Value)]) {
     // The deck of 2012: tcp_mem of 16777216 pages three times, 64 GiB. Backlogs of 250000 are from guides, too.
     let mut cured = 0;
-    for (name, audit) in audits() {
+    for (name, audit) in audits {
         let memory = audit["facts"]["memory_bytes"]["known"].as_u64();
-        for (code, target, desired) in changes(&audit) {
+        for (code, target, desired) in changes(audit) {
             if target["kind"] == "tx-queue-len" {
                 assert!(desired.parse::<u64>().is_ok_and(|packets| packets <= 1000), "{name}: {code}");
             }
@@ -288,11 +291,10 @@ fn values_are_not_copied_between_hosts() {
     assert!(cured > 0, "deck-40g has that tcp_mem");
 }
 
-#[test]
-fn no_finding_asks_to_stop_irqbalance_for_good() {
+fn no_finding_asks_to_stop_irqbalance_for_good(audits: &[(String, Value)]) {
     let mut seen = 0;
-    for (name, audit) in audits() {
-        for finding in findings(&audit).iter().filter(|finding| finding["code"] == "IRQ-003") {
+    for (name, audit) in audits {
+        for finding in findings(audit).iter().filter(|finding| finding["code"] == "IRQ-003") {
             assert_eq!(finding["applicability"], "display-only", "{name}");
             assert_eq!(finding["changes"].as_array().map(Vec::len), Some(0), "{name}");
             let advice = finding["recommended"].as_str().expect("a text");
@@ -303,12 +305,11 @@ fn no_finding_asks_to_stop_irqbalance_for_good() {
     assert!(seen > 0, "arm-server and deck-40g run it");
 }
 
-#[test]
-fn only_available_governors_are_requested() {
+fn only_available_governors_are_requested(audits: &[(String, Value)]) {
     let mut asked = 0;
-    for (name, audit) in audits() {
+    for (name, audit) in audits {
         let policies = audit["facts"]["cpu"]["policies"]["known"].as_array().cloned().unwrap_or_default();
-        for (code, target, desired) in changes(&audit).filter(|(_, target, _)| target["kind"] == "governor") {
+        for (code, target, desired) in changes(audit).filter(|(_, target, _)| target["kind"] == "governor") {
             let policy = policies.iter().find(|policy| policy["name"] == target["policy"]);
             let offers = policy
                 .and_then(|policy| policy["governors"].as_array())
@@ -317,10 +318,13 @@ fn only_available_governors_are_requested() {
             asked += 1;
         }
         let guest = ["container", "virtio-guest", "cloud-sriov"].iter().any(|guest| name.starts_with(guest));
-        assert!(!guest || changes(&audit).all(|(_, target, _)| target["kind"] != "governor"), "{name}");
+        assert!(!guest || changes(audit).all(|(_, target, _)| target["kind"] != "governor"), "{name}");
     }
     assert!(asked > 0, "arm-server and deck-40g follow the load");
-    // By name, on this machine.
+}
+
+#[test]
+fn a_missing_governor_is_refused_by_name() {
     let bench = bench!();
     if Path::new("/sys/devices/system/cpu/cpufreq/policy0/scaling_governor").exists() {
         skip!("this machine has frequencies to govern, which no test may write to");
@@ -330,11 +334,10 @@ fn only_available_governors_are_requested() {
     assert!(text.contains("nothing was changed") && text.contains("does not exist here"), "{text}");
 }
 
-#[test]
-fn every_change_has_a_reason_gain_and_source() {
+fn every_change_has_a_reason_gain_and_source(audits: &[(String, Value)]) {
     // "Why exactly" (bpftune's issue 188).
-    for (name, audit) in audits() {
-        for finding in findings(&audit).iter().filter(|finding| finding["changes"] != serde_json::json!([])) {
+    for (name, audit) in audits {
+        for finding in findings(audit).iter().filter(|finding| finding["changes"] != serde_json::json!([])) {
             for key in ["observed", "recommended", "why", "effect", "by_hand", "source"] {
                 assert!(finding[key].as_str().is_some_and(|text| !text.is_empty()), "{name}: {key} of {finding:#}");
             }
@@ -342,11 +345,10 @@ fn every_change_has_a_reason_gain_and_source() {
     }
 }
 
-#[test]
-fn no_two_findings_ask_for_different_values_of_one_setting() {
+fn no_two_findings_ask_for_different_values_of_one_setting(audits: &[(String, Value)]) {
     // No silent override (tuned's issue 492). A plan would refuse both.
-    for (name, audit) in audits() {
-        let all: Vec<_> = changes(&audit).collect();
+    for (name, audit) in audits {
+        let all: Vec<_> = changes(audit).collect();
         for (number, (code, target, desired)) in all.iter().enumerate() {
             let other = all[..number].iter().find(|(_, other, value)| other == target && value != desired);
             assert!(other.is_none(), "{name}: {code} asks for {desired}, but {other:?}");

@@ -4,22 +4,33 @@ use std::fmt;
 
 use landspeed_netlink::ethtool::Ethtool;
 
-use crate::bench::Bench;
+use crate::tune::bench::Bench;
 
 /// What the kernel counts or measures by itself, and what it will not show.
 const VOLATILE: &[&str] = &["nf_conntrack_count"];
 
+/// Words whose successor counts packets or seconds.
+const COUNTERS: &[&str] = &["direct_packets_stat", "valid_lft", "preferred_lft", "expires"];
+
+/// Few processes: a thousand snapshots are taken. A section begins at `==`; [`take`] sorts those that the kernel does not.
 const SCRIPT: &str = r#"
-tc -d qdisc show | sed -E 's/^/qdisc: /; s/direct_packets_stat [0-9]+//' | sort
-ip -d address show | sed -E 's/^/link: /; s/valid_lft [0-9]+sec preferred_lft [0-9]+sec//'
-ip route show table all | sed 's/^/route: /' | sort
-ip -6 route show table all | sed -E 's/^/route6: /; s/expires [0-9]+sec//' | sort
+echo "== qdisc"
+tc -d qdisc show
+echo "== link"
+ip -d address show
+echo "== route"
+ip route show table all
+echo "== route6"
+ip -6 route show table all
 cd /sys/class/net
 for device in *; do
-  tc -d class show dev $device | sed "s/^/class $device: /" | sort
-  tc -d filter show dev $device | sed "s/^/filter $device: /"
-  tc -d filter show dev $device ingress 2>/dev/null | sed "s/^/ingress $device: /" || true
+  echo "== class $device"
+  tc -d class show dev $device
+  echo "== filter $device"
+  tc -d filter show dev $device
+  tc -d filter show dev $device ingress 2>/dev/null || true
 done
+echo "== files"
 grep -s "" */mtu */tx_queue_len */gro_flush_timeout */napi_defer_hard_irqs */threaded */flags */operstate \
   */queues/*/rps_cpus */queues/*/rps_flow_cnt */queues/*/xps_cpus */queues/*/xps_rxqs */queues/*/tx_maxrate || true
 grep -rs "" /proc/sys/net || true
@@ -34,17 +45,40 @@ pub struct Snapshot {
 /// Takes one.
 pub fn take(bench: &Bench) -> Snapshot {
     let text = bench.shell(SCRIPT);
-    let mut lines: Vec<String> =
-        text.lines().filter(|line| !VOLATILE.iter().any(|name| line.contains(name))).map(ToOwned::to_owned).collect();
-    let links = bench.shell("ls /sys/class/net");
-    for interface in links.split_whitespace() {
-        let features = bench.namespace.run(|| Ethtool::new(interface).and_then(|mut nic| nic.features()));
-        for feature in features.unwrap_or_default() {
-            lines.push(format!("feature {interface}: {feature:?}"));
+    let mut lines = Vec::new();
+    let mut interfaces = Vec::new();
+    for section in text.split("== ").skip(1) {
+        let (name, body) = section.split_once('\n').expect("a name");
+        interfaces.extend(name.strip_prefix("class "));
+        let shown = body.lines().filter(|line| !VOLATILE.iter().any(|name| line.contains(name)));
+        let mut shown: Vec<String> = shown.map(|line| format!("{name}: {}", without_counters(line))).collect();
+        if ["qdisc", "route", "class"].iter().any(|unordered| name.starts_with(unordered)) {
+            shown.sort();
         }
+        lines.append(&mut shown);
     }
+    lines.extend(bench.namespace.run(|| {
+        let features = |interface| Ethtool::new(interface).and_then(|mut nic| nic.features()).unwrap_or_default();
+        let shown = interfaces.iter().flat_map(|interface| {
+            features(interface).into_iter().map(move |feature| format!("feature {interface}: {feature:?}"))
+        });
+        shown.collect::<Vec<_>>()
+    }));
     assert!(lines.len() > 100, "a namespace has more to it: {lines:#?}");
     Snapshot { lines }
+}
+
+/// A line without what changes by itself.
+fn without_counters(line: &str) -> String {
+    if !COUNTERS.iter().any(|word| line.contains(word)) {
+        return line.to_owned();
+    }
+    let mut counts = false;
+    let words = line.split(' ').filter(|word| {
+        let counted = std::mem::replace(&mut counts, COUNTERS.contains(word));
+        !counted
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 impl Snapshot {

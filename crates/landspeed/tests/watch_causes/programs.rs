@@ -9,7 +9,7 @@ use landspeed_testkit::process::{Process, until};
 use landspeed_testkit::wire::{LEFT as NEAR, Leg, RIGHT as FAR, Wire};
 use serde_json::Value;
 
-use crate::{PATIENCE_S, RIGHT, a_tenth_of_a_core, slow_storage, two_hosts, watch};
+use crate::watch_causes::{PATIENCE_S, RIGHT, a_tenth_of_a_core, slow_storage, two_hosts, watch};
 
 /// The programs' paths, or which is not installed.
 fn installed<const N: usize>(programs: [&str; N]) -> Result<[String; N], String> {

@@ -220,14 +220,17 @@ fn hostile<T: Serialize + DeserializeOwned>(document: &T, kept: &[&str]) -> T {
     });
     places.retain(|place| !place.ends_with("/schema") && !kept.iter().any(|kept| place.starts_with(kept)));
     for place in places {
-        let mut changed = value.clone();
-        visit(&mut changed, "", &mut |here, text| {
+        visit(&mut value, "", &mut |here, text| {
             if here == place {
                 text.push_str(MARKUP);
             }
         });
-        if serde_json::from_value::<T>(changed.clone()).is_ok() {
-            value = changed;
+        if T::deserialize(&value).is_err() {
+            visit(&mut value, "", &mut |here, text| {
+                if here == place {
+                    text.truncate(text.len() - MARKUP.len());
+                }
+            });
         }
     }
     serde_json::from_value(value).expect("every change was tried")
@@ -237,9 +240,14 @@ fn hostile<T: Serialize + DeserializeOwned>(document: &T, kept: &[&str]) -> T {
 fn visit(value: &mut Value, place: &str, found: &mut impl FnMut(&str, &mut String)) {
     match value {
         Value::String(text) => found(place, text),
-        Value::Array(all) => all.iter_mut().for_each(|one| visit(one, &format!("{place}/*"), found)),
+        Value::Array(all) => {
+            let place = format!("{place}/*");
+            all.iter_mut().for_each(|one| visit(one, &place, found));
+        }
         Value::Object(object) => {
-            object.iter_mut().for_each(|(name, one)| visit(one, &format!("{place}/{name}"), found));
+            for (name, one) in object.iter_mut().filter(|(_, one)| !(one.is_number() || one.is_null())) {
+                visit(one, &format!("{place}/{name}"), found);
+            }
         }
         _ => {}
     }

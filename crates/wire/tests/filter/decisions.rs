@@ -4,9 +4,9 @@ use landspeed_wire::LinkType;
 use landspeed_wire::filter::{Instruction, Refusal, compile, verify};
 use proptest::prelude::*;
 
-use crate::expressions::expression;
-use crate::filters;
-use crate::machine::{Seen, run};
+use crate::filter::expressions::expression;
+use crate::filter::filters;
+use crate::filter::machine::{Seen, run};
 
 const SNAP_BYTES: u32 = 96;
 

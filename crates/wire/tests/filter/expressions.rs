@@ -4,7 +4,7 @@ use landspeed_wire::LinkType;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::frames::{HOSTS4, HOSTS6, PORTS};
+use crate::filter::frames::{HOSTS4, HOSTS6, PORTS};
 
 fn one_of(words: &'static [&'static str]) -> BoxedStrategy<String> {
     select(words).prop_map(str::to_owned).boxed()

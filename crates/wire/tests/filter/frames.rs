@@ -4,7 +4,7 @@ use landspeed_wire::LinkType;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::machine::Seen;
+use crate::filter::machine::Seen;
 
 pub static HOSTS4: [[u8; 4]; 4] = [[10, 0, 0, 1], [10, 0, 0, 2], [10, 1, 2, 3], [192, 0, 2, 1]];
 pub static HOSTS6: [&str; 3] = ["2001:db8::1", "2001:db8:0:1::2", "fe80::1"];

@@ -7,9 +7,9 @@ use landspeed_wire::filter::{Refusal, compile};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
-use crate::frames::seen;
-use crate::machine::{Seen, run};
-use crate::tcpdump::{SNAP_BYTES, tcpdump};
+use crate::filter::frames::seen;
+use crate::filter::machine::{Seen, run};
+use crate::filter::tcpdump::{SNAP_BYTES, tcpdump};
 
 static COMPILED: [&str; 60] = [
     "",

@@ -9,9 +9,9 @@ use landspeed_wire::filter::{Instruction, Refusal, compile};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
-use crate::expressions::expression;
-use crate::frames::seen;
-use crate::machine::{Seen, run};
+use crate::filter::expressions::expression;
+use crate::filter::frames::seen;
+use crate::filter::machine::{Seen, run};
 
 pub const SNAP_BYTES: u32 = 96;
 /// Frames for each expression.

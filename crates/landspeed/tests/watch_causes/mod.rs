@@ -70,20 +70,43 @@ fn reader(right: &Namespace, work: &str) -> Result<Process, String> {
 
 /// A sender on the left; `chunk` is the body of the function that makes what it sends.
 fn sender(left: &Namespace, chunk: &str) -> Result<Process, String> {
-    python(left, &format!("import os, time, hashlib\nzeros = bytes(1 << 18)\ndef chunk():\n{chunk}\n{SENDER}"))
+    let program = format!("import os, time, hashlib\nzeros = bytes(1 << 18)\ndef chunk():\n{chunk}\n{SENDER}");
+    let process = python(left, &program)?;
+    wait_for_data(left);
+    Ok(process)
 }
 
-fn watch_with(namespace: &Namespace, mut command: Command) -> Value {
-    command.args(["--for", "6s", "--json", "-"]).stdin(Stdio::null()).env("NO_COLOR", "1");
-    let Ended { code, stdout, stderr, .. } = namespace.run(|| Process::start(command)).end(PATIENCE_S);
+/// Waits until data passes between the programs: a watch that begins before has less to judge.
+fn wait_for_data(left: &Namespace) {
+    let moves = || left.exec(["ss", "-Htni", "dport = :5998"]).contains("bytes_");
+    until(PATIENCE_S, "a transfer", moves);
+}
+
+/// Starts a watch of four seconds.
+fn begin(namespace: &Namespace, mut command: Command) -> Process {
+    command.args(["--for", "4s", "--json", "-"]).stdin(Stdio::null()).env("NO_COLOR", "1");
+    namespace.run(|| Process::start(command))
+}
+
+fn document_of(watch: Process) -> Value {
+    let Ended { code, stdout, stderr, .. } = watch.end(PATIENCE_S);
     assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
     serde_json::from_str(&stdout).expect("JSON")
 }
 
-fn watch(namespace: &Namespace, arguments: &[&str]) -> Value {
+fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(PROGRAM);
     command.arg("watch").args(arguments);
-    watch_with(namespace, command)
+    command
+}
+
+fn watch(namespace: &Namespace, arguments: &[&str]) -> Value {
+    document_of(begin(namespace, command(arguments)))
+}
+
+/// Watches at both ends at once.
+fn watch_both(ends: [&Namespace; 2]) -> [Value; 2] {
+    ends.map(|namespace| begin(namespace, command(&[]))).map(document_of)
 }
 
 fn the_flow(document: &Value) -> &Value {
@@ -272,15 +295,16 @@ fn conversation(left: &Namespace, right: &Namespace, think: f64, pause: f64) -> 
         "import socket, time\ns = socket.create_connection(('{RIGHT}', {PORT}))\nwhile True:\n    s.sendall(b'more')\n    n = 0\n    \
          while n < 1 << 18: n += len(s.recv(1 << 18))\n    time.sleep({pause})\n"
     );
-    Ok([server, python(left, &client)?])
+    let client = python(left, &client)?;
+    wait_for_data(left);
+    Ok([server, client])
 }
 
 #[test]
 fn gaps_between_requests_are_named_at_both_ends() {
     let (left, right, _link) = or_skip!(two_hosts());
     let _programs = or_skip!(conversation(&left, &right, 0.0, 0.1));
-    for namespace in [&right, &left] {
-        let document = watch(namespace, &[]);
+    for document in watch_both([&right, &left]) {
         let flow = the_flow(&document);
         assert_eq!((&flow["cause"], &flow["confidence"]), (&"request-gaps".into(), &"medium".into()), "{flow:#}");
     }
@@ -290,9 +314,8 @@ fn gaps_between_requests_are_named_at_both_ends() {
 fn an_answer_that_comes_late_is_not_a_gap_between_requests() {
     let (left, right, _link) = or_skip!(two_hosts());
     let _programs = or_skip!(conversation(&left, &right, 0.07, 0.0));
-    let document = watch(&right, &[]);
-    assert_eq!(the_flow(&document)["cause"], "application", "{document:#}");
-    let document = watch(&left, &[]);
+    let [at_server, document] = watch_both([&right, &left]);
+    assert_eq!(the_flow(&at_server)["cause"], "application", "{at_server:#}");
     assert_eq!(the_flow(&document)["cause"], "undetermined", "{document:#}");
 }
 
@@ -306,6 +329,7 @@ fn greedy() -> Result<(Namespace, Namespace, Wire, [Process; 2]), String> {
     let reads = python(&right, &moved(&format!("def work(data): pass\n{READER}")))?;
     until(PATIENCE_S, "a listener", || reads.stdout().contains("ready"));
     let sends = python(&left, &moved(&format!("zeros = bytes(1 << 18)\ndef chunk(): return zeros\n{SENDER}")))?;
+    wait_for_data(&left);
     Ok((left, right, wire, [reads, sends]))
 }
 
@@ -315,19 +339,17 @@ fn a_packet_filter_is_named_at_the_end_that_has_it() {
     right.nft(
         "table ip t { chain c { type filter hook input priority 0; tcp dport 5998 numgen random mod 100 < 1 counter drop; }; }",
     );
-    let document = watch(&right, &[]);
+    let [document, at_sender] = watch_both([&right, &left]);
     let flow = the_flow(&document);
     assert_eq!((&flow["cause"], &flow["confidence"]), (&"firewall".into(), &"low".into()), "{flow:#}");
     assert!(flow["host"]["nft_drops"].as_u64().is_some_and(|drops| drops > 10), "{flow:#}");
-    let document = watch(&left, &[]);
-    assert_ne!(the_flow(&document)["cause"], "firewall", "the sender has none: {document:#}");
+    assert_ne!(the_flow(&at_sender)["cause"], "firewall", "the sender has none: {at_sender:#}");
 }
 
 #[test]
 fn a_transfer_without_a_fault_has_none_of_these_causes() {
     let (left, right, _wire, _programs) = or_skip!(greedy());
-    for namespace in [&left, &right] {
-        let document = watch(namespace, &[]);
+    for document in watch_both([&left, &right]) {
         let flow = the_flow(&document);
         let cause = flow["cause"].as_str().expect("a word");
         // A busy machine keeps a thread from its core: the verdict is then right.
@@ -376,16 +398,13 @@ fn tracepoints_count_drops_by_reason_where_permitted() {
     right.nft(
         "table ip t { chain c { type filter hook input priority 0; tcp dport 5998 numgen random mod 50 < 1 drop; }; }",
     );
-    let document = watch(&right, &[]);
-    assert!(document["events"].is_null(), "{document:#}");
-    assert!(document["unavailable"]["tracepoints"].as_str().is_some_and(|why| why.contains("--tracepoints")));
-    assert_ne!(the_flow(&document)["cause"], "firewall", "a rule without a counter is not visible: {document:#}");
+    let without = begin(&right, command(&[]));
     // tracefs is mounted for this process only.
-    let mut command = Command::new("unshare");
+    let mut with_tracefs = Command::new("unshare");
     let script = format!(
         "mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null || exit 77; exec {PROGRAM} watch --tracepoints \"$@\""
     );
-    command.args(["-m", "sh", "-c", &script, "sh"]);
+    with_tracefs.args(["-m", "sh", "-c", &script, "sh"]);
     let mut probe = Command::new("unshare");
     probe.args([
         "-m",
@@ -393,10 +412,14 @@ fn tracepoints_count_drops_by_reason_where_permitted() {
         "-c",
         "mount -t tracefs tracefs /sys/kernel/tracing && test -d /sys/kernel/tracing/instances",
     ]);
-    if !probe.output().is_ok_and(|output| output.status.success()) {
-        skip!("no tracefs here");
-    }
-    let document = watch_with(&right, command);
+    let has_tracefs = probe.output().is_ok_and(|output| output.status.success());
+    let with = has_tracefs.then(|| begin(&right, with_tracefs));
+    let document = document_of(without);
+    assert!(document["events"].is_null(), "{document:#}");
+    assert!(document["unavailable"]["tracepoints"].as_str().is_some_and(|why| why.contains("--tracepoints")));
+    assert_ne!(the_flow(&document)["cause"], "firewall", "a rule without a counter is not visible: {document:#}");
+    let Some(with) = with else { skip!("no tracefs here") };
+    let document = document_of(with);
     let drops = &document["events"]["drops"]["NETFILTER_DROP"];
     assert!(drops.as_u64().is_some_and(|drops| drops > 10), "{document:#}");
     assert!(!document["events"]["retransmits"].as_object().expect("counts").is_empty(), "{document:#}");

@@ -20,6 +20,7 @@ const PATIENCE_S: u64 = 240;
 const SCENARIO: &str = "\
 name = \"tiny\"
 time = \"400ms\"
+sample = \"50ms\"
 [host.a]
 [host.b]
 [switch.s]

@@ -6,7 +6,7 @@
 mod hostile_clients;
 mod hostile_servers;
 mod ours_to_theirs;
-mod parties;
+pub mod parties;
 mod several;
 mod theirs_to_ours;
 mod users;

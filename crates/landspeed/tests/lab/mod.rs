@@ -6,10 +6,10 @@
 
 mod determinism;
 mod exact;
-mod lab;
 mod linux;
 mod precision;
 mod queues;
+mod scenario;
 mod sharing;
 mod slots;
 mod windows;

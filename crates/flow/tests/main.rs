@@ -1,0 +1,11 @@
+//! Tests between two ends, over loopback and between namespaces.
+
+mod damage;
+mod host_changes;
+mod hostile_bytes;
+mod mtu_loopback;
+mod mtu_paths;
+mod mtu_relay;
+mod mtu_run;
+mod phases_accounting;
+mod udp_accounting;

@@ -1,0 +1,6 @@
+//! Hosts: live, recorded and hostile.
+
+mod hostile;
+mod hosts;
+mod live;
+mod recorded;

@@ -1,0 +1,22 @@
+//! The analysis of captures.
+
+mod classes;
+mod clocks;
+mod connections;
+mod ecn;
+mod fast_path;
+mod graph;
+mod hostile;
+mod labelled;
+mod limits;
+mod numbered;
+mod placing;
+mod play;
+mod taps;
+mod two_taps;
+
+/// Property tests of so many cases; more of them with `PROPTEST_CASES`.
+fn cases(usual: u32) -> proptest::prelude::ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(usual);
+    proptest::prelude::ProptestConfig::with_cases(cases)
+}

@@ -1,0 +1,6 @@
+//! Frames, header traces and filters.
+
+mod alike;
+mod captures;
+mod filter;
+mod oracle;
