@@ -3,7 +3,10 @@
 use std::borrow::BorrowMut;
 use std::io::{BufRead as _, BufReader, Read};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
@@ -31,14 +34,22 @@ pub fn signal(id: u32, name: &str) {
     assert!(Command::new("sh").args(["-c", &kill]).status().expect("a shell").success(), "{kill}");
 }
 
-/// A port that both protocols have free now.
+/// A port that is free for TCP and UDP, and that no other test is given while this one runs: outside the range that the kernel gives
+/// to outgoing connections, and reserved by an abstract socket until the process ends.
 ///
 /// # Panics
 /// If there is none.
 pub fn free_port() -> u16 {
-    for _ in 0..100 {
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|tcp| tcp.local_addr()).expect("a port").port();
-        if UdpSocket::bind(("127.0.0.1", port)).is_ok() {
+    const FIRST: u32 = 10_240;
+    const PORTS: u32 = 20_000;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    for _ in 0..PORTS {
+        let turn = NEXT.fetch_add(1, Ordering::Relaxed).wrapping_add(std::process::id().wrapping_mul(97));
+        let port = (FIRST + turn % PORTS) as u16;
+        let name = UnixAddr::from_abstract_name(format!("landspeed-test-port-{port}")).expect("a short name");
+        let Ok(reserved) = UnixListener::bind_addr(&name) else { continue };
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() && UdpSocket::bind(("127.0.0.1", port)).is_ok() {
+            std::mem::forget(reserved);
             return port;
         }
     }

@@ -1,7 +1,6 @@
 //! A Slurm cluster of this machine's own: munged, slurmctld and two slurmd on loopback, with everything in one directory.
 
 use std::fmt::Write as _;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -9,7 +8,7 @@ use std::time::Duration;
 use landspeed_sys::clock;
 use tempfile::TempDir;
 
-use crate::process::until;
+use crate::process::{free_port, until};
 
 /// What the cluster consists of.
 const PROGRAMS: [&str; 6] = ["munged", "mungekey", "slurmctld", "slurmd", "sbatch", "scontrol"];
@@ -89,7 +88,7 @@ impl Slurm {
         let directory = self.directory.path().display();
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("a name");
         let host = host.trim();
-        let ports = free_ports();
+        let ports = std::array::from_fn(|_| free_port());
         let [controller, first, second] = ports;
         let mut text = format!(
             "ClusterName=landspeed\nSlurmctldHost={host}(127.0.0.1)\nSlurmctldPort={controller}\nSlurmUser=root\n\
@@ -202,12 +201,6 @@ fn is_root() -> bool {
 fn set_mode(path: &Path, mode: u32) {
     use std::os::unix::fs::PermissionsExt as _;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("own directory");
-}
-
-/// Three ports that are free now.
-fn free_ports() -> [u16; 3] {
-    let held: [TcpListener; 3] = std::array::from_fn(|_| TcpListener::bind("127.0.0.1:0").expect("a port"));
-    held.each_ref().map(|listener| listener.local_addr().expect("bound").port())
 }
 
 fn run(command: &mut Command) {

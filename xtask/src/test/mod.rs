@@ -90,8 +90,6 @@ const KERNELS: &str = "LANDSPEED_KERNELS";
 /// Groups that run while the lab's kernel is built: some compute, most wait. The tests of `netns` need it where this host's kernel
 /// lacks something.
 const WITHOUT_KERNEL: [&str; 3] = [runner::UNIT, "e2e", "rivals"];
-/// Groups that need the lab's kernel, one after the other: `netns` waits and measures, `lab` computes.
-const WITH_KERNEL: [&str; 2] = ["netns", "lab"];
 
 /// `cargo xtask check`: format, lints, law, and the tests that need neither root nor network and measure no time.
 pub fn check(seed: &Seed) -> Result<ExitCode> {
@@ -147,16 +145,17 @@ pub fn run(options: &Options) -> Result<ExitCode> {
             front.call(&format!("tests: {}", together.join(", ")), |root| runner.run(root, &together));
         }
         let _ = kernel.join();
+        if runner.knows_groups() && wants("netns") {
+            front.call("tests: netns", |root| runner.run(root, &["netns"]));
+        }
         if let Some(Ok(Some(python))) = python.map(std::thread::ScopedJoinHandle::join) {
             let (program, kernels) = (&program, &kernels);
             scope.spawn(move || python::run(back, &python, program, kernels));
         }
         if !runner.knows_groups() {
             front.call("tests", |root| runner.run(root, &[]));
-            return Ok(());
-        }
-        for group in WITH_KERNEL.into_iter().filter(|group| wants(group)) {
-            front.call(&format!("tests: {group}"), |root| runner.run(root, &[group]));
+        } else if wants("lab") {
+            front.call("tests: lab", |root| runner.run(root, &["lab"]));
         }
         Ok(())
     })?;
