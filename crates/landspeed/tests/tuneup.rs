@@ -254,7 +254,7 @@ fn ctrl_c_ends_a_search_with_the_result_so_far_and_restores_the_host() {
     let path = scratch.path().join("tuneup.json");
     let json = ["--allow-host-changes", "--seed", "5", "--json", path.to_str().expect("text")];
     let mut process = start(&shaped.pair, Some(&shaped.left), &[&json[..], &LONGER].concat());
-    // It is in force while it is measured.
+    // The search replaces the qdisc while it measures.
     until(PATIENCE_S, "a qdisc of the search", || {
         process.has_ended() || (process.stdout().contains("kept") && shaped.qdisc() != before)
     });

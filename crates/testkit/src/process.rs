@@ -34,6 +34,15 @@ pub fn signal(id: u32, name: &str) {
     assert!(Command::new("sh").args(["-c", &kill]).status().expect("a shell").success(), "{kill}");
 }
 
+/// Runs every case in a separate thread, for cases that mostly wait. A panic of one is a panic of the whole.
+pub fn side_by_side<T: Send>(cases: impl IntoIterator<Item = T>, run: impl Fn(T) + Sync) {
+    let run = &run;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = cases.into_iter().map(|case| scope.spawn(move || run(case))).collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap_or_else(|why| std::panic::resume_unwind(why)));
+    });
+}
+
 /// A port that is free for TCP and UDP, and that no other test is given while this one runs: outside the range that the kernel gives
 /// to outgoing connections, and reserved by an abstract socket until the process ends.
 ///

@@ -1,5 +1,6 @@
 //! Programs that read iperf3's JSON read ours. They come from a package registry; `cargo xtask test` fetches them.
 
+use landspeed_testkit::process::side_by_side;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -7,7 +8,6 @@ use landspeed_testkit::iperf3;
 use serde_json::Value;
 
 use super::{Server, json, landspeed, run};
-use crate::iperf3::parties::side_by_side;
 
 /// Names a directory with the Python package `iperf3`, whose `TestResult` reads documents.
 const VARIABLE: &str = "LANDSPEED_IPERF3_CONSUMERS";

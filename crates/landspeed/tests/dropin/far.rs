@@ -1,5 +1,6 @@
 //! Against real iperf3s.
 
+use landspeed_testkit::process::side_by_side;
 use std::collections::BTreeSet;
 
 use landspeed_testkit::iperf3;
@@ -7,7 +8,6 @@ use landspeed_testkit::process::Process;
 use serde_json::Value;
 
 use super::{Server, json, landspeed, run};
-use crate::iperf3::parties::side_by_side;
 
 /// Kinds of test, and the flags both programs know them by.
 const KINDS: &[&[&str]] = &[

@@ -1,5 +1,6 @@
 //! What scripts rely on beside the figures: lines, files, exit status, the name.
 
+use landspeed_testkit::process::side_by_side;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
@@ -8,7 +9,6 @@ use landspeed_sys::clock;
 use landspeed_testkit::process::free_port;
 
 use super::{PATIENCE_S, Server, json, landspeed, run};
-use crate::iperf3::parties::side_by_side;
 
 fn text(output: &std::process::Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()

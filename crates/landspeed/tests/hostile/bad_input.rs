@@ -8,9 +8,10 @@ use landspeed_testkit::drip::State;
 use landspeed_testkit::skip;
 
 use crate::hostile::common::{
-    PATIENCE_S, Process, Server, assert_short_error, at_once, begin, files, finish, landspeed, run, scratch, until,
+    PATIENCE_S, Process, Server, assert_short_error, begin, files, finish, landspeed, run, scratch, until,
 };
 use crate::hostile::raw;
+use landspeed_testkit::process::side_by_side;
 
 /// Options that make no sense, and a word of the answer that says which.
 const ABSURD: &[(&str, &str)] = &[
@@ -99,7 +100,7 @@ fn an_absurd_value_leaves_a_valid_document_too() {
 #[test]
 fn an_unknown_congestion_control_says_where_the_known_ones_are() {
     let server = Server::start(&[]);
-    at_once(["-t1", "-R"], |direction| {
+    side_by_side(["-t1", "-R"], |direction| {
         let run = server.run(&["--congestion", "nosuch", direction]);
         assert_eq!((run.ended.code, run.status()), (2, "failed"), "{:?}", run.ended);
         assert!(run.ended.stderr.contains("nosuch"), "{:?}", run.ended);

@@ -14,10 +14,11 @@ use landspeed_flow::control::preface::{Purpose, Status};
 use landspeed_model::{Direction, Parameters, Protocol, UdpParameters};
 use landspeed_testkit::drip::{self, State};
 
-use crate::hostile::common::{Server, at_once, run, scratch};
+use crate::hostile::common::{Server, run, scratch};
 use crate::hostile::keys::{new_key, text};
 use crate::hostile::raw::{self, Client};
 use crate::hostile::thief::{self, Crime, THIEF};
+use landspeed_testkit::process::side_by_side;
 
 /// Every way in which data moves.
 const TESTS: [&[&str]; 8] = [
@@ -40,7 +41,7 @@ fn replayed_stream_openings_fail_with_a_key() {
     let key = new_key(directory.path(), "key");
     let server = Server::start(&["--key-file", text(&key)]);
     let idle = server.baseline_with(&["--key-file", text(&key)]);
-    at_once(TESTS, |test| {
+    side_by_side(TESTS, |test| {
         let (addr, loot) = thief::start(server.addr, Crime::Steal);
         let run = run(&addr.to_string(), &[test, &["--key-file", text(&key)]].concat());
         run.assert_clean();
@@ -55,7 +56,7 @@ fn replayed_stream_openings_fail_with_a_key() {
 #[test]
 fn replayed_openings_from_other_addresses_fail_without_a_key() {
     let server = Server::start(&[]);
-    at_once(TESTS, |test| {
+    side_by_side(TESTS, |test| {
         let (addr, loot) = thief::start(server.addr, Crime::Steal);
         run(&addr.to_string(), test).assert_clean();
         assert!(loot.copies.load(Ordering::SeqCst) > 0, "nothing was stolen, nothing was tested: {test:?}");
@@ -81,7 +82,7 @@ fn a_man_in_the_middle_is_detected() {
                 connect.document
             );
         });
-        at_once(tests, |test| {
+        side_by_side(tests, |test| {
             let (addr, _) = thief::start(server.addr, Crime::Impersonate);
             run(&addr.to_string(), &[test, &["--key-file", text(&key)]].concat()).assert_failed("unproved-server");
         });
@@ -103,7 +104,7 @@ fn data_from_other_addresses_needs_a_key_or_option() {
                 "{connect:?}"
             );
         });
-        at_once([(&paced[..], "wrong-address"), (&["-t", "0.3", "-u"], "timeout")], |(test, code)| {
+        side_by_side([(&paced[..], "wrong-address"), (&["-t", "0.3", "-u"], "timeout")], |(test, code)| {
             let (addr, _) = thief::start(closed.addr, Crime::OtherAddress);
             let refused = run(&addr.to_string(), test);
             refused.assert_failed(code);
@@ -115,7 +116,7 @@ fn data_from_other_addresses_needs_a_key_or_option() {
     let directory = scratch();
     let key = new_key(directory.path(), "key");
     let keyed = Server::start(&["--key-file", text(&key)]);
-    at_once(TESTS, |test| {
+    side_by_side(TESTS, |test| {
         let (addr, _) = thief::start(keyed.addr, Crime::OtherAddress);
         run(&addr.to_string(), &[test, &["--key-file", text(&key)]].concat()).assert_clean();
     });

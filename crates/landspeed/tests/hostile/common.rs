@@ -174,16 +174,6 @@ pub fn judge(document: &Value) {
     }
 }
 
-/// Judges every case on a thread of its own: most of a test is waiting.
-pub fn at_once<T: Send>(cases: impl IntoIterator<Item = T>, judge: impl Fn(T) + Sync) {
-    std::thread::scope(|scope| {
-        for case in cases {
-            let judge = &judge;
-            scope.spawn(move || judge(case));
-        }
-    });
-}
-
 /// A directory that goes with the test.
 pub fn scratch() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("landspeed-").tempdir().expect("a temporary directory")

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::hostile::common::{PATIENCE_S, Process, Run, Server, at_once, files, judge, landspeed, scratch};
+use crate::hostile::common::{PATIENCE_S, Process, Run, Server, files, judge, landspeed, scratch};
+use landspeed_testkit::process::side_by_side;
 
 #[test]
 fn every_kind_of_test_has_a_valid_balanced_document() {
@@ -39,7 +40,7 @@ fn every_kind_of_test_has_a_valid_balanced_document() {
         "-t 0.2 -T title --dscp ef",
     ];
     for some in kinds.chunks(8) {
-        at_once(some, |options| {
+        side_by_side(some, |options| {
             let args: Vec<_> = options.split(' ').collect();
             let run = server.run(&args);
             assert_eq!(

@@ -17,10 +17,11 @@ use landspeed_model::{HostSnapshot, Parameters, Protocol, RrMode, RrParameters, 
 use landspeed_sys::clock;
 use landspeed_testkit::drip::{self, SLACK_S, State};
 
-use crate::hostile::common::{PATIENCE_S, Process, Server, at_once, begin, scratch, until};
+use crate::hostile::common::{PATIENCE_S, Process, Server, begin, scratch, until};
 use crate::hostile::keys::{new_key, text};
 use crate::hostile::raw::{self, NEVER, SHORT};
 use crate::hostile::{bad_input, claims, server_abuse, server_limits, server_shares, strangers};
+use landspeed_testkit::process::side_by_side;
 
 /// A byte comes so often: soon enough for every timeout of a single system call.
 const EVERY: Duration = Duration::from_millis(20);
@@ -354,7 +355,7 @@ fn slow_servers(key: &Path) -> Vec<State> {
 fn ctrl_c_ends_a_client_of_a_slow_server() {
     let directory = scratch();
     let key = new_key(directory.path(), "key");
-    at_once(STATES, |(name, state, _)| {
+    side_by_side(STATES, |(name, state, _)| {
         against(state, &key, |client, reached| {
             until(PATIENCE_S, name, || reached.load(Ordering::Relaxed));
             client.signal("INT");

@@ -1,7 +1,8 @@
 //! Ends that come early: signals, and peers that vanish.
 
-use crate::hostile::common::{PATIENCE_S, Process, Server, at_once, finish, scratch, until};
+use crate::hostile::common::{PATIENCE_S, Process, Server, finish, scratch, until};
 use crate::hostile::raw;
+use landspeed_testkit::process::side_by_side;
 
 /// A client with traffic under way.
 fn under_way(server: &Server, args: &[&str]) -> (Process, tempfile::TempDir) {
@@ -22,7 +23,7 @@ fn results_until_the_server_vanished_are_kept() {
         &["-t", "60", "-b", "50m", "-R", "-P", "2"],
         &["-t", "60", "-b", "50m", "-u", "-R"],
     ];
-    at_once(tests, |args| {
+    side_by_side(tests, |args| {
         let mut server = Server::start(&[]);
         let (client, _directory) = under_way(&server, args);
         server.process.kill();
@@ -60,7 +61,7 @@ fn a_server_releases_the_resources_of_vanished_clients() {
 fn ctrl_c_ends_a_test_with_both_reports() {
     let server = Server::start(&[]);
     let tests = [&["-t", "60"][..], &["-t", "60", "-b", "50m", "-R"], &["-t", "60", "-u", "-b", "50m"]];
-    at_once(tests, |args| {
+    side_by_side(tests, |args| {
         let (client, _directory) = under_way(&server, args);
         client.signal("INT");
         let run = finish(client.end(PATIENCE_S));
@@ -103,7 +104,7 @@ fn a_second_ctrl_c_ends_at_once() {
 
 #[test]
 fn a_stopping_server_ends_its_tests_with_reports() {
-    at_once(["TERM", "INT"], |signal| {
+    side_by_side(["TERM", "INT"], |signal| {
         let server = Server::start(&[]);
         let (client, _directory) = under_way(&server, &["-t", "60", "-b", "50m"]);
         server.process.signal(signal);

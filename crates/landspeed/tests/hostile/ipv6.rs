@@ -7,7 +7,8 @@ use std::process::Command;
 use landspeed_testkit::netns::{Namespace, address, veth};
 use landspeed_testkit::skip;
 
-use crate::hostile::common::{Process, Server, at_once, finish, run};
+use crate::hostile::common::{Process, Server, finish, run};
+use landspeed_testkit::process::side_by_side;
 
 const KINDS: [&[&str]; 4] = [
     &["-t", "0.2", "-b", "10m"],
@@ -28,7 +29,7 @@ fn one_server_answers_ipv4_and_ipv6() {
     let server = Server::listening("[::]:0", &[]);
     for host in ["127.0.0.1", "[::1]"] {
         let target = format!("{host}:{}", server.addr.port());
-        at_once(KINDS, |kind| {
+        side_by_side(KINDS, |kind| {
             let run = run(&target, kind);
             run.assert_clean();
             let shown = run.document["path"]["server_addr"].as_str().unwrap_or_default().to_owned();
@@ -43,7 +44,7 @@ fn a_server_answers_only_on_its_address() {
         skip!("this host has no IPv6");
     }
     let server = Server::listening("[::1]:0", &[]);
-    at_once(KINDS, |kind| server.run(&[kind, &["-6"]].concat()).assert_clean());
+    side_by_side(KINDS, |kind| server.run(&[kind, &["-6"]].concat()).assert_clean());
     let v4 = run("::1", &["-4"]);
     v4.assert_failed("no-address");
     assert!(v4.ended.stderr.contains("-4/-6"), "{:?}", v4.ended);
@@ -56,7 +57,7 @@ fn a_server_answers_only_on_its_address() {
 #[test]
 fn the_requested_local_address_is_used() {
     let server = Server::start(&[]);
-    at_once(KINDS, |kind| {
+    side_by_side(KINDS, |kind| {
         let run = server.run(&[kind, &["--bind", "127.0.0.5"]].concat());
         run.assert_clean();
         let addr: SocketAddr = run.document["path"]["client_addr"].as_str().unwrap().parse().unwrap();
@@ -141,7 +142,7 @@ fn a_link_local_address_is_reached_through_its_zone() {
     let there = local(&far, &link.b);
     let server = Server::of(inside(&far, &["serve", "--listen", "[::]:0"]));
     let target = format!("[{there}%{}]:{}", link.a, server.addr.port());
-    at_once(KINDS, |kind| {
+    side_by_side(KINDS, |kind| {
         let run = finish(Process::start(inside(&near, &[&["run", &target, "--json", "-"], kind].concat())).end(60));
         run.assert_clean();
     });
@@ -182,7 +183,7 @@ fn payload_has_the_requested_dscp() {
         );
     }
     let server = Server::of(inside(&far, &["serve", "--listen", "[::]:0"]));
-    at_once([("10.9.0.2", "v4"), ("[fd00:9::2]", "v6")], |(host, family)| {
+    side_by_side([("10.9.0.2", "v4"), ("[fd00:9::2]", "v6")], |(host, family)| {
         for kind in KINDS {
             let target = format!("{host}:{}", server.addr.port());
             let sender = if kind.contains(&"-R") { &far } else { &near };

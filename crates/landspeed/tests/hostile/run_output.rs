@@ -4,7 +4,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::hostile::common::{Ended, PATIENCE_S, Process, Server, at_once, landspeed, until};
+use crate::hostile::common::{Ended, PATIENCE_S, Process, Server, landspeed, until};
+use landspeed_testkit::process::side_by_side;
 
 /// A command with its output as a person would see it.
 fn ended(args: &[&str]) -> Ended {
@@ -34,7 +35,7 @@ fn every_kind_of_test_prints_its_intervals_and_eight_lines() {
         (&["-u", "-b", "10m"], &["goodput", "lost", "jitter"], "loss"),
         (&["--rr"], &["transactions/s", "mean latency"], "latency"),
     ];
-    at_once(kinds, |(args, columns, label)| {
+    side_by_side(kinds, |(args, columns, label)| {
         let ended = run(&server, &[&["-t", "1.5"], args].concat());
         assert_eq!((ended.code, ended.stderr.as_str()), (0, ""), "{args:?}");
         let (intervals, summary) = parts(&ended.stdout);
@@ -57,7 +58,7 @@ fn every_kind_of_test_prints_its_intervals_and_eight_lines() {
 #[test]
 fn progress_keeps_to_the_interval_and_never_repeats_a_reading() {
     let server = Server::start(&[]);
-    at_once([(["-i", "500ms"], 3), (["-i", "10ms"], 7)], |(args, most)| {
+    side_by_side([(["-i", "500ms"], 3), (["-i", "10ms"], 7)], |(args, most)| {
         let ended = run(&server, &[&["-t", "1.3", "-b", "500m", "--jsonl", "-"][..], &args].concat());
         let events: Vec<Value> =
             ended.stdout.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();

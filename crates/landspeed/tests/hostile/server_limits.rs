@@ -9,8 +9,9 @@ use landspeed_flow::end::LiveReading;
 use landspeed_model::{Direction, Parameters, Protocol, RrMode, RrParameters, RrSize};
 use landspeed_testkit::drip::{State, drip};
 
-use crate::hostile::common::{PATIENCE_S, Server, at_once};
+use crate::hostile::common::{PATIENCE_S, Server};
 use crate::hostile::raw::{ask, hear};
+use landspeed_testkit::process::side_by_side;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -51,7 +52,7 @@ pub fn endless_sender(server: SocketAddr) -> State {
 fn the_rate_holds_for_obedient_clients_in_every_direction() {
     let server = Server::start(&["--max-rate", "80M"]);
     let tests = [&["-t", "1"][..], &["-t", "1", "-R"], &["-t", "1", "-P", "4"], &["-t", "1", "-u", "-b", "1G"]];
-    at_once(tests, |args| {
+    side_by_side(tests, |args| {
         let run = server.run(args);
         run.assert_clean();
         let goodput = run.document["summary"]["goodput_bps"].as_f64().expect("a rate");

@@ -7,8 +7,9 @@ use landspeed_flow::control::third_party::{ThirdPartyEvent, ThirdPartyRequest, T
 use landspeed_model::Parameters;
 use landspeed_sys::clock;
 
-use crate::hostile::common::{PATIENCE_S, Process, Run, Server, at_once, begin, finish, landspeed, scratch, until};
+use crate::hostile::common::{PATIENCE_S, Process, Run, Server, begin, finish, landspeed, scratch, until};
 use crate::hostile::raw;
+use landspeed_testkit::process::side_by_side;
 
 /// A server that tests against others on loopback, and the log to look at.
 fn runner(args: &[&str]) -> Server {
@@ -30,7 +31,7 @@ fn two_servers_measure_their_path_for_a_third_host() {
         &["-t", "0.5", "--rr", "--sizes", "1,1k"],
         &["-n", "4M", "--probe-mtu"],
     ];
-    at_once(tests, |args| {
+    side_by_side(tests, |args| {
         let run = from(&runner, &target, args);
         run.assert_clean();
         let document = &run.document;

@@ -13,7 +13,8 @@ use landspeed_testkit::random::Random;
 use serde_json::{Value, json};
 use socket2::{Domain, Socket, Type};
 
-use crate::iperf3::parties::{our_client, our_server, our_server_at, side_by_side};
+use crate::iperf3::parties::{our_client, our_server, our_server_at};
+use landspeed_testkit::process::side_by_side;
 
 /// A client that says whatever a test wants.
 struct Client {

@@ -9,7 +9,8 @@ use landspeed_testkit::process::Process;
 use landspeed_testkit::random::Random;
 use serde_json::{Value, json};
 
-use crate::iperf3::parties::{PATIENCE_S, landspeed, our_client, side_by_side};
+use crate::iperf3::parties::{PATIENCE_S, landspeed, our_client};
+use landspeed_testkit::process::side_by_side;
 
 /// What a server does next.
 #[derive(Debug, Clone)]

@@ -7,9 +7,8 @@ use landspeed_testkit::process::{Process, until};
 use landspeed_testkit::skip;
 use serde_json::Value;
 
-use crate::iperf3::parties::{
-    Case, cover, list, matrix, number, our_client, side_by_side, their_server, until_it_serves,
-};
+use crate::iperf3::parties::{Case, cover, list, matrix, number, our_client, their_server, until_it_serves};
+use landspeed_testkit::process::side_by_side;
 
 const CASES: &[Case] = &[
     ("-t 1", 0),

@@ -130,15 +130,6 @@ pub fn matrix(cases: &[Case], programs: &[Iperf3]) -> Vec<(Iperf3, Vec<&'static 
     programs.iter().map(|program| (program.clone(), of(program))).collect()
 }
 
-/// Does something with each at the same time: most runs only wait for their second to pass.
-pub fn side_by_side<T: Send>(all: impl IntoIterator<Item = T>, work: impl Fn(T) + Sync) {
-    let work = &work;
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = all.into_iter().map(|one| scope.spawn(move || work(one))).collect();
-        threads.into_iter().for_each(|thread| thread.join().unwrap_or_else(|why| std::panic::resume_unwind(why)));
-    });
-}
-
 /// A whole number of a document.
 #[track_caller]
 pub fn number(value: &Value) -> i64 {

@@ -4,7 +4,8 @@ use landspeed_testkit::iperf3::programs;
 use landspeed_testkit::skip;
 use serde_json::Value;
 
-use crate::iperf3::parties::{begin_their_client, list, number, our_client, our_server, side_by_side};
+use crate::iperf3::parties::{begin_their_client, list, number, our_client, our_server};
+use landspeed_testkit::process::side_by_side;
 
 #[test]
 fn clients_of_all_kinds_are_served_side_by_side() {

@@ -11,7 +11,8 @@ use landspeed_testkit::process::{Process, until};
 use landspeed_testkit::skip;
 use serde_json::Value;
 
-use crate::iperf3::parties::{PATIENCE_S, our_client_with, our_server, side_by_side, their_server, until_it_serves};
+use crate::iperf3::parties::{PATIENCE_S, our_client_with, our_server, their_server, until_it_serves};
+use landspeed_testkit::process::side_by_side;
 
 /// Made by `openssl`, as iperf3's manual says.
 struct Keys {
