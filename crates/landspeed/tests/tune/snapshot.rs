@@ -9,6 +9,9 @@ use crate::tune::bench::Bench;
 /// What the kernel counts or measures by itself, and what it will not show.
 const VOLATILE: &[&str] = &["nf_conntrack_count"];
 
+/// Queueing disciplines that list a class for each flow with packets in the queue: traffic, not configuration.
+const CLASS_PER_FLOW: &[&str] = &["class cake ", "class fq_codel ", "class sfq "];
+
 /// Words whose successor counts packets or seconds.
 const COUNTERS: &[&str] = &["direct_packets_stat", "valid_lft", "preferred_lft", "expires"];
 
@@ -50,7 +53,11 @@ pub fn take(bench: &Bench) -> Snapshot {
     for section in text.split("== ").skip(1) {
         let (name, body) = section.split_once('\n').expect("a name");
         interfaces.extend(name.strip_prefix("class "));
-        let shown = body.lines().filter(|line| !VOLATILE.iter().any(|name| line.contains(name)));
+        let changes_by_itself = |line: &&str| {
+            VOLATILE.iter().any(|name| line.contains(name))
+                || CLASS_PER_FLOW.iter().any(|kind| line.starts_with(kind))
+        };
+        let shown = body.lines().filter(|line| !changes_by_itself(line));
         let mut shown: Vec<String> = shown.map(|line| format!("{name}: {}", without_counters(line))).collect();
         if ["qdisc", "route", "class"].iter().any(|unordered| name.starts_with(unordered)) {
             shown.sort();
