@@ -22,7 +22,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result};
 
 use runner::Runner;
-use steps::{Lane, Steps};
+use steps::{Lane, Steps, Weight};
 use tally::Tally;
 
 /// What to leave out of a run.
@@ -87,9 +87,11 @@ const DOWNLOADS: [(&str, &str, Fetch); 4] = [
 /// Names where the lab's kernels are kept.
 const KERNELS: &str = "LANDSPEED_KERNELS";
 
-/// Groups that run while the lab's kernel is built: some compute, most wait. The tests of `netns` need it where this host's kernel
-/// lacks something.
-const WITHOUT_KERNEL: [&str; 3] = [runner::UNIT, "e2e", "rivals"];
+/// Groups that run beside other work; `timing` runs alone.
+const GROUPS: [&str; 5] = [runner::UNIT, "e2e", "rivals", "netns", "lab"];
+
+/// Groups that run while the lab's kernel is built; those of their tests that need it run again once it is there.
+const BEFORE_KERNEL: [&str; 4] = [runner::UNIT, "e2e", "rivals", "netns"];
 
 /// `cargo xtask check`: format, lints, law, and the tests that need neither root nor network and measure no time.
 pub fn check(seed: &Seed) -> Result<ExitCode> {
@@ -100,7 +102,7 @@ pub fn check(seed: &Seed) -> Result<ExitCode> {
     front.call("law", |_| crate::law::run().map(|()| (Tally::default(), Vec::new())));
     front.call("build", |root| runner.build(root).map(|()| (Tally::default(), Vec::new())));
     std::thread::scope(|scope| {
-        scope.spawn(|| steps.background().run("lints", &mut lints(), tally::one_check));
+        scope.spawn(|| steps.beside(Weight::Needed).run("lints", &mut lints(), tally::one_check));
         front.call("unit tests", |root| runner.run(root, &[runner::UNIT]));
     });
     steps.finish()
@@ -113,7 +115,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let root = steps.root().to_owned();
     let load = load::Reading::now();
     std::fs::create_dir_all(root.join("target")).context("cannot create target/")?;
-    let (front, back) = (steps.foreground(), steps.background());
+    let front = steps.foreground();
+    let [needed, low, idle] = [Weight::Needed, Weight::Low, Weight::Idle].map(|weight| steps.beside(weight));
     if !options.no_install {
         front.prepare("programs", || setup::programs(&root));
     }
@@ -127,35 +130,37 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let all = options.group.is_none() && !options.long;
     let wants = |group: &str| options.group.as_deref().is_none_or(|wanted| wanted == group);
     std::thread::scope(|scope| -> Result<()> {
-        let kernel = scope.spawn(|| kernel(back, &program, &kernels, options));
-        let downloads = scope.spawn(|| downloads(back, options.no_install));
-        let python = (all && !options.no_python).then(|| scope.spawn(|| python::prepare(back, options.no_install)));
+        let kernel = scope.spawn(|| kernel(needed, &program, &kernels, options));
+        let downloads = scope.spawn(|| downloads(needed, options.no_install));
+        let python = (all && !options.no_python).then(|| scope.spawn(|| python::prepare(low, options.no_install)));
         let doctests = runner.doctests(&root);
         if all {
-            scope.spawn(move || compiled(back, doctests));
-        }
-        if options.group.is_none() && !options.no_web {
-            scope.spawn(|| web(back, options.no_install, options.long));
+            scope.spawn(move || compiled(idle, doctests));
         }
         for (variable, place) in downloads.join().unwrap_or_default() {
             runner.set(variable, place);
         }
-        let together: Vec<&str> = WITHOUT_KERNEL.into_iter().filter(|group| wants(group)).collect();
-        if !together.is_empty() && runner.knows_groups() {
-            front.call(&format!("tests: {}", together.join(", ")), |root| runner.run(root, &together));
+        if all && runner.knows_groups() {
+            let name = format!("tests: {}", BEFORE_KERNEL.join(", "));
+            front.call(&name, |root| runner.run_before_kernel(root, &BEFORE_KERNEL));
         }
         let _ = kernel.join();
-        if runner.knows_groups() && wants("netns") {
-            front.call("tests: netns", |root| runner.run(root, &["netns"]));
+        if options.group.is_none() && !options.no_web {
+            scope.spawn(|| web(low, options.no_install, options.long));
         }
         if let Some(Ok(Some(python))) = python.map(std::thread::ScopedJoinHandle::join) {
             let (program, kernels) = (&program, &kernels);
-            scope.spawn(move || python::run(back, &python, program, kernels));
+            scope.spawn(move || python::run(low, &python, program, kernels));
         }
-        if !runner.knows_groups() {
+        if runner.knows_groups() {
+            let done: &[&str] = if all { &BEFORE_KERNEL } else { &[] };
+            let groups: Vec<&str> =
+                GROUPS.into_iter().filter(|group| wants(group) && !done.contains(group)).collect();
+            if !groups.is_empty() {
+                front.call(&format!("tests: {}", groups.join(", ")), |root| runner.run(root, &groups));
+            }
+        } else {
             front.call("tests", |root| runner.run(root, &[]));
-        } else if wants("lab") {
-            front.call("tests: lab", |root| runner.run(root, &["lab"]));
         }
         Ok(())
     })?;

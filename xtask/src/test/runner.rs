@@ -1,7 +1,7 @@
 //! Running the workspace's tests: by cargo-nextest, which knows their groups (`.config/nextest.toml`), or by `cargo test`
 //! where there is no nextest.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,6 +11,7 @@ use anyhow::{Context, Result, ensure};
 use super::steps::{TimedTest, stream};
 use super::tally::{self, Tally};
 use super::{cargo, junit};
+use landspeed_testkit::lab_kernel::NOT_BUILT;
 
 /// The group of tests that need neither root nor network and measure no time.
 pub const UNIT: &str = "unit";
@@ -23,6 +24,8 @@ pub struct Runner {
     /// Where nextest finds the test binaries without calling cargo, which another step may keep locked.
     built: Option<[OsString; 4]>,
     ignored: bool,
+    /// Tests that needed the lab's kernel before it was built.
+    waiting: BTreeSet<String>,
 }
 
 impl Runner {
@@ -31,7 +34,7 @@ impl Runner {
     pub fn new(nextest: Option<PathBuf>, seed: u64, ignored: bool) -> Self {
         println!("property tests start from seed {seed}; --seed {seed} repeats them");
         let environment = vec![("PROPTEST_RNG_SEED".into(), seed.to_string().into())];
-        Self { nextest, environment, built: None, ignored }
+        Self { nextest, environment, built: None, ignored, waiting: BTreeSet::new() }
     }
 
     /// Sets a variable for the tests.
@@ -67,18 +70,38 @@ impl Runner {
 
     /// Runs some groups, or all tests. `cargo test` knows no groups: for [`UNIT`] it runs the crates' inner tests, and all for
     /// none.
-    pub fn run(&self, root: &Path, groups: &[&str]) -> Result<(Tally, Vec<TimedTest>)> {
-        let skips = SkipLog::new(root)?;
+    pub fn run(&mut self, root: &Path, groups: &[&str]) -> Result<(Tally, Vec<TimedTest>)> {
+        let (tally, tests, skips) = self.run_groups(root, groups)?;
+        Ok((with_skips(tally, &skips), tests))
+    }
+
+    /// As [`Runner::run`], while the lab's kernel is being built. A test that lacks it is not counted, and runs again with the
+    /// next groups.
+    pub fn run_before_kernel(&mut self, root: &Path, groups: &[&str]) -> Result<(Tally, Vec<TimedTest>)> {
+        let (mut tally, mut tests, mut skips) = self.run_groups(root, groups)?;
+        let waiting: BTreeSet<String> =
+            skips.iter().filter_map(|line| lacks_kernel(line)).map(str::to_owned).collect();
+        tally.passed = tally.passed.saturating_sub(waiting.len() as u64);
+        tests.retain(|test| !waiting.contains(&test.test));
+        skips.retain(|line| !waiting.iter().any(|test| line.starts_with(&format!("SKIPPED: {test}: "))));
+        self.waiting = waiting;
+        Ok((with_skips(tally, &skips), tests))
+    }
+
+    /// Counts, times and the lines of the skip log.
+    fn run_groups(&mut self, root: &Path, groups: &[&str]) -> Result<(Tally, Vec<TimedTest>, Vec<String>)> {
+        let log = SkipLog::new(root)?;
         let (tally, tests) = match &self.nextest {
             Some(nextest) => {
-                let named: Vec<String> = groups.iter().map(|group| format!("group({group})")).collect();
-                self.with_nextest(nextest, root, (!groups.is_empty()).then(|| named.join(" | ")), &skips)?
+                let chosen = groups.iter().map(|group| format!("group({group})"));
+                let chosen: Vec<String> =
+                    chosen.chain(self.waiting.iter().map(|test| format!("test(={test})"))).collect();
+                self.with_nextest(nextest, root, (!chosen.is_empty()).then(|| chosen.join(" | ")), &log)?
             }
-            None => (self.with_cargo(root, groups, &skips)?, Vec::new()),
+            None => (self.with_cargo(root, groups, &log)?, Vec::new()),
         };
-        let skipped = skips.print()?.min(tally.passed);
-        let tally = Tally { passed: tally.passed - skipped, skipped: tally.skipped + skipped, ..tally };
-        Ok((tally, tests))
+        self.waiting.clear();
+        Ok((tally, tests, log.lines()?))
     }
 
     /// Whether the tests are run in groups.
@@ -185,6 +208,12 @@ fn groups_of(text: &str) -> BTreeMap<(String, String), String> {
     groups
 }
 
+/// The test that a line of the skip log names, if it lacked the lab's kernel.
+fn lacks_kernel(line: &str) -> Option<&str> {
+    let (test, why) = line.strip_prefix("SKIPPED: ")?.split_once(": ")?;
+    why.contains(NOT_BUILT).then_some(test)
+}
+
 /// The file that skipped tests name themselves in: to the harness they look like passed ones.
 struct SkipLog(PathBuf);
 
@@ -200,20 +229,25 @@ impl SkipLog {
         Self(root.join("target").join("skipped-tests.log"))
     }
 
-    /// Prints its lines and returns their number.
-    fn print(&self) -> Result<u64> {
+    /// Its lines, sorted.
+    fn lines(&self) -> Result<Vec<String>> {
         let text = match std::fs::read_to_string(&self.0) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
-            Err(error) => return Err(error).with_context(|| format!("cannot read {}", self.0.display())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            text => text.with_context(|| format!("cannot read {}", self.0.display()))?,
         };
-        let mut skips: Vec<&str> = text.lines().collect();
-        skips.sort_unstable();
-        for skip in &skips {
-            println!("{skip}");
-        }
-        Ok(skips.len() as u64)
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort_unstable();
+        Ok(lines)
     }
+}
+
+/// Prints the lines of the skip log, and counts them as skipped instead of passed.
+fn with_skips(tally: Tally, skips: &[String]) -> Tally {
+    for line in skips {
+        println!("{line}");
+    }
+    let skipped = (skips.len() as u64).min(tally.passed);
+    Tally { passed: tally.passed - skipped, skipped: tally.skipped + skipped, ..tally }
 }
 
 fn remove(path: &Path) -> Result<()> {
@@ -228,6 +262,13 @@ fn remove(path: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tests_that_lack_the_kernel_are_found_in_the_skip_log() {
+        let line = format!("SKIPPED: a::b: no fq here; not in the lab's kernel either: {NOT_BUILT}");
+        assert_eq!(lacks_kernel(&line), Some("a::b"));
+        assert_eq!(lacks_kernel("SKIPPED: a::b: nginx is not installed"), None);
+    }
 
     #[test]
     fn groups_are_read_from_the_configuration_nextest_shows() {

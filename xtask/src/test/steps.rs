@@ -63,8 +63,29 @@ struct Done {
 #[derive(Clone, Copy)]
 pub struct Lane<'s> {
     steps: &'s Steps,
-    /// Shows output as it comes; without, when the step is over, so that steps of two lanes do not mix.
-    live: bool,
+    beside: Option<Weight>,
+}
+
+/// Priority of a lane that runs beside the tests. Their programs wait for the clock and must not wait for a compiler as well.
+#[derive(Debug, Clone, Copy)]
+pub enum Weight {
+    /// Tests wait for its result.
+    Needed,
+    /// It must end within its own deadlines.
+    Low,
+    /// It fills what the others leave idle.
+    Idle,
+}
+
+impl Weight {
+    /// For `nice`(1).
+    fn nice(self) -> &'static str {
+        match self {
+            Self::Needed => "5",
+            Self::Low => "10",
+            Self::Idle => "19",
+        }
+    }
 }
 
 impl Steps {
@@ -80,12 +101,12 @@ impl Steps {
 
     /// The lane whose output is shown as it comes.
     pub fn foreground(&self) -> Lane<'_> {
-        Lane { steps: self, live: true }
+        Lane { steps: self, beside: None }
     }
 
-    /// A lane beside others: its commands give way to theirs, and its output comes in one piece.
-    pub fn background(&self) -> Lane<'_> {
-        Lane { steps: self, live: false }
+    /// A lane beside it. The output of a step is printed when the step is over, so that steps do not mix.
+    pub fn beside(&self, weight: Weight) -> Lane<'_> {
+        Lane { steps: self, beside: Some(weight) }
     }
 
     /// The times of all tests so far.
@@ -132,7 +153,10 @@ impl Lane<'_> {
     pub fn run(&self, name: &str, command: &mut Command, read: Read) {
         let began = self.heading(name);
         command.current_dir(self.root());
-        let outcome = if self.live { stream(command) } else { capture(&mut low_priority(command)) };
+        let outcome = match self.beside {
+            None => stream(command),
+            Some(weight) => capture(&mut with_priority(command, weight)),
+        };
         let (tally, said) = match outcome {
             Ok((lines, success)) => (judge(read(&lines), success), lines),
             Err(error) => failure(&error),
@@ -182,7 +206,7 @@ impl Lane<'_> {
     }
 
     fn heading(&self, name: &str) -> Instant {
-        if self.live {
+        if self.beside.is_none() {
             println!("\n== {name}");
         }
         machine::now()
@@ -192,10 +216,10 @@ impl Lane<'_> {
     fn add(&self, name: &str, tally: Tally, began: Instant, said: &[String]) {
         let took = machine::now() - began;
         let mut text = String::new();
-        if !self.live {
+        if self.beside.is_some() {
             let _ = writeln!(text, "\n== {name} ({:.0} s, beside the tests)", took.as_secs_f64());
         }
-        if !self.live || tally.failed + tally.skipped > 0 {
+        if self.beside.is_some() || tally.failed + tally.skipped > 0 {
             said.iter().for_each(|line| text.extend([line.as_str(), "\n"]));
         }
         print!("{text}");
@@ -243,10 +267,10 @@ pub fn stream(command: &mut Command) -> Result<(Vec<String>, bool)> {
     Ok((lines, child.wait()?.success()))
 }
 
-/// The same command with less weight than tests have, which wait for the clock and must not wait for a compiler as well.
-fn low_priority(command: &Command) -> Command {
+/// The same command with a lower priority.
+fn with_priority(command: &Command, weight: Weight) -> Command {
     let mut low = Command::new("nice");
-    low.args(["-n", "10"]).arg(command.get_program()).args(command.get_args());
+    low.args(["-n", weight.nice()]).arg(command.get_program()).args(command.get_args());
     for (name, value) in command.get_envs() {
         match value {
             Some(value) => low.env(name, value),

@@ -68,7 +68,8 @@ fn totals_agree(iperf3: &Iperf3, cases: impl Iterator<Item = String>) {
         } else {
             bytes_add_up(&document, &what);
         }
-        assert_eq!(code, 0, "{what}: {}", document["conservation"]);
+        let balanced = document["conservation"]["holds"] == true;
+        assert_eq!(code, i32::from(!balanced), "{what}: {}", document["conservation"]);
         far_end_is_told_of(&document, &options, &what);
     }
 }
@@ -76,7 +77,15 @@ fn totals_agree(iperf3: &Iperf3, cases: impl Iterator<Item = String>) {
 #[track_caller]
 fn bytes_add_up(document: &Value, what: &str) {
     let accounting = &document["conservation"];
-    assert_eq!(accounting["holds"], true, "{what}: {accounting:#}");
+    // On a busy host iperf3 ends before it has read its socket buffers; the accounting has the difference and the reason.
+    let unread = number(&accounting["unaccounted_bytes"]).max(0);
+    assert_eq!(accounting["holds"], unread == 0, "{what}: {accounting:#}");
+    assert!(unread <= 8 << 20, "{what}: {accounting:#}");
+    assert_eq!(
+        accounting["notes"].to_string().contains("iperf3 stops reading"),
+        unread > 0,
+        "{what}: {accounting:#}"
+    );
     assert_eq!(accounting["intervals_minus_totals_bytes"], 0, "{what}");
     for stream in list(&document["streams"]) {
         let (sender, receiver) = (&stream["sender"], &stream["receiver"]);
@@ -84,7 +93,10 @@ fn bytes_add_up(document: &Value, what: &str) {
         assert!(received > 0, "{what}: stream {} moved nothing", stream["id"]);
         if stream["direction"] == "upload" {
             assert_eq!(number(&sender["bytes_acked"]), sent, "{what}: the kernel's count of stream {}", stream["id"]);
-            assert_eq!(received, sent, "{what}: stream {}", stream["id"]);
+            assert!(
+                (0..=unread).contains(&(sent - received)),
+                "{what}: {sent} sent, {received} received, {unread} unread"
+            );
         } else {
             // A release with threads may lack the last write of one; see the note of the accounting.
             assert!((0..=1 << 20).contains(&(received - sent)), "{what}: {sent} sent, {received} received");

@@ -83,8 +83,12 @@ fn wait_for_data(left: &Namespace) {
 }
 
 /// Starts a watch of four seconds.
-fn begin(namespace: &Namespace, mut command: Command) -> Process {
-    command.args(["--for", "4s", "--json", "-"]).stdin(Stdio::null()).env("NO_COLOR", "1");
+fn begin(namespace: &Namespace, command: Command) -> Process {
+    begin_for(namespace, command, "4s")
+}
+
+fn begin_for(namespace: &Namespace, mut command: Command, time: &str) -> Process {
+    command.args(["--for", time, "--json", "-"]).stdin(Stdio::null()).env("NO_COLOR", "1");
     namespace.run(|| Process::start(command))
 }
 
@@ -102,6 +106,11 @@ fn command(arguments: &[&str]) -> Command {
 
 fn watch(namespace: &Namespace, arguments: &[&str]) -> Value {
     document_of(begin(namespace, command(arguments)))
+}
+
+/// Watches for twice as long: a throttled device first serves what it has queued, and the flow pauses.
+fn watch_storage(namespace: &Namespace, arguments: &[&str]) -> Value {
+    document_of(begin_for(namespace, command(arguments), "8s"))
 }
 
 /// Watches at both ends at once.
@@ -231,7 +240,7 @@ fn slow_storage_is_named_with_the_thread_it_blocks() {
     );
     let sender = or_skip!(sender(&left, &chunk));
     group.take(&sender);
-    let document = watch(&left, &[]);
+    let document = watch_storage(&left, &[]);
     let flow = the_flow(&document);
     assert_eq!(flow["cause"], "storage", "{flow:#}");
     assert!(flow["host"]["blocked"]["share"].as_f64().is_some_and(|share| share > 0.3), "{flow:#}");
