@@ -39,7 +39,7 @@ impl Program {
         let work = move || {
             let child = netns::enter(namespace.as_fd())
                 .and_then(|()| unshare_processes())
-                .and_then(|()| end_descendants_with(&mut command).spawn());
+                .and_then(|()| end_descendants_with(&mut command)?.spawn());
             drop(namespace);
             match child {
                 Err(error) => drop(started_sender.send(Err(error))),

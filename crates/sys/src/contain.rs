@@ -1,6 +1,7 @@
 //! Namespaces for programs that must leave nothing behind: users, and processes.
 
 use std::io;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
@@ -35,13 +36,22 @@ pub fn unshare_processes() -> io::Result<()> {
 /// Lets `command` run under a first process that only waits for it: when the command ends, or the thread that started it, however
 /// that ends, whatever the command started is ended, too. The thread must have called [`unshare_processes`] and start nothing else.
 /// The child's id is that of the first process; its exit status is the command's, or 128 + n after signal n.
-pub fn end_descendants_with(command: &mut Command) -> &mut Command {
-    let split = || {
+///
+/// # Errors
+/// If the kernel has no descriptors of processes (pidfd_open(2), since 5.3).
+pub fn end_descendants_with(command: &mut Command) -> io::Result<&mut Command> {
+    let parent = process_descriptor(std::process::id())?;
+    let split = move || {
         // SAFETY: between fork and exec only async-signal-safe calls are made and nothing is allocated; the process has one thread
         // after fork, so that forking again is safe, too.
         unsafe {
             if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
                 return Err(io::Error::last_os_error());
+            }
+            // The parent may have ended before; in a new PID namespace getppid(2) is 0 either way.
+            let mut ended = libc::pollfd { fd: parent.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            if libc::poll(&raw mut ended, 1, 0) != 0 {
+                return Err(io::Error::from_raw_os_error(libc::ESRCH));
             }
             match libc::fork() {
                 -1 => Err(io::Error::last_os_error()),
@@ -51,7 +61,18 @@ pub fn end_descendants_with(command: &mut Command) -> &mut Command {
         }
     };
     // SAFETY: as said at the calls.
-    unsafe { command.pre_exec(split) }
+    Ok(unsafe { command.pre_exec(split) })
+}
+
+/// A descriptor that becomes readable when the process ends.
+fn process_descriptor(pid: u32) -> io::Result<OwnedFd> {
+    // SAFETY: pidfd_open takes integers; it returns a new descriptor or -1.
+    let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new, and nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor as libc::c_int) })
 }
 
 /// What the first process does: it takes in orphans, and ends as the command did.
@@ -89,7 +110,10 @@ mod tests {
             let thread = scope.spawn(|| {
                 unshare_processes().map_err(|why| format!("no privilege for a PID namespace: {why}"))?;
                 let mut command = Command::new("sh");
-                let status = end_descendants_with(command.args(["-c", script])).status().expect("sh runs");
+                let status = end_descendants_with(command.args(["-c", script]))
+                    .expect("a descriptor")
+                    .status()
+                    .expect("sh runs");
                 Ok(status.code())
             });
             thread.join().expect("no panic")
@@ -118,7 +142,8 @@ mod tests {
         let outcome = std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
                 unshare_processes().map_err(|why| format!("no privilege for a PID namespace: {why}"))?;
-                Ok::<_, String>(end_descendants_with(&mut Command::new("/nonexistent/program")).status())
+                let mut command = Command::new("/nonexistent/program");
+                Ok::<_, String>(end_descendants_with(&mut command).expect("a descriptor").status())
             });
             thread.join().expect("no panic")
         });
@@ -129,5 +154,62 @@ mod tests {
     #[test]
     fn a_signal_that_ends_the_command_is_reported() {
         assert_eq!(landspeed_testkit::or_skip!(run("kill -9 $$")), Some(137));
+    }
+    /// Time between fork and the death signal in [`slow_starter`], ms.
+    const SLOW_MS: i32 = 500;
+
+    /// Set where [`slow_starter`] is wanted.
+    const SLOW_STARTER: &str = "LANDSPEED_SLOW_STARTER";
+
+    #[test]
+    #[ignore = "a part of a_command_does_not_outlive_a_parent_killed_at_its_start, which kills it"]
+    fn slow_starter() {
+        if std::env::var_os(SLOW_STARTER).is_none() {
+            return;
+        }
+        std::thread::spawn(|| {
+            let separated = unshare_processes().is_ok();
+            println!("{}", if separated { "ready" } else { "no privilege" });
+            let mut command = Command::new("sleep");
+            command.arg("70.25");
+            let wait = || {
+                // SAFETY: write and poll are async-signal-safe; the buffer is static, and no descriptor is polled.
+                unsafe {
+                    libc::write(1, c"forked\n".as_ptr().cast(), 7);
+                    libc::poll(std::ptr::null_mut(), 0, SLOW_MS);
+                }
+                Ok(())
+            };
+            // SAFETY: as said at the calls.
+            unsafe { command.pre_exec(wait) };
+            if separated {
+                let _ = end_descendants_with(&mut command).expect("a descriptor").status();
+            }
+        })
+        .join()
+        .expect("no panic");
+    }
+
+    #[test]
+    fn a_command_does_not_outlive_a_parent_killed_at_its_start() {
+        let mut starter = Command::new(std::env::current_exe().expect("a program"));
+        starter.args(["--exact", "contain::tests::slow_starter", "--ignored", "--nocapture"]);
+        let mut starter =
+            starter.env(SLOW_STARTER, "1").stdout(std::process::Stdio::piped()).spawn().expect("the test program");
+        let mut output = io::BufReader::new(starter.stdout.take().expect("a pipe"));
+        let seen = io::BufRead::lines(&mut output)
+            .map_while(Result::ok)
+            .find(|line| line.contains("forked") || line.contains("no privilege"));
+        starter.kill().expect("it runs");
+        starter.wait().expect("it ends");
+        if seen.is_none_or(|line| line.contains("no privilege")) {
+            landspeed_testkit::skip!("no privilege for a PID namespace");
+        }
+        crate::clock::sleep_until(crate::clock::monotonic_ns() + 2 * SLOW_MS as u64 * 1_000_000);
+        let runs = std::fs::read_dir("/proc")
+            .expect("proc")
+            .flatten()
+            .any(|entry| std::fs::read(entry.path().join("cmdline")).is_ok_and(|line| line == b"sleep\x0070.25\0"));
+        assert!(!runs, "the command runs on");
     }
 }
