@@ -1,9 +1,11 @@
 //! Namespaces for programs that must leave nothing behind: users, and processes.
 
 use std::io;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
+
+use crate::process::pidfd_open;
 
 /// Gives the process a user namespace of its own in which it has every capability; files and programs see the same user and group
 /// as before. The process must have one thread.
@@ -40,7 +42,7 @@ pub fn unshare_processes() -> io::Result<()> {
 /// # Errors
 /// If the kernel has no descriptors of processes (pidfd_open(2), since 5.3).
 pub fn end_descendants_with(command: &mut Command) -> io::Result<&mut Command> {
-    let parent = process_descriptor(std::process::id())?;
+    let parent = pidfd_open(std::process::id())?;
     let split = move || {
         // SAFETY: between fork and exec only async-signal-safe calls are made and nothing is allocated; the process has one thread
         // after fork, so that forking again is safe, too.
@@ -62,17 +64,6 @@ pub fn end_descendants_with(command: &mut Command) -> io::Result<&mut Command> {
     };
     // SAFETY: as said at the calls.
     Ok(unsafe { command.pre_exec(split) })
-}
-
-/// A descriptor that becomes readable when the process ends.
-fn process_descriptor(pid: u32) -> io::Result<OwnedFd> {
-    // SAFETY: pidfd_open takes integers; it returns a new descriptor or -1.
-    let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
-    if descriptor < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the descriptor is new, and nothing else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(descriptor as libc::c_int) })
 }
 
 /// What the first process does: it takes in orphans, and ends as the command did.

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
+use crate::process::pidfd_open;
 use crate::socket::{incoming_cpu, socket_cookie};
 
 /// `SO_INCOMING_CPU` of file descriptor `fd` of process `pid`, if it is the socket with this cookie: the core that took in its last
@@ -12,8 +13,7 @@ use crate::socket::{incoming_cpu, socket_cookie};
 /// `EPERM` without `PTRACE_MODE_ATTACH_REALCREDS` on the process (root); `ENOSYS` before Linux 5.6; `NotFound` where the descriptor is
 /// another one's, or nothing arrived yet.
 pub fn incoming_cpu_of(pid: u32, fd: u32, cookie: u64) -> io::Result<u32> {
-    // SAFETY: plain integers in, a new descriptor out.
-    let process = owned(unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) })?;
+    let process = pidfd_open(pid)?;
     // SAFETY: the descriptor of the process is open, the rest are plain integers; a new descriptor comes out.
     let socket = owned(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), fd as libc::c_int, 0) })?;
     if socket_cookie(socket.as_fd())? != cookie {

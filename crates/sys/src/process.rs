@@ -196,12 +196,7 @@ impl Identity {
         if number <= 1 {
             return false;
         }
-        // SAFETY: pidfd_open takes integers; it returns a new descriptor or -1.
-        let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, number, 0) };
-        let held = i32::try_from(descriptor).ok().filter(|&descriptor| descriptor >= 0).map(|descriptor| {
-            // SAFETY: the kernel has just given this descriptor to us, and nobody else knows it.
-            unsafe { OwnedFd::from_raw_fd(descriptor) }
-        });
+        let held = pidfd_open(self.pid).ok();
         // Looked at only now: the descriptor keeps the number from being given to another process unnoticed.
         if start_ticks(self.pid) != Some(self.started) {
             return false;
@@ -217,6 +212,17 @@ impl Identity {
             None => unsafe { libc::kill(number, libc::SIGKILL) == 0 },
         }
     }
+}
+
+/// A descriptor of a process, readable once the process has ended (pidfd_open(2), since Linux 5.3).
+pub(crate) fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
+    // SAFETY: pidfd_open takes integers; it returns a new descriptor or -1.
+    let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new, and nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor as libc::c_int) })
 }
 
 /// When a process was started, in clock ticks since boot; `None` if it is gone.

@@ -179,7 +179,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 /// The lab's kernel, of the newest source Debian packages, built once and kept under target/ unless said otherwise.
 fn kernel(lane: Lane<'_>, program: &Path, kernels: &Path, options: &Options) {
     if options.no_install || options.no_kernel {
-        let why = "it was to be left out: tests of the lab use one that is there, or skip";
+        let why = "left out by an option: tests of the lab use an existing kernel, or skip";
         return lane.skip("the lab's kernel", why);
     }
     let mut build = Command::new(program);

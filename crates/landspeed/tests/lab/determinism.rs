@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use landspeed_testkit::skip;
 
-use crate::lab::scenario::{command, finish, nobody, run};
+use crate::lab::scenario::{command, finish, run, unprivileged_user};
 
 /// Losses at random: many draws go into the digest.
 const SCENARIO: &str = "random-loss";
@@ -47,7 +47,7 @@ fn neither_repeats_nor_load_nor_one_cpu_change_the_digest() {
 #[test]
 fn another_user_changes_nothing() {
     landspeed_testkit::needs_lab_kernel!();
-    let Some((user, group)) = nobody() else { skip!("only root can become another user") };
+    let Some((user, group)) = unprivileged_user() else { skip!("only root can become another user") };
     // The other user reads copies: what is here may be closed to it.
     let directory = tempfile::Builder::new().permissions(open()).tempdir().expect("a temporary directory");
     let copy = |from: &std::path::Path, name: &str| {

@@ -177,7 +177,7 @@ fn plain(value: f64) -> String {
 }
 
 /// The user without privileges, if this test may become it.
-pub fn nobody() -> Option<(u32, u32)> {
+pub fn unprivileged_user() -> Option<(u32, u32)> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let root = status.lines().any(|line| line.starts_with("Uid:\t0\t"));
     root.then_some((65_534, 65_534))
