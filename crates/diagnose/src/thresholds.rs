@@ -83,7 +83,7 @@ pub(crate) const FEW_REQUESTS: f64 = 3.0;
 /// Share of the readings between an answer and the next request from which the gaps limit.
 pub(crate) const IDLE_BETWEEN: f64 = 0.4;
 
-/// Time without new data after which an answer is over, at the end that receives it, milliseconds.
+/// Time without new data after which an answer is over, milliseconds.
 pub(crate) const QUIET_MS: u32 = 20;
 
 /// Difference from which the ages of the last request and of the last answer say which came later, milliseconds: the kernel counts

@@ -56,9 +56,14 @@ fn answering(flow: &Flow, scales: &mut Scales) -> Option<f64> {
     let busy = flow.figure(StreamView::busy_share);
     let (metric, little) = ("time with data outstanding over time", Bound::Below(OUTSTANDING_LITTLE));
     let pauses = scales.figure(metric, busy, "ratio", little, &format!("{source}busy_time_us"));
-    // Both ages count from now: the smaller one is of what happened last. Where they are equal, a request may be open.
-    let open = |tcp: &TcpInfo| tcp.unacked > 0 || tcp.last_data_recv_ms < tcp.last_data_sent_ms + AGES_DIFFER_MS;
-    let idle = share(&readings, |(tcp, _)| !open(tcp));
+    // Both ages count from now: the smaller one is of what happened last. Where they are equal, a request may be open; an answer
+    // that went out a moment ago may have a second part.
+    let over = |tcp: &TcpInfo| {
+        tcp.unacked == 0
+            && tcp.last_data_sent_ms >= QUIET_MS
+            && tcp.last_data_recv_ms >= tcp.last_data_sent_ms + AGES_DIFFER_MS
+    };
+    let idle = share(&readings, |(tcp, _)| over(tcp));
     let metric = "readings with the last answer complete and no request since";
     let waits =
         scales.value(metric, idle, "ratio", Bound::AtLeast(IDLE_BETWEEN), end, &format!("{source}last_data_recv_ms"));
