@@ -1,16 +1,17 @@
 //! Properties that hold for any capture, from any source.
 //!
-//! Beside the other claims and not among them, so that the tests of `landspeed-trace` include this file alone.
+//! A file of its own, so that the tests of `landspeed-trace` can include it without the other properties.
 
 use landspeed_model::{BuildInfo, TraceCapture, TraceDocument};
 use landspeed_trace::{Analysis, GraphLimits, Graphs, Limits, Observer as _, Pairing, Row, Tap, Xplot};
 use landspeed_wire::capture::{Frame, LONGEST, Next, Reader};
 use landspeed_wire::{LinkType, Transport, dissect};
 
-/// A frame without its bytes' owner.
+/// An owned copy of a frame: interface, link type, time in nanoseconds, original length, captured bytes.
 type Read = (u32, u32, u64, u32, Vec<u8>);
 
-/// Reads bytes that arrive in pieces; the frames, and whether the end was an error.
+/// Reads bytes that arrive in pieces of `piece` bytes; returns the frames, and the error if reading ended with
+/// one.
 fn read(bytes: &[u8], piece: usize) -> (Vec<Read>, Option<String>) {
     let (mut reader, mut frames) = (Reader::new(), Vec::new());
     let (mut start, mut end) = (0, 0);
@@ -36,10 +37,10 @@ fn read(bytes: &[u8], piece: usize) -> (Vec<Read>, Option<String>) {
     }
 }
 
-/// A capture file: however it arrives, it is the same frames, and they make a document.
+/// A capture file gives the same frames however it is split, and they make a consistent document.
 ///
 /// # Panics
-/// When that is not so; so do the others.
+/// If the property is violated, as for all functions here.
 pub fn capture_file(bytes: &[u8]) {
     let whole = read(bytes, bytes.len().max(1));
     for piece in [1, 13, 256] {
@@ -59,7 +60,7 @@ pub fn capture_file(bytes: &[u8]) {
     pairing.finish("a".into(), "b".into()).add_to(&mut document.clone(), &document);
 }
 
-/// One frame: a link type, a length on the wire, and what was captured.
+/// One frame: link type, original length, and captured bytes.
 pub fn frame(bytes: &[u8]) {
     let Some((head, data)) = bytes.split_first_chunk::<4>() else { return };
     let links = [0, 1, 9, 12, 50, 101, 104, 108, 113, 228, 229, 242, 276];
@@ -77,7 +78,7 @@ fn one_frame(frame: &Frame<'_>) {
     }
 }
 
-/// Bytes of one instruction of [`conversation`].
+/// Bytes per instruction of [`conversation`].
 const STEP: usize = 8;
 const LIMITS: Limits = Limits {
     flows: 3,
@@ -89,19 +90,19 @@ const LIMITS: Limits = Limits {
     look_for_copies: 20,
 };
 
-/// A packet a conversation is made of.
+/// A packet of a generated conversation.
 struct Packet {
     time_ns: u64,
     wire: u32,
     bytes: Vec<u8>,
-    /// Whether each tap shows it.
+    /// Whether each tap captures it.
     taps: [bool; 2],
-    /// How much later the second tap shows it, nanoseconds.
+    /// Additional time at the second tap, nanoseconds.
     later_ns: u64,
 }
 
-/// Instructions to packets. Numbers move by little steps, so that what comes out is like a conversation, and now and then by
-/// great ones.
+/// Turns instructions into packets. Sequence numbers and times mostly move in small steps, so that the result
+/// resembles a conversation, and sometimes in large ones.
 fn play(bytes: &[u8]) -> Vec<Packet> {
     let (mut time_ns, mut numbers) = (1_000_000_000_u64, [0xffff_f000_u32, 5]);
     let mut packets = Vec::new();
@@ -184,7 +185,7 @@ pub fn conversation(bytes: &[u8]) {
     pictures(&document, &all);
 }
 
-/// Series are as long as they say, and xplot's files end as such.
+/// Checks that series have their stated lengths, and that xplot files are terminated.
 fn pictures(document: &TraceDocument, rows: &[Row]) {
     for series in document.graphs.iter().flat_map(|graphs| &graphs.series) {
         assert!(series.flow < document.flows.len());
@@ -204,7 +205,7 @@ fn pictures(document: &TraceDocument, rows: &[Row]) {
     assert_eq!(written.matches("\ngo\n").count(), drawn * 8, "each direction has four");
 }
 
-/// The same conversation at two taps, each of which lacks some of it.
+/// The same conversation at two taps, each of which misses some packets.
 pub fn two_taps(bytes: &[u8]) {
     let Some((&first, rest)) = bytes.split_first() else { return };
     let packets = play(rest);
@@ -244,7 +245,7 @@ fn finish(analysis: Analysis) -> TraceDocument {
     analysis.finish(BuildInfo::default(), Vec::new(), String::new(), "", None, |_| None)
 }
 
-/// What holds of every document.
+/// Checks invariants of every document.
 fn sound(document: &TraceDocument, frames: u64) {
     let capture = &document.capture;
     assert_eq!(capture.frames, frames);
@@ -273,9 +274,9 @@ fn sound(document: &TraceDocument, frames: u64) {
     }
     assert_eq!(packets + aside, frames, "each frame is counted once");
     let text = serde_json::to_string(document).expect("it can be written");
-    // A rate that is not a number would be written as null and could not be read.
+    // A rate that is not a number would be written as null, which could not be parsed.
     let again: TraceDocument = serde_json::from_str(&text).expect("what was written can be read");
-    // A rate may be read back as its neighbour.
+    // Parsing a rate may give an adjacent floating-point value.
     let exact = |capture: &TraceCapture| TraceCapture { goodput_bps: None, ..capture.clone() };
     assert_eq!(exact(&again.capture), exact(capture));
 }

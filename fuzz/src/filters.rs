@@ -1,14 +1,14 @@
 //! Properties that hold for any filter text, and for any program of another compiler.
 //!
-//! Beside the other claims and not among them, so that the tests of `landspeed-wire` include this file alone.
+//! A file of its own, so that the tests of `landspeed-wire` can include it without the other properties.
 
 use landspeed_wire::LinkType;
 use landspeed_wire::filter::{Instruction, compile, verify};
 
-/// A filter is compiled to a valid program or refused.
+/// A filter is compiled to a valid program or rejected.
 ///
 /// # Panics
-/// When that is not so.
+/// If the property is violated.
 pub fn filter(text: &str) {
     for link in [LinkType::ETHERNET, LinkType::RAW] {
         if let Ok(program) = compile(text, link, 96) {
@@ -17,10 +17,10 @@ pub fn filter(text: &str) {
     }
 }
 
-/// A program is judged, whatever it is; a valid one ends with a return.
+/// The verifier accepts or rejects any program; an accepted program ends with a return.
 ///
 /// # Panics
-/// When that is not so.
+/// If the property is violated.
 pub fn program(bytes: &[u8]) {
     let (instructions, _) = bytes.as_chunks::<8>();
     let program: Vec<Instruction> = instructions

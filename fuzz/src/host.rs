@@ -1,6 +1,6 @@
 //! Properties that hold for any recorded host, from any source.
 //!
-//! Beside the other claims and not among them, so that the tests of `landspeed-host` include this file alone.
+//! A file of its own, so that the tests of `landspeed-host` can include it without the other properties.
 
 use std::io;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::path::Path;
 use landspeed_host::{Host, InterfaceAnswers, KernelAnswers, RecordedHost, collect};
 use landspeed_model::Fact;
 
-/// A host every file of which holds the same text, and every directory of which the names in it.
+/// A host where every file contains the same text, and every directory lists the words of that text.
 struct Everywhere<'a> {
     text: &'a str,
     answers: Option<&'a RecordedHost>,
@@ -24,7 +24,7 @@ impl Host for Everywhere<'_> {
     }
 
     fn names(&self, _directory: &str, prefix: &str) -> io::Result<Vec<String>> {
-        // As many as a few queues and processors; each is read many times over.
+        // Few words, because each becomes a queue or a CPU that is read many times.
         let words = self.text.split_whitespace().take(4);
         Ok(words.map(|word| format!("{prefix}{word}")).collect())
     }
@@ -46,11 +46,11 @@ impl Host for Everywhere<'_> {
     }
 }
 
-/// The bytes as `kernel.json`, and as the text of every file. Whatever they are, the facts are a document that is read as
-/// it was written.
+/// Uses the bytes as `kernel.json`, and as the text of every file. The facts must survive a round trip through
+/// JSON.
 ///
 /// # Panics
-/// When that is not so.
+/// If the property is violated.
 pub fn recorded_host(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let recorded = RecordedHost::with_answers(Path::new("/nonexistent"), bytes).ok();

@@ -1,15 +1,15 @@
-//! What must be true of whatever an iperf3 peer sends.
+//! Properties that hold for anything an iperf3 peer sends.
 //!
-//! Beside the other claims and not among them, so that the tests of `landspeed-iperf3` include this file alone.
+//! A file of its own, so that the tests of `landspeed-iperf3` can include it without the other properties.
 
 use landspeed_flow::validate;
 use landspeed_iperf3::request;
 use landspeed_iperf3::results::Results;
 
-/// What an iperf3 client asks for, and the results that either end reports.
+/// An iperf3 client's request, and the results that client or server report.
 ///
 /// # Panics
-/// When a decoder breaks its claim.
+/// If a decoder violates its property.
 pub fn iperf3_texts(bytes: &[u8]) {
     let Ok(text) = serde_json::from_slice(bytes) else { return };
     if let Ok(wanted) = request::decode(&text) {

@@ -1,7 +1,7 @@
-//! What must be true of any bytes a stranger sends, one function for each decoder.
+//! Properties that hold for any bytes from an untrusted peer, one function per decoder.
 //!
-//! None may panic, hang or ask for memory beyond the input's size; what is accepted must mean one thing only: written
-//! again, it is read as the same.
+//! No decoder may panic, hang or allocate more than the input's size. Accepted input must be unambiguous: encoded
+//! again, it decodes to the same value.
 #![forbid(unsafe_code)]
 
 use landspeed_flow::control::frames::Frames;
@@ -16,7 +16,7 @@ use landspeed_flow::validate;
 /// The header of a datagram.
 ///
 /// # Panics
-/// When the decoder breaks its claim; so do the others.
+/// If the decoder violates its property, as for all functions here.
 pub fn udp_header(bytes: &[u8]) {
     let Some(tag) = bytes.first_chunk().copied().map(u32::from_be_bytes) else { return };
     for format in [Format::Landspeed { tag }, Format::Timeval { wide: true }, Format::Timeval { wide: false }] {
@@ -24,14 +24,14 @@ pub fn udp_header(bytes: &[u8]) {
         let mut written = vec![0; format.bytes()];
         format.write_constant(&mut written);
         format.stamp(&mut written, read);
-        // iperf3's microseconds may be more than a second's worth; what is written is one of the ways to say it.
+        // iperf3's microseconds may exceed a second, so the encoding is not unique.
         let again = format.decode(&written, read.seq);
         assert_eq!(again.map(|stamp| stamp.seq), Some(read.seq));
         assert!(matches!(format, Format::Timeval { .. }) || written == bytes[..format.bytes()]);
     }
 }
 
-/// The exchange that opens a UDP flow.
+/// The handshake of a UDP flow.
 pub fn udp_hello(bytes: &[u8]) {
     if let Some((stream, step)) = hello::decode(bytes) {
         assert!(hello::decode(&hello::encode(stream, step)) == Some((stream, step)));
@@ -41,7 +41,7 @@ pub fn udp_hello(bytes: &[u8]) {
     }
 }
 
-/// The preface of a TCP connection, and the answer to it.
+/// The preface of a TCP connection, and the reply to it.
 pub fn preface(bytes: &[u8]) {
     if let Some(Ok(purpose)) = bytes.first_chunk().map(preface::decode) {
         assert!(preface::decode(&preface::encode(purpose)) == Ok(purpose));
@@ -52,8 +52,8 @@ pub fn preface(bytes: &[u8]) {
     }
 }
 
-/// Messages of the control connection, both ways, and the report that comes in parts. Whatever parameters arrive, they
-/// are judged and not trusted.
+/// Messages of the control connection in both directions, and the report sent in parts. Any parameters must be
+/// validated without a panic.
 pub fn control_message(bytes: &[u8]) {
     if let Ok(message) = serde_json::from_slice::<ToServer>(bytes) {
         if let ToServer::Hello { parameters, .. } = &message {
@@ -69,8 +69,8 @@ pub fn control_message(bytes: &[u8]) {
     }
 }
 
-/// The stream of bytes of a control connection, in the clear. However it is cut, the same messages come out, and what is
-/// held stays within the limit and one read.
+/// The unencrypted byte stream of a control connection. However it is split, it gives the same messages, and the
+/// buffer stays within the limit plus one read.
 pub fn frames(bytes: &[u8]) {
     const LIMIT: usize = 64;
     let read = |cut: usize| {
@@ -101,7 +101,7 @@ pub fn mtu_message(bytes: &[u8]) {
     assert_eq!(mtu::decode(&message.encode()), Some(message));
 }
 
-/// A server's report, as its client takes it in.
+/// A server's report, as parsed by the client.
 pub fn server_report(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(report) = EndReport::of_server(text, &[]) {
@@ -109,7 +109,7 @@ pub fn server_report(bytes: &[u8]) {
     }
 }
 
-/// Text of a peer on its way to a terminal or a log.
+/// Text from a peer, made printable for a terminal or a log.
 pub fn printable(bytes: &[u8]) {
     let shown = control::printable(&String::from_utf8_lossy(bytes), 80);
     assert!(!shown.chars().any(char::is_control));

@@ -1,10 +1,10 @@
-//! Properties that hold for any bytes that are read as a result, of whatever program.
+//! Properties that hold for any bytes that are parsed as a result of any program.
 //!
-//! Beside the other claims and not among them, so that the tests of `landspeed-results` include this file alone.
+//! A file of its own, so that the tests of `landspeed-results` can include it without the other properties.
 
 use landspeed_results::{Document, foreign};
 
-/// A file that is compared or imported.
+/// A file given to compare or import.
 pub fn result(bytes: &[u8]) {
     if let Ok(document) = Document::read(bytes) {
         for record in document.records() {

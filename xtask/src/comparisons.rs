@@ -1,15 +1,16 @@
-//! `cargo xtask compare-validate`: comparisons of simulated runs with and without a difference, held to the level they state.
+//! `cargo xtask compare-validate`: checks the stated confidence level of `landspeed compare` on simulated runs
+//! with and without a difference.
 
 use std::fmt::Write as _;
 
 use clap::Args;
 use landspeed_stats::{Contrast, SplitMix64, autocorrelation};
 
-/// Level of every interval here.
+/// Confidence level of every interval.
 const LEVEL: f64 = 0.95;
-/// Runs of each group.
+/// Runs per group.
 const RUNS: [usize; 6] = [6, 8, 10, 15, 30, 60];
-/// True changes.
+/// True relative differences between the groups.
 const EFFECTS: [f64; 3] = [0.0, 0.03, 0.10];
 
 /// Options of `compare-validate`.
@@ -35,18 +36,18 @@ pub struct Options {
     seed: u64,
 }
 
-/// In which order runs are made, and how they are compared.
+/// Order in which runs are made, and how they are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Design {
-    /// In blocks of two in random order, compared by block: a sweep.
+    /// Blocks of two in random order, compared by block, as in a sweep.
     Blocks,
-    /// The same with drift.
+    /// `Blocks` with drift.
     BlocksWithDrift,
-    /// All of one group, then all of the other.
+    /// All runs of one group, then all of the other.
     Turns,
-    /// Without order: seeds of a lab.
+    /// Independent runs, as with lab seeds.
     Independent,
-    /// Turns, with drift: what no interval can hold.
+    /// `Turns` with drift; no interval covers this correctly.
     TurnsWithDrift,
 }
 
@@ -65,12 +66,12 @@ impl Design {
     }
 }
 
-/// What was counted in one line of the table.
+/// Counts for one line of the table.
 #[derive(Debug, Clone, Default)]
 struct Line {
     covered: u64,
     detected: [u64; EFFECTS.len()],
-    /// Comparisons in which the true change was the smallest detectable one, and was detected.
+    /// Comparisons in which the true change was the smallest detectable one and was detected.
     at_limit: u64,
     half_widths: Vec<f64>,
 }
@@ -124,7 +125,7 @@ fn table(options: &Options) -> String {
 fn line(design: Design, runs: usize, options: &Options) -> Line {
     let mut random = SplitMix64::new(options.seed.wrapping_mul(1000) + runs as u64 * 10 + design as u64);
     let mut line = Line::default();
-    // The limit is that of typical experiments: the median over the first ones.
+    // Detection limit: the median over 200 experiments.
     let limits: Vec<f64> = (0..200)
         .filter_map(|seed| contrast(design, &simulated(design, runs, options, &mut random), seed).detectable(LEVEL))
         .collect();
@@ -132,7 +133,7 @@ fn line(design: Design, runs: usize, options: &Options) -> Line {
     for seed in 0..options.comparisons {
         let contrast = contrast(design, &simulated(design, runs, options, &mut random), seed);
         let Ok((low, high)) = contrast.interval(LEVEL) else { continue };
-        // A true change multiplies every run of B: on the scale of logarithms it moves the interval.
+        // A true change multiplies every run of B, so it shifts the interval on the logarithmic scale.
         let excludes = |effect: f64| low + effect > 0.0 || high + effect < 0.0;
         line.covered += u64::from(!excludes(0.0));
         for (count, effect) in line.detected.iter_mut().zip(EFFECTS) {
@@ -144,7 +145,7 @@ fn line(design: Design, runs: usize, options: &Options) -> Line {
     line
 }
 
-/// Logarithms of the rates of A and B, without a difference between them.
+/// Returns the logarithms of the rates of A and B, with no true difference between them.
 fn simulated(design: Design, runs: usize, options: &Options, random: &mut SplitMix64) -> (Vec<f64>, Vec<f64>) {
     let correlation = if design == Design::Independent { 0.0 } else { options.correlation };
     let drifts = matches!(design, Design::BlocksWithDrift | Design::TurnsWithDrift);
@@ -165,7 +166,7 @@ fn simulated(design: Design, runs: usize, options: &Options, random: &mut SplitM
     }
 }
 
-/// What `landspeed compare` makes of them.
+/// Compares the groups as `landspeed compare` does.
 fn contrast(design: Design, (a, b): &(Vec<f64>, Vec<f64>), seed: u64) -> Contrast {
     let rates = |logarithms: &[f64]| logarithms.iter().map(|value| value.exp()).collect::<Vec<f64>>();
     let contrast = match design {

@@ -1,11 +1,11 @@
-//! `cargo xtask dist`: the binary as it ships, and the proof that it is static.
+//! `cargo xtask dist`: builds the release binary and verifies that it is static.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// Builds, checks and shows `target/dist/landspeed`.
+/// Builds and checks `target/dist/landspeed`, and prints its size.
 pub fn run() -> Result<()> {
     let built = build_release()?;
     let directory = crate::law::root().join("target").join("dist");
@@ -20,7 +20,7 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// Builds the release binary and says where cargo put it.
+/// Builds the release binary and returns its path.
 pub fn build_release() -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
@@ -43,7 +43,7 @@ pub fn build_release() -> Result<PathBuf> {
         .context("cargo built no executable named landspeed")
 }
 
-/// The dynamic loader a 64-bit little-endian ELF file names (`PT_INTERP`); `None` for a static one.
+/// Returns the dynamic loader (`PT_INTERP`) of a 64-bit little-endian ELF file; `None` for a static binary.
 fn interpreter(elf: &[u8]) -> Result<Option<String>> {
     const PT_INTERP: u64 = 3;
     ensure!(elf.starts_with(b"\x7fELF\x02\x01"), "not a 64-bit little-endian ELF file");
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_static_test_binary_names_no_interpreter() {
+    fn static_test_binary_has_no_interpreter() {
         let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         assert_eq!(interpreter(&own).unwrap(), None);
     }

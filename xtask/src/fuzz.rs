@@ -1,5 +1,6 @@
-//! `cargo xtask fuzz`: every fuzz target for a while. Needs a nightly compiler and cargo-fuzz; the same claims run on
-//! stable in `crates/{flow/tests/hostile_bytes,host/tests/hostile,trace/tests/hostile}.rs`.
+//! `cargo xtask fuzz`: runs every fuzz target for a limited time. Needs a nightly compiler and cargo-fuzz; the
+//! same properties are tested on stable in
+//! `crates/{flow/tests/hostile_bytes,host/tests/hostile,trace/tests/hostile}.rs`.
 
 use std::process::Command;
 
@@ -17,7 +18,7 @@ pub struct Options {
     seconds: u32,
 }
 
-/// Runs the targets one after another; the first that finds something ends it.
+/// Runs the targets one after another; stops at the first one that finds a failure.
 pub fn run(options: &Options) -> Result<()> {
     ensure!(machine::find("cargo-fuzz").is_some(), "cargo-fuzz is not installed; try `cargo install cargo-fuzz`");
     let root = law::root();
@@ -30,11 +31,11 @@ pub fn run(options: &Options) -> Result<()> {
     for wanted in &options.targets {
         ensure!(targets.contains(wanted), "no target {wanted}; there are {}", targets.join(", "));
     }
-    // The fuzzers are tried with the versions that the program is built with.
+    // Use the dependency versions that the program is built with.
     std::fs::copy(root.join("Cargo.lock"), root.join("fuzz/Cargo.lock")).context("cannot copy Cargo.lock")?;
     for target in targets.iter().filter(|target| options.targets.is_empty() || options.targets.contains(target)) {
         println!("\n== {target}");
-        // The alias `cargo xtask` pins the toolchain for its children; the fuzzers need another one.
+        // The alias `cargo xtask` pins the toolchain for its children; cargo-fuzz needs nightly.
         let status = Command::new("cargo")
             .current_dir(&root)
             .env_remove("RUSTUP_TOOLCHAIN")

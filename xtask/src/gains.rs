@@ -1,7 +1,8 @@
-//! `cargo xtask gains`: what the checks' recommendations bring, tried in the lab, for the pages in `docs/checks`.
+//! `cargo xtask gains`: measures in the lab the effect of the checks' recommendations, for the pages in
+//! `docs/checks`.
 //!
-//! `crates/checks/gains.json` has a line for each question, and its figures. A question that is new has empty `runs`, `path`
-//! and `kernel`; of its rows the first sets what the check finds, the last what it recommends.
+//! `crates/checks/gains.json` has one line per question, with its figures. In a new question `runs`, `path` and
+//! `kernel` are empty; its first row sets the value that the check reports, its last row the recommended value.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,13 +11,13 @@ use anyhow::{Context, Result, ensure};
 use landspeed_checks::{Figure, Gain, Run};
 use serde_json::Value;
 
-/// Seeds of every value; three are the least that have a middle.
+/// Seeds per value; three is the smallest number with a median.
 const SEEDS: [u64; 3] = [1, 2, 3];
-/// Seconds of wall time after which a run is given up. The longest takes about twenty.
+/// Time limit of a run, wall-clock seconds. The longest run takes about twenty.
 const PATIENCE: &str = "600";
-/// What the lab says of a stream whose last byte never came.
+/// Accounting detail in the lab's document when a stream's last byte did not arrive.
 const STUCK: &str = "the sender's end of file did not arrive";
-/// Where the figures are kept.
+/// File with the figures.
 const FIGURES: &str = "crates/checks/gains.json";
 
 /// Options of `cargo xtask gains`.
@@ -30,7 +31,7 @@ pub struct Options {
     missing: bool,
 }
 
-/// Measures and writes the figures after each question, so that little is lost when it is stopped.
+/// Measures, and writes the figures after each question so that an interrupted run loses little.
 pub fn run(options: &Options) -> Result<()> {
     let root = crate::law::root();
     let path = root.join(FIGURES);
@@ -75,7 +76,7 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// `LANDSPEED_BINARY`, else the release build.
+/// Returns `LANDSPEED_BINARY`, else builds the release binary.
 fn program(root: &Path) -> Result<PathBuf> {
     if let Some(program) = std::env::var_os("LANDSPEED_BINARY") {
         return Ok(program.into());
@@ -86,13 +87,13 @@ fn program(root: &Path) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// Whether the scenario still is what the figures were measured on, by its description.
+/// Whether the scenario's description still matches the one that the figures were measured on.
 fn described(root: &Path, gain: &Gain) -> bool {
     let text = std::fs::read_to_string(root.join("docs/checks/lab").join(&gain.scenario));
     text.is_ok_and(|text| text.contains(&format!("description = \"{}\"\n", gain.path)))
 }
 
-/// Replaces the file whole: a line for each answer.
+/// Writes the whole file anew, one line per question.
 fn write(path: &Path, gains: &[Gain]) -> Result<()> {
     let lines: Vec<_> = gains.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
     let text = format!("[\n{}\n]\n", lines.join(",\n"));
@@ -101,7 +102,7 @@ fn write(path: &Path, gains: &[Gain]) -> Result<()> {
     std::fs::rename(&fresh, path).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// `question` with new figures.
+/// Returns `question` with new figures.
 fn answer(question: &Gain, program: &Path, root: &Path) -> Result<Gain> {
     let mut gain = question.clone();
     let scenario = root.join("docs/checks/lab").join(&gain.scenario);
@@ -118,7 +119,7 @@ fn answer(question: &Gain, program: &Path, root: &Path) -> Result<Gain> {
     Ok(gain)
 }
 
-/// The figure of the flow `bulk`.
+/// Reads the figure of the flow `bulk`.
 fn read(figure: Figure, document: &Value, seed: u64) -> Result<Run> {
     let flows = document["flows"].as_array().context("the document has no flows")?;
     let flow = flows.iter().find(|flow| flow["name"] == "bulk").context("no flow is called `bulk`")?;
@@ -136,8 +137,8 @@ fn text<'a>(document: &'a Value, pointer: &str) -> Result<&'a str> {
     document.pointer(pointer).and_then(Value::as_str).with_context(|| format!("the document has no {pointer}"))
 }
 
-/// One cell, at low priority. An error is anything but a run that is complete, or that only waited in vain for the end of
-/// what was sent: without the setting a connection may hang.
+/// Runs one cell at low priority. Returns an error unless the run is complete, or failed only because the end of
+/// the stream did not arrive: without the recommended setting a connection may hang.
 fn lab(program: &Path, scenario: &Path, set: &[String], seed: u64) -> Result<Value> {
     let output = Command::new("timeout")
         .args(["-k", "5", PATIENCE, "nice"])
@@ -166,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gains_are_unique_and_of_the_scenarios_as_they_are() {
+    fn gains_are_unique_and_match_the_current_scenarios() {
         let mut asked = BTreeSet::new();
         for gain in landspeed_checks::gains() {
             assert!(asked.insert((&gain.codes, &gain.setting, &gain.scenario)), "{:?}", gain.codes);

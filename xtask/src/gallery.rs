@@ -1,6 +1,7 @@
-//! `cargo xtask gallery`: run the lab's exhibits, and write every reported figure beside ours in `docs/lab-gallery-figures.md`.
+//! `cargo xtask gallery`: runs the lab gallery and writes reported and measured figures to
+//! `docs/lab-gallery-figures.md`.
 //!
-//! `crates/lab/gallery.json` keeps the results, a line for each exhibit; `landspeed lab gallery` counts from it.
+//! `crates/lab/gallery.json` keeps the results, one line per exhibit; `landspeed lab gallery` reads it.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,9 +12,9 @@ use landspeed_lab::gallery::{self, EXHIBITS, Exhibit, MeasuredExhibit, MeasuredR
 use landspeed_lab::scenario;
 use landspeed_model::{ComparedFigure, LabDocument, LabSetDocument, Reference, deviation};
 
-/// Where the results are kept.
+/// File with the results.
 const RESULTS: &str = "crates/lab/gallery.json";
-/// The page.
+/// The generated page.
 const PAGE: &str = "docs/lab-gallery-figures.md";
 
 /// Options of `cargo xtask gallery`.
@@ -36,7 +37,7 @@ pub struct Options {
     jobs: u16,
 }
 
-/// Measures, and writes results and page after each exhibit, so that little is lost when it is stopped.
+/// Measures, and writes results and page after each exhibit so that an interrupted run loses little.
 pub fn run(options: &Options) -> Result<()> {
     let root = crate::law::root();
     let mut results: Vec<MeasuredExhibit> = read(&root.join(RESULTS))?;
@@ -106,7 +107,7 @@ fn lab(exhibit: &Exhibit, options: &Options, root: &Path, directory: &Path) -> R
         command.args(["--set", &format!("repeats={repeats}")]);
     }
     let status = command.status().context("cannot run landspeed")?;
-    // 1: a check failed; the results count the cells that cannot be used.
+    // Exit status 1: a check failed; the results count the unusable cells.
     ensure!(matches!(status.code(), Some(0 | 1)), "landspeed lab gallery run {}: {status}", exhibit.name);
     Ok(document)
 }
@@ -121,7 +122,8 @@ fn reference(exhibit: &Exhibit) -> Result<Option<Reference>> {
     Ok(cells[0].scenario.reference.clone())
 }
 
-/// Writes results and page, in the order of the gallery; exhibits that left the gallery leave the results.
+/// Writes results and page in the order of the gallery. Results of exhibits that are no longer in the gallery are
+/// removed.
 fn write(root: &Path, results: &mut Vec<MeasuredExhibit>) -> Result<()> {
     let place = |name: &str| EXHIBITS.iter().position(|exhibit| exhibit.name == name);
     results.retain(|result| place(&result.exhibit).is_some());
@@ -141,7 +143,8 @@ fn replace(path: &Path, text: &str) -> Result<()> {
     std::fs::rename(&fresh, path).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Takes reported value, source and reason from the scenario as it is; what was measured stays. Figures are known by name.
+/// Copies reported value, source and reason from the current scenario; measured values stay. Figures are matched
+/// by name.
 fn restate(result: &mut MeasuredExhibit, reference: Option<&Reference>) {
     let Some(reference) = reference else { return };
     for figure in &mut result.figures {
@@ -188,7 +191,7 @@ fn unusable(count: usize) -> String {
     if count == 0 { String::new() } else { format!(" {count} cells failed a check and are not in the table.") }
 }
 
-/// The table of the reported figures; the source of the whole is not repeated.
+/// Writes the table of reported figures. A source equal to the exhibit's (`whole`) is not repeated.
 fn figures(text: &mut String, figures: &[ComparedFigure], whole: &str) {
     if figures.is_empty() {
         text.push_str("No number is reported for this set-up.\n\n");
@@ -210,7 +213,7 @@ fn figures(text: &mut String, figures: &[ComparedFigure], whole: &str) {
     }
 }
 
-/// The table of the cells.
+/// Writes the table of cells.
 fn rows(text: &mut String, result: &MeasuredExhibit) {
     let Some(first) = result.rows.first() else { return };
     let mut head: Vec<String> = result.varied.clone();
@@ -256,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_is_that_of_the_kept_results() {
+    fn page_matches_the_kept_results() {
         let page = page(&gallery::measured()).expect("the exhibits read");
         let kept = std::fs::read_to_string(crate::law::root().join(PAGE)).expect("the page");
         assert!(page == kept, "{PAGE} is out of date: run `cargo xtask gallery --page`");

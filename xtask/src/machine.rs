@@ -1,4 +1,4 @@
-//! The machine the tasks run on: what is installed, and what a measurement should be read against.
+//! The machine that the tasks run on: installed programs, and properties that affect a measurement.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-/// Where `program` is: `PATH`, then the directories of administrators' programs, then `RIVALS_BIN`.
+/// Finds `program` in `RIVALS_BIN`, the directory of built rivals, `PATH`, /usr/sbin and /sbin, in this order.
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let rivals = std::env::var_os("RIVALS_BIN").map(PathBuf::from);
@@ -19,13 +19,13 @@ pub fn find(program: &str) -> Option<PathBuf> {
         .find(|candidate| candidate.is_file())
 }
 
-/// The clock of the tasks: they time processes, not packets.
+/// Current time. The tasks time processes, not packets.
 #[expect(clippy::disallowed_methods, reason = "tasks time processes, and have no clock of the product's")]
 pub fn now() -> Instant {
     Instant::now()
 }
 
-/// What a benchmark's figures should be read against.
+/// Properties of the machine that a reader of benchmark figures needs.
 #[derive(Debug, Clone, Serialize)]
 pub struct Machine {
     /// `uname -srm`.
@@ -38,18 +38,18 @@ pub struct Machine {
     pub memory_bytes: u64,
     /// Hypervisor flag in /proc/cpuinfo.
     pub virtual_machine: bool,
-    /// Frequency governor of core 0, when there is one.
+    /// Frequency governor of core 0; `None` without cpufreq.
     pub governor: Option<String>,
-    /// Load average over a minute when the run began.
+    /// One-minute load average at the start of the run.
     pub load_at_start: f64,
     /// `net.core.rmem_max`, bytes.
     pub rmem_max_bytes: u64,
-    /// Congestion control in force.
+    /// Effective congestion control.
     pub congestion: String,
 }
 
 impl Machine {
-    /// Reads this machine.
+    /// Reads the properties of this machine.
     pub fn read() -> Self {
         let cpuinfo = read("/proc/cpuinfo");
         let field = |name: &str| {
@@ -75,7 +75,7 @@ impl Machine {
         }
     }
 
-    /// What a reader of the figures should know.
+    /// Returns warnings for readers of the figures.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.load_at_start > 0.2 * self.cores as f64 {
@@ -91,12 +91,12 @@ impl Machine {
     }
 }
 
-/// Cores this process may use.
+/// Number of cores this process may use.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Load average over the last minute.
+/// One-minute load average.
 fn load() -> f64 {
     read("/proc/loadavg").split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0)
 }

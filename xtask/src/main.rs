@@ -1,4 +1,4 @@
-//! `cargo xtask …`: the workspace's development tasks in one program.
+//! `cargo xtask …`: development tasks of the workspace.
 #![forbid(unsafe_code)]
 
 mod agreement;

@@ -1,11 +1,11 @@
-//! `cargo xtask pictures`: the pictures of `docs/trace-gallery.md`, from lab captures made by our own tools.
+//! `cargo xtask pictures`: makes the pictures of `docs/trace-gallery.md` from lab captures.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-/// Largest picture that is committed, bytes.
+/// Maximum size of a committed picture, bytes.
 const LARGEST: u64 = 200_000;
 
 /// Options of the task.
@@ -18,17 +18,17 @@ pub struct Options {
     filter: Option<String>,
 }
 
-/// A lab's run: the scenario, what is set in it, and what its capture is called.
+/// A lab run: the scenario, its `--set` option, and the name of its capture.
 struct Run {
     scenario: &'static str,
     set: Option<&'static str>,
     capture: &'static str,
 }
 
-/// A picture: what it is called, what it shows, and how.
+/// A picture: file name, CSS selector of the chart, and view parameters.
 type Picture = (&'static str, &'static str, &'static [&'static str]);
 
-/// What is taken pictures of.
+/// A trace report and the pictures made of it.
 struct Exhibit {
     name: &'static str,
     tap: &'static str,
@@ -90,7 +90,7 @@ const EXHIBITS: &[Exhibit] = &[
     },
 ];
 
-/// Runs the scenarios, draws the reports, and takes the pictures.
+/// Runs the scenarios, renders the reports, and takes the pictures.
 pub fn run(options: &Options) -> Result<()> {
     let root = crate::law::root();
     let program = match &options.program {

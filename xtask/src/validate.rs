@@ -1,12 +1,12 @@
-//! `cargo xtask lab-validate`: the lab's claims with the cases that take minutes, and the table of what was expected beside
-//! what was measured.
+//! `cargo xtask lab-validate`: the lab's tests, including the cases that take minutes, and the table of expected
+//! and measured values.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-/// Builds the program as it ships, unless the environment's `LANDSPEED_BINARY` names one. Returns where it is.
+/// Builds the release binary, unless `LANDSPEED_BINARY` names one. Returns its path.
 pub fn program(root: &Path) -> Result<PathBuf> {
     if let Some(named) = std::env::var_os("LANDSPEED_BINARY") {
         return std::path::absolute(&named).with_context(|| format!("LANDSPEED_BINARY={}", named.display()));
@@ -25,7 +25,7 @@ pub fn program(root: &Path) -> Result<PathBuf> {
         .context("cargo named no program")
 }
 
-/// Runs `crates/landspeed/tests/lab` with the program as it ships, the long cases too, and prints the table.
+/// Runs `crates/landspeed/tests/lab` with the release binary, including the long cases, and prints the table.
 pub fn run() -> Result<()> {
     let root = crate::law::root();
     let cargo = || {

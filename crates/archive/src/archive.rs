@@ -1,4 +1,4 @@
-//! The archive: documents in, documents and records out.
+//! The archive: stores documents; finds and returns documents and records.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::lookup::Detail;
 use crate::rows::{Arrival, ListedDocument, Row};
 use crate::{ArchiveError, Id, Query, Reading, id, index, lookup, rows};
 
-/// Results in a directory.
+/// An archive of results in a directory.
 #[derive(Debug)]
 pub struct Archive {
     pub(crate) files: Files,
@@ -22,49 +22,49 @@ pub struct Archive {
     is_new: bool,
 }
 
-/// A document that was stored.
+/// Result of storing a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
-    /// Its id.
+    /// Id of the document.
     pub id: Id,
-    /// Whether it was not there before.
+    /// Whether it was not in the archive before.
     pub is_new: bool,
 }
 
-/// Tags to add and to remove.
+/// Tags to add to and remove from a document.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TagChange {
-    /// To add.
+    /// Tags to add.
     pub add: BTreeSet<String>,
-    /// To remove.
+    /// Tags to remove.
     pub remove: BTreeSet<String>,
 }
 
-/// Which documents to remove: those that any of the limits names.
+/// Criteria of documents to remove: those that exceed any of the limits.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Limits {
-    /// Those that started earlier than this before now.
+    /// Age: remove documents that started longer ago than this.
     pub older_than: Option<Nanos>,
-    /// All but so many of the newest.
+    /// Number: keep this many of the newest documents.
     pub keep: Option<u64>,
-    /// The oldest, until the files take no more bytes than this.
+    /// Size: remove the oldest documents until the files of the archive take at most this many bytes.
     pub most_bytes: Option<u64>,
-    /// Only of these kinds; empty for all.
+    /// Only documents of these kinds; empty for all.
     pub kinds: Vec<String>,
-    /// Those with tags too.
+    /// Whether tagged documents are removed too.
     pub tagged: bool,
 }
 
-/// A document that limits name.
+/// A document that exceeds the limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pruned {
-    /// The document.
+    /// The document's row in the index.
     pub document: ListedDocument,
-    /// What its files take, bytes.
+    /// Size of its files, bytes.
     pub file_bytes: u64,
 }
 
-/// A document that is on the disk and not in the index yet.
+/// A document that is stored as a file but not indexed yet.
 struct Prepared {
     id: Id,
     reading: Option<Reading>,
@@ -73,11 +73,11 @@ struct Prepared {
 }
 
 impl Archive {
-    /// Opens the archive in a directory; makes it where there is none ([`Archive::is_new`]). An index that is missing is made of the
-    /// documents.
+    /// Opens the archive in a directory; creates it if missing ([`Archive::is_new`]). A missing index is rebuilt
+    /// from the documents.
     ///
     /// # Errors
-    /// The directory cannot be made or written, or the index is damaged or of a later version.
+    /// If the directory cannot be created or written, or the index is damaged or of a later version.
     pub fn open(directory: &Path) -> Result<Self, ArchiveError> {
         let files = Files::new(directory.to_owned());
         files.create()?;
@@ -91,10 +91,10 @@ impl Archive {
         Ok(Self { files, index, index_path, is_new })
     }
 
-    /// Opens the archive in a directory for reading; it may be on a file system that cannot be written.
+    /// Opens an existing archive for reading; it may be on a read-only file system.
     ///
     /// # Errors
-    /// There is none, or its index is damaged or of a later version.
+    /// If there is no archive, or its index is damaged or of a later version.
     pub fn open_existing(directory: &Path) -> Result<Self, ArchiveError> {
         if directory.exists() && !directory.is_dir() {
             return Err(ArchiveError::NotADirectory { path: directory.to_owned() });
@@ -114,18 +114,18 @@ impl Archive {
         Ok(Self { files, index, index_path, is_new: false })
     }
 
-    /// The archive in a directory with another index: to fill a new one.
+    /// Opens the archive with another index file, to build a new index.
     pub(crate) fn with_index(directory: &Path, index_path: PathBuf) -> Result<Self, ArchiveError> {
         let files = Files::new(directory.to_owned());
         Ok(Self { files, index: index::open(&index_path)?, index_path, is_new: false })
     }
 
-    /// Its directory.
+    /// Directory of the archive.
     pub fn directory(&self) -> &Path {
         self.files.root()
     }
 
-    /// Whether [`Archive::open`] made it.
+    /// Whether [`Archive::open`] created the archive.
     pub fn is_new(&self) -> bool {
         self.is_new
     }
@@ -135,10 +135,10 @@ impl Archive {
         move |why| index::explain(&path, why)
     }
 
-    /// Stores a document as it is. When this returns, it survives a power failure.
+    /// Stores a document unchanged. When this returns, the document survives a power failure.
     ///
     /// # Errors
-    /// The bytes are no result, or cannot be written.
+    /// If the bytes are not a result, or cannot be written.
     pub fn insert(&mut self, bytes: &[u8]) -> Result<Id, ArchiveError> {
         let prepared = self.prepare(bytes, Notes::default(), Sync::Yes)?;
         let id = prepared.id.clone();
@@ -146,11 +146,12 @@ impl Archive {
         Ok(id)
     }
 
-    /// Stores documents of files, by content and name; gzip data must be decompressed before ([`crate::inflate`]). They are read by all
-    /// cores and indexed in one transaction. The files are not awaited on the disk: they can be imported again.
+    /// Stores documents given by content and file name; gzip data must be decompressed before ([`crate::inflate`]).
+    /// Parses them on all cores and indexes them in one transaction. Does not sync the files, because they can be
+    /// imported again.
     ///
     /// # Errors
-    /// The index cannot be written. What is wrong with one document is in its place in the list.
+    /// If the index cannot be written. Errors of single documents are in their place in the list.
     pub fn import(
         &mut self,
         documents: &[(Vec<u8>, Option<String>)],
@@ -207,7 +208,7 @@ impl Archive {
         Prepared::write(&self.files, bytes, notes, sync)
     }
 
-    /// Names documents in the index that are on the disk.
+    /// Adds documents that are stored as files to the index.
     fn commit(&mut self, prepared: Vec<Prepared>) -> Result<Vec<Stored>, ArchiveError> {
         let explain = self.explain();
         let stored_ns = clock::realtime_ns() as i64;
@@ -227,7 +228,7 @@ impl Archive {
         Ok(stored)
     }
 
-    /// Names a document that is on the disk in the index, with its notes.
+    /// Adds a document that is stored as a file to the index, with its notes.
     pub(crate) fn adopt(&self, id: &Id, bytes: &[u8]) -> Result<bool, ArchiveError> {
         let reading = Reading::of(bytes)?;
         let notes = self.files.read_notes(id).unwrap_or_default();
@@ -236,75 +237,76 @@ impl Archive {
         rows::insert(&self.index, id, &reading, &arrival).map_err(self.explain())
     }
 
-    /// Records that match, the newest first. Their `settings` and `hosts` are empty: [`Archive::records`] has them.
+    /// Returns the matching records, newest first. Their `settings` and `hosts` are empty; [`Archive::records`]
+    /// includes them.
     ///
     /// # Errors
-    /// The index cannot be read.
+    /// If the index cannot be read.
     pub fn find(&self, query: &Query) -> Result<Vec<Row>, ArchiveError> {
         lookup::find(&self.index, query, None, Detail::Figures).map_err(self.explain())
     }
 
-    /// [`Archive::find`] of the `limit` newest.
+    /// [`Archive::find`], limited to the `limit` newest records.
     ///
     /// # Errors
-    /// The index cannot be read.
+    /// If the index cannot be read.
     pub fn find_newest(&self, query: &Query, limit: u64) -> Result<Vec<Row>, ArchiveError> {
         lookup::find(&self.index, query, Some(limit), Detail::Figures).map_err(self.explain())
     }
 
-    /// How many records match.
+    /// Returns the number of matching records.
     ///
     /// # Errors
-    /// The index cannot be read.
+    /// If the index cannot be read.
     pub fn count(&self, query: &Query) -> Result<u64, ArchiveError> {
         lookup::count(&self.index, query).map_err(self.explain())
     }
 
-    /// Records that match with settings and hosts, the newest first, with the ids of their documents.
+    /// Returns the matching records with settings and hosts, newest first, each with the id of its document.
     ///
     /// # Errors
-    /// The index cannot be read.
+    /// If the index cannot be read.
     pub fn records(&self, query: &Query) -> Result<Vec<(Id, Record)>, ArchiveError> {
         Ok(self.rows(query)?.into_iter().map(|row| (row.id, row.record)).collect())
     }
 
-    /// Rows that match with settings and hosts, the newest first.
+    /// Returns the matching rows with settings and hosts, newest first.
     ///
     /// # Errors
-    /// The index cannot be read.
+    /// If the index cannot be read.
     pub fn rows(&self, query: &Query) -> Result<Vec<Row>, ArchiveError> {
         lookup::find(&self.index, query, None, Detail::Everything).map_err(self.explain())
     }
 
-    /// Documents with a record that matches, the newest first, at most `limit`.
+    /// Returns the documents with a matching record, newest first, at most `limit`.
     ///
     /// # Errors
-    /// The index cannot be read.
+    /// If the index cannot be read.
     pub fn documents(&self, query: &Query, limit: Option<u64>) -> Result<Vec<ListedDocument>, ArchiveError> {
         lookup::documents(&self.index, query, limit).map_err(self.explain())
     }
 
-    /// How many documents there are.
+    /// Returns the number of documents.
     ///
     /// # Errors
-    /// The index cannot be read.
+    /// If the index cannot be read.
     pub fn count_documents(&self) -> Result<u64, ArchiveError> {
         let count = self.index.query_row("SELECT count(*) FROM documents", [], |row| row.get::<_, i64>(0));
         Ok(count.map_err(self.explain())? as u64)
     }
 
-    /// The bytes of a document, which are exactly those that were stored.
+    /// Returns the bytes of a document, exactly as stored.
     ///
     /// # Errors
-    /// It is not there, or damaged.
+    /// If it is missing or damaged.
     pub fn document(&self, id: &Id) -> Result<Vec<u8>, ArchiveError> {
         self.files.read_document(id)
     }
 
-    /// The document whose id begins so.
+    /// Returns the document whose id begins with `prefix`.
     ///
     /// # Errors
-    /// There is none, or more than one.
+    /// If there is none, or more than one.
     pub fn resolve(&self, prefix: &str) -> Result<ListedDocument, ArchiveError> {
         let unknown = || ArchiveError::Unknown { prefix: prefix.to_owned() };
         let lower = prefix.to_ascii_lowercase();
@@ -321,13 +323,13 @@ impl Archive {
         }
     }
 
-    /// Adds and removes tags of a document. Returns its tags.
+    /// Adds and removes tags of a document. Returns its new tags.
     ///
     /// # Errors
-    /// The notes or the index cannot be written.
+    /// If the notes or the index cannot be written.
     pub fn tag(&mut self, id: &Id, change: &TagChange) -> Result<BTreeSet<String>, ArchiveError> {
         let explain = self.explain();
-        // The transaction keeps others from writing the notes at the same time.
+        // The transaction prevents concurrent changes of the notes.
         let transaction = self.index.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&explain)?;
         let document = rows::sequence(&transaction, id)
             .map_err(&explain)?
@@ -344,10 +346,10 @@ impl Archive {
         Ok(notes.tags)
     }
 
-    /// Documents that the limits name, the oldest first.
+    /// Returns the documents that exceed the limits, oldest first.
     ///
     /// # Errors
-    /// The index cannot be read.
+    /// If the index cannot be read.
     pub fn prunable(&self, limits: &Limits) -> Result<Vec<Pruned>, ArchiveError> {
         let now_ns = clock::realtime_ns() as i64;
         let all = self.documents(&Query::all(), None)?;
@@ -387,10 +389,10 @@ impl Archive {
         Ok(named)
     }
 
-    /// Removes documents, some at a time: first from the index, then their files.
+    /// Removes documents in batches: first from the index, then their files.
     ///
     /// # Errors
-    /// The index or a file cannot be written; what was removed before stays removed.
+    /// If the index or a file cannot be written; documents removed before stay removed.
     pub fn remove(&mut self, ids: &[Id]) -> Result<(), ArchiveError> {
         for some in ids.chunks(100) {
             let explain = self.explain();
@@ -407,26 +409,26 @@ impl Archive {
         self.forget_sets()
     }
 
-    /// Removes sets of settings that no record has any more.
+    /// Removes sets of settings that no record refers to.
     pub(crate) fn forget_sets(&self) -> Result<(), ArchiveError> {
         const UNUSED: &str = "DELETE FROM sets WHERE seq NOT IN (SELECT settings FROM records WHERE settings IS NOT NULL \
                               UNION SELECT facts FROM records WHERE facts IS NOT NULL)";
         self.index.execute(UNUSED, []).map(drop).map_err(self.explain())
     }
 
-    /// The file with the series of a document, where it has any.
+    /// Path of a document's series file, if it exists.
     pub fn series_file(&self, id: &Id) -> Option<PathBuf> {
         Some(self.files.series(id)).filter(|path| path.exists())
     }
 }
 
 impl Prepared {
-    /// A document that is in the archive.
+    /// A document that is already in the archive.
     fn known(id: Id) -> Self {
         Self { id, reading: None, bytes: 0, notes: Notes::default() }
     }
 
-    /// Reads a document and writes its files.
+    /// Parses a document and writes its files.
     fn write(files: &Files, bytes: &[u8], notes: Notes, sync: Sync) -> Result<Self, ArchiveError> {
         let id = Id::of(bytes);
         let reading = Reading::of(bytes)?;
@@ -434,7 +436,7 @@ impl Prepared {
             files.write_notes(&id, &notes, sync)?;
         }
         files.write_document(&id, bytes, sync)?;
-        // Made of the document: `verify` makes it again.
+        // A failure is ignored: `verify` writes missing series.
         let _ = write_series(files, &id, &reading);
         Ok(Self { id, reading: Some(reading), bytes: bytes.len(), notes })
     }
@@ -449,7 +451,7 @@ pub(crate) fn write_series(files: &Files, id: &Id, reading: &Reading) -> Result<
     Ok(true)
 }
 
-/// Without columns there are no series.
+/// Without the feature `columns` there are no series.
 #[cfg(not(feature = "columns"))]
 pub(crate) fn write_series(_: &Files, _: &Id, _: &Reading) -> Result<bool, ArchiveError> {
     Ok(false)

@@ -1,84 +1,85 @@
-//! What can go wrong with an archive.
+//! Errors of the archive.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// Why the archive could not do what was asked. The text says what failed, on what and why; [`ArchiveError::advice`] what to do.
+/// Error of an archive operation. The message says what failed, on what and why; [`ArchiveError::advice`] says
+/// what to do.
 #[derive(Debug, Error)]
 pub enum ArchiveError {
-    /// There is no archive yet.
+    /// There is no archive at this path.
     #[error("there is no archive in {}", path.display())]
     Absent {
-        /// Where it would be.
+        /// Expected path of the archive.
         path: PathBuf,
     },
-    /// Something else is where the archive should be.
+    /// The path of the archive is not a directory.
     #[error("cannot keep results in {}: it is not a directory", path.display())]
     NotADirectory {
-        /// What is there.
+        /// Path that is not a directory.
         path: PathBuf,
     },
     /// A file could not be read or written.
     #[error("cannot {action} {}: {source}", path.display())]
     File {
-        /// `read`, `write` and so on.
+        /// Failed operation: `read`, `write` …
         action: &'static str,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The index is damaged.
     #[error("cannot read the index {}: {why}", path.display())]
     DamagedIndex {
-        /// The index.
+        /// Path of the index.
         path: PathBuf,
-        /// Why.
+        /// Description of the damage.
         why: String,
     },
-    /// A later version wrote the index.
+    /// The index was written by a later version.
     #[error("cannot use the index {}: it has version {found}, and this landspeed knows up to {known}", path.display())]
     NewerIndex {
-        /// The index.
+        /// Path of the index.
         path: PathBuf,
-        /// Its version.
+        /// Schema version of the index.
         found: i64,
-        /// The newest that is known.
+        /// Newest schema version that this program supports.
         known: i64,
     },
-    /// The index could not be used.
+    /// An operation on the index failed.
     #[error("cannot use the index {}: {source}", path.display())]
     Index {
-        /// The index.
+        /// Path of the index.
         path: PathBuf,
-        /// Why.
+        /// Error of SQLite.
         source: rusqlite::Error,
     },
     /// No document has this id.
     #[error("no document of the archive has an id that begins with `{prefix}`")]
     Unknown {
-        /// What was asked for.
+        /// Id or prefix as given.
         prefix: String,
     },
-    /// Several documents have such an id.
+    /// Several documents have ids with this prefix.
     #[error("{count} documents have an id that begins with `{prefix}`")]
     Ambiguous {
-        /// What was asked for.
+        /// Prefix as given.
         prefix: String,
-        /// How many there are.
+        /// Number of matching documents.
         count: u64,
     },
-    /// A document's bytes are not those that were kept.
+    /// The bytes of a document do not match its id.
     #[error("document {id} is damaged: {why}")]
     Damaged {
-        /// Its id.
+        /// Id of the document.
         id: String,
-        /// What is wrong.
+        /// Description of the damage.
         why: String,
     },
-    /// Bytes that are no result.
+    /// The bytes are not a result.
     #[error("{0}")]
     NoResult(String),
     /// A Parquet file could not be written.
@@ -87,7 +88,7 @@ pub enum ArchiveError {
 }
 
 impl ArchiveError {
-    /// What to do about it: one line that begins with a verb, without a final stop.
+    /// Advice: one line that begins with a verb, without a final full stop.
     pub fn advice(&self) -> Option<String> {
         Some(match self {
             Self::Absent { .. } => {

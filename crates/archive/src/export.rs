@@ -1,4 +1,4 @@
-//! Records as text for other programs: CSV (RFC 4180) and OpenMetrics 1.0.
+//! Export of records as text: CSV (RFC 4180) and OpenMetrics 1.0.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use landspeed_model::Metric;
 
 use crate::Row;
 
-/// Records as CSV: a line of names, then one line each. Settings are columns, by their names after `setting.`.
+/// Formats records as CSV with a header line. Each setting has a column `setting.NAME`.
 pub fn csv(rows: &[Row]) -> String {
     let settings: BTreeSet<&String> = rows.iter().flat_map(|row| row.record.settings.keys()).collect();
     let fixed = [
@@ -47,7 +47,7 @@ pub fn csv(rows: &[Row]) -> String {
     text
 }
 
-/// Fields of one line; a field with a comma, a quote or a line break is quoted.
+/// Formats one line; fields with a comma, a quote or a line break are quoted.
 fn line(fields: &[String]) -> String {
     let quoted = |field: &String| {
         if field.contains([',', '"', '\n', '\r']) {
@@ -59,12 +59,12 @@ fn line(fields: &[String]) -> String {
     fields.iter().map(quoted).collect::<Vec<_>>().join(",") + "\r\n"
 }
 
-/// Records as OpenMetrics: one gauge for each metric, in base units, with the time of the record.
+/// Formats records as OpenMetrics: one gauge per metric, in base units, with the record's time.
 pub fn openmetrics(rows: &[Row]) -> String {
     let mut text = String::new();
     for metric in Metric::ALL {
         let (name, unit, factor) = gauge(metric);
-        // One family's samples stand together, and one series' in the order of time.
+        // The samples of a family must be contiguous, and those of a series ordered by time.
         let mut samples: Vec<(String, i64, f64)> = rows
             .iter()
             .filter_map(|row| Some((labels(row), row.started_ns?, row.record.figures.get(metric)? * factor)))
@@ -90,7 +90,8 @@ pub fn openmetrics(rows: &[Row]) -> String {
     text + "# EOF\n"
 }
 
-/// Name, unit and factor of a gauge: OpenMetrics wants base units, and the unit at the end of the name.
+/// Name, unit and conversion factor of a gauge: OpenMetrics requires base units, and the unit as suffix of the
+/// name.
 fn gauge(metric: Metric) -> (String, &'static str, f64) {
     let name = format!("landspeed_{}", metric.name());
     match metric.unit() {

@@ -1,4 +1,4 @@
-//! Documents and their notes as files.
+//! Files of documents and their notes.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
@@ -14,69 +14,69 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ArchiveError, Id};
 
-/// A document of more bytes is refused, so that a small compressed file cannot fill the memory.
+/// Maximum size of a document, bytes, so that a small compressed file cannot fill the memory.
 pub const MOST_BYTES: u64 = 1 << 30;
 
-/// What a document itself does not say: its tags, and the file it was imported from.
+/// Data about a document that it does not contain itself: its tags and its source.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notes {
-    /// Tags.
+    /// Tags of the document.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub tags: BTreeSet<String>,
-    /// The file it was imported from.
+    /// File that it was imported from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }
 
-/// The files of an archive.
+/// Paths of an archive's files.
 #[derive(Debug, Clone)]
 pub struct Files {
     root: PathBuf,
 }
 
-/// Whether a write waits for the disk.
+/// Whether a write is synced to disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sync {
-    /// Before the file takes its name: it survives a power failure.
+    /// Synced before the file gets its name, so that it survives a power failure.
     Yes,
-    /// Not: the file survives the end of the process, and the original is somewhere else.
+    /// Not synced: the file survives the end of the process, and the original exists elsewhere.
     No,
 }
 
 impl Files {
-    /// The files below `root`.
+    /// The files in the directory `root`.
     pub fn new(root: PathBuf) -> Self {
         Self { root }
     }
 
-    /// The directory.
+    /// Directory of the archive.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The index.
+    /// Path of the index.
     pub fn index(&self) -> PathBuf {
         self.root.join("index.sqlite")
     }
 
-    /// A document.
+    /// Path of a document.
     pub fn document(&self, id: &Id) -> PathBuf {
         self.root.join("documents").join(id.directory()).join(format!("{id}.json.gz"))
     }
 
-    /// Its notes.
+    /// Path of a document's notes.
     pub fn notes(&self, id: &Id) -> PathBuf {
         self.root.join("documents").join(id.directory()).join(format!("{id}.notes.json"))
     }
 
-    /// Its series.
+    /// Path of a document's series.
     pub fn series(&self, id: &Id) -> PathBuf {
         self.root.join("series").join(id.directory()).join(format!("{id}.parquet"))
     }
 
-    /// Makes the directory, for its owner alone, where there is none.
+    /// Creates the directory if missing, accessible to its owner only.
     pub fn create(&self) -> Result<(), ArchiveError> {
-        // Looked at once: another process may make it meanwhile.
+        // A single check first, because another process may create the directory meanwhile.
         if let Ok(there) = fs::metadata(&self.root) {
             let no_directory = ArchiveError::NotADirectory { path: self.root.clone() };
             return if there.is_dir() { Ok(()) } else { Err(no_directory) };
@@ -88,7 +88,7 @@ impl Files {
         })
     }
 
-    /// Writes a document. It takes its name when it is whole.
+    /// Writes a document under a temporary name, then renames it.
     pub fn write_document(&self, id: &Id, bytes: &[u8], sync: Sync) -> Result<(), ArchiveError> {
         let path = self.document(id);
         let packed = (|| {
@@ -100,7 +100,7 @@ impl Files {
         write_whole(&path, &packed, sync)
     }
 
-    /// Reads a document and compares its bytes with the id.
+    /// Reads a document and checks its bytes against the id.
     pub fn read_document(&self, id: &Id) -> Result<Vec<u8>, ArchiveError> {
         let path = self.document(id);
         let file = File::open(&path).map_err(ArchiveError::file("read", &path))?;
@@ -109,7 +109,7 @@ impl Files {
         if Id::of(&bytes) == *id { Ok(bytes) } else { Err(damaged("its bytes have another SHA-256".to_owned())) }
     }
 
-    /// Reads the notes of a document; none is no notes.
+    /// Reads the notes of a document; empty if there is no file.
     pub fn read_notes(&self, id: &Id) -> Result<Notes, ArchiveError> {
         let path = self.notes(id);
         match fs::read(&path) {
@@ -120,7 +120,7 @@ impl Files {
         }
     }
 
-    /// Writes the notes of a document, or removes them where there is nothing to note.
+    /// Writes the notes of a document, or removes the file if they are empty.
     pub fn write_notes(&self, id: &Id, notes: &Notes, sync: Sync) -> Result<(), ArchiveError> {
         let path = self.notes(id);
         if *notes == Notes::default() {
@@ -130,7 +130,7 @@ impl Files {
         write_whole(&path, &text, sync)
     }
 
-    /// Removes everything of a document.
+    /// Removes all files of a document.
     pub fn remove(&self, id: &Id) -> Result<(), ArchiveError> {
         remove(&self.document(id))?;
         remove(&self.notes(id))?;
@@ -138,7 +138,7 @@ impl Files {
     }
 }
 
-/// The content of gzip data, at most [`MOST_BYTES`].
+/// Decompresses gzip data; fails beyond [`MOST_BYTES`].
 pub fn unpack(packed: impl io::Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     GzDecoder::new(packed).take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
@@ -148,7 +148,7 @@ pub fn unpack(packed: impl io::Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes a file beside its place and renames it. Directories are made as needed.
+/// Writes a file under a temporary name in the same directory and renames it. Creates directories as needed.
 pub fn write_whole(path: &Path, bytes: &[u8], sync: Sync) -> Result<(), ArchiveError> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let directory = path.parent().unwrap_or(Path::new("."));
@@ -175,7 +175,7 @@ pub fn write_whole(path: &Path, bytes: &[u8], sync: Sync) -> Result<(), ArchiveE
     })
 }
 
-/// Removes a file that may not be there.
+/// Removes a file if it exists.
 pub fn remove(path: &Path) -> Result<(), ArchiveError> {
     match fs::remove_file(path) {
         Err(why) if why.kind() != io::ErrorKind::NotFound => Err(ArchiveError::file("remove", path)(why)),

@@ -1,4 +1,4 @@
-//! The index: its schema, how it is opened, and what its errors mean.
+//! The index: schema, opening, and conversion of SQLite errors.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,13 +9,13 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::ArchiveError;
 
-/// Version of the schema, in `user_version`.
+/// Schema version, stored in `user_version`.
 pub const VERSION: i64 = 1;
 
-/// How long a writer waits for another one.
+/// Maximum wait of a writer for another one.
 const BUSY: Duration = Duration::from_secs(20);
 
-/// Tables of version 1, without the columns of the figures.
+/// Tables of schema version 1, without the columns of the metrics.
 const SCHEMA: &str = "
 CREATE TABLE documents (
   seq INTEGER PRIMARY KEY,
@@ -79,7 +79,7 @@ CREATE TABLE tags (
 CREATE INDEX tags_tag ON tags (tag);
 ";
 
-/// Opens the index of an archive; makes it where there is none.
+/// Opens the index of an archive; creates it if missing.
 pub fn open(path: &Path) -> Result<Connection, ArchiveError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(|why| explain(path, why))?;
@@ -88,11 +88,11 @@ pub fn open(path: &Path) -> Result<Connection, ArchiveError> {
     Ok(connection)
 }
 
-/// Opens the index of an archive that this process may not write.
+/// Opens the index of an archive that this process cannot write.
 pub fn open_read_only(path: &Path) -> Result<Connection, ArchiveError> {
     let explained = |why| explain(path, why);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-    // Without a shared-memory file no process can be writing; `immutable` reads without one.
+    // Without a shared-memory file no process can be writing; `immutable` does not need that file.
     let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     let connection = Connection::open_with_flags(PathBuf::from(format!("file:{escaped}?immutable=1")), flags);
     let connection = connection.map_err(explained)?;
@@ -107,13 +107,13 @@ fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
     if mode != "wal" {
         into_wal(connection)?;
     }
-    // In WAL mode, NORMAL keeps the index consistent at any moment; a power failure can lose the last rows, which
-    // `verify` adds again from their documents.
+    // In WAL mode, NORMAL always keeps the index consistent; a power failure can lose the last rows, which
+    // `verify` restores from their documents.
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "foreign_keys", true)
 }
 
-/// The change to WAL needs the file alone, and SQLite does not wait for that by itself.
+/// Switches to WAL mode. This needs exclusive access, for which SQLite does not wait by itself.
 fn into_wal(connection: &Connection) -> rusqlite::Result<()> {
     let deadline_ns = clock::monotonic_ns() + BUSY.as_nanos() as u64;
     loop {
@@ -130,7 +130,7 @@ fn is_busy(why: &rusqlite::Error) -> bool {
     matches!(why.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
-/// The version of the schema; an error where it is of the future.
+/// Returns the schema version; an error if it is newer than supported.
 fn version(connection: &Connection, path: &Path) -> Result<i64, ArchiveError> {
     let found: i64 =
         connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(|why| explain(path, why))?;
@@ -140,7 +140,7 @@ fn version(connection: &Connection, path: &Path) -> Result<i64, ArchiveError> {
     Ok(found)
 }
 
-/// Brings the schema to this version: each step is one transaction.
+/// Upgrades the schema to this version in one transaction.
 fn migrate(connection: &mut Connection, path: &Path) -> Result<(), ArchiveError> {
     let missing = |connection: &Connection| -> rusqlite::Result<Vec<Metric>> {
         let mut columns = connection.prepare("SELECT name FROM pragma_table_info('records')")?;
@@ -152,12 +152,12 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), ArchiveError>
     }
     let explained = |why| explain(path, why);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explained)?;
-    // Another process may have been first.
+    // Another process may have created the tables first.
     if version(&transaction, path)? == 0 {
         transaction.execute_batch(SCHEMA).map_err(explained)?;
         transaction.pragma_update(None, "user_version", VERSION).map_err(explained)?;
     }
-    // A metric that this version has and the index does not: earlier records have no such figure.
+    // Add columns for metrics that the index lacks; earlier records have no value for them.
     for metric in missing(&transaction).map_err(explained)? {
         let add = format!("ALTER TABLE records ADD COLUMN {} REAL", metric.field());
         transaction.execute_batch(&add).map_err(explained)?;
@@ -165,7 +165,7 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), ArchiveError>
     transaction.commit().map_err(explained)
 }
 
-/// What an error of SQLite means.
+/// Converts an error of SQLite.
 pub fn explain(path: &Path, why: rusqlite::Error) -> ArchiveError {
     match why.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
@@ -178,7 +178,7 @@ pub fn explain(path: &Path, why: rusqlite::Error) -> ArchiveError {
     }
 }
 
-/// Whether an index could not be opened because the directory may only be read.
+/// Whether an index could not be opened because its directory is read-only.
 pub fn is_read_only(why: &ArchiveError) -> bool {
     let ArchiveError::Index { source, .. } = why else { return false };
     matches!(

@@ -1,11 +1,13 @@
-//! Results kept, found and exported: an index, compressed documents, series as Parquet.
+//! Archive of results: an index, compressed documents, and series as Parquet.
 //!
-//! An archive is a directory. `documents/ab/ID.json.gz` has each document, by the SHA-256 of its bytes; `series/ab/ID.parquet` its
-//! intervals; `index.sqlite` what [`Archive::find`] searches. Only the documents and their notes (`ID.notes.json`: tags, source)
-//! are original: the rest is made of them again by [`Archive::rebuild`].
+//! An archive is a directory. `documents/ab/ID.json.gz` contains each document, named by the SHA-256 of its
+//! bytes; `series/ab/ID.parquet` its intervals and samples; `index.sqlite` is what [`Archive::find`] searches.
+//! Only the documents and their notes (`ID.notes.json`: tags, source) are primary data; [`Archive::rebuild`]
+//! recreates the rest.
 //!
-//! A document is complete on the disk before the index names it, so a process that is killed loses at most the write in progress, and
-//! the index never names a file that is not there. [`Archive::verify`] adopts documents that are not in the index.
+//! A document is completely on disk before the index refers to it, so a killed process loses at most the write
+//! in progress, and the index never refers to a missing file. [`Archive::verify`] adopts documents that are not
+//! in the index.
 #![forbid(unsafe_code)]
 
 mod archive;

@@ -1,25 +1,25 @@
-//! Where the archive is.
+//! Location of the archive.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The one setting: a directory, or `off`.
+/// Environment variable: a directory, or `off`.
 pub const SETTING: &str = "LANDSPEED_ARCHIVE";
 
-/// Where results are kept.
+/// Location where results are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
-    /// Nowhere: `LANDSPEED_ARCHIVE=off`.
+    /// Storing is disabled: `LANDSPEED_ARCHIVE=off`.
     Off,
-    /// Nowhere: neither `LANDSPEED_ARCHIVE` nor `XDG_DATA_HOME` nor `HOME` is set.
+    /// Unknown, because none of `LANDSPEED_ARCHIVE`, `XDG_DATA_HOME` and `HOME` is set.
     Unknown,
-    /// In this directory.
+    /// This directory.
     Directory(PathBuf),
 }
 
 impl Location {
-    /// By the environment: `$LANDSPEED_ARCHIVE`, `$XDG_DATA_HOME/landspeed/archive` or `~/.local/share/landspeed/archive` (XDG Base
-    /// Directory Specification).
+    /// Determines the location from the environment: `$LANDSPEED_ARCHIVE`, `$XDG_DATA_HOME/landspeed/archive` or
+    /// `~/.local/share/landspeed/archive` (XDG Base Directory Specification).
     pub fn from_environment() -> Self {
         Self::from(|name| std::env::var_os(name))
     }
@@ -29,7 +29,7 @@ impl Location {
         if let Some(value) = set(SETTING) {
             return if value == "off" { Self::Off } else { Self::Directory(value.into()) };
         }
-        // The specification: relative paths in XDG_DATA_HOME are invalid and ignored.
+        // As specified, relative paths in XDG_DATA_HOME are invalid and ignored.
         let data = set("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
         let data = data.or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".local/share")));
         data.map_or(Self::Unknown, |data| Self::Directory(data.join("landspeed/archive")))
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn one_setting_moves_the_archive_or_turns_it_off() {
+    fn environment_variable_sets_or_disables_the_archive() {
         let home = ("HOME", "/home/ada");
         let directory = |path: &str| Location::Directory(path.into());
         assert_eq!(with(&[home]), directory("/home/ada/.local/share/landspeed/archive"));

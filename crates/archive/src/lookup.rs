@@ -1,4 +1,4 @@
-//! Queries as SQL.
+//! Translation of queries to SQL.
 
 use landspeed_sys::clock;
 use rusqlite::types::Value;
@@ -8,16 +8,16 @@ use crate::query::{Condition, Query};
 use crate::rows::{self, Row};
 use crate::sets::SetReader;
 
-/// Whether settings and facts of hosts are read too.
+/// Whether settings and host facts of records are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// Without: for tables.
+    /// Without settings and facts, for tables.
     Figures,
-    /// With.
+    /// With settings and facts.
     Everything,
 }
 
-/// A condition in SQL with its values.
+/// SQL conditions with their values.
 #[derive(Default)]
 struct Clauses {
     clauses: Vec<String>,
@@ -30,7 +30,7 @@ impl Clauses {
         if !query.wants_summaries() {
             clauses.clauses.push("r.summary = 0".to_owned());
         }
-        // A record has one kind, one verdict, one status: of several, any will do.
+        // A record has only one kind, verdict and status, so several of these conditions are alternatives.
         let mut kinds = Vec::new();
         let mut verdicts = Vec::new();
         let mut statuses = Vec::new();
@@ -61,7 +61,7 @@ impl Clauses {
         let text = |text: &str| Value::Text(text.to_owned());
         match condition {
             Condition::Id(prefix) => {
-                // Hex digits end before `g`.
+                // `g` follows all hex digits.
                 self.push("d.id >= ? AND d.id < ?", [text(prefix), text(&format!("{prefix}g"))]);
             }
             Condition::Host(host) => {
@@ -69,7 +69,7 @@ impl Clauses {
                 self.push(clause, [text(host), text(host)]);
             }
             Condition::Target(target) => {
-                // With or without the port that was given.
+                // Match with or without the port.
                 let clause = format!("({} OR r.target GLOB ? || ':[0-9]*')", matching("r.target", target));
                 self.push(clause, [text(target), text(target)]);
             }
@@ -101,18 +101,19 @@ impl Clauses {
         }
     }
 
-    /// A setting by its name, or a host's fact by its name with or without the end and `sysctl`.
+    /// Adds a condition on a setting, or on a host fact; for a fact, the host (`client.`) and `sysctl.` may be
+    /// omitted in the name.
     fn setting(&mut self, name: &str, value: &str) {
         let mut names = vec![name.to_owned()];
         for prefix in ["client", "server", "lab", "client.sysctl", "server.sysctl"] {
             names.push(format!("{prefix}.{name}"));
         }
         let places = vec!["?"; names.len()].join(", ");
-        // sysctl separates the numbers of a triple by tabs.
+        // sysctl separates the numbers of a triple with tabs.
         let tabbed = value.split_whitespace().collect::<Vec<_>>().join("\t");
         let is = if is_pattern(value) { "value GLOB ?".to_owned() } else { "value IN (?, ?)".to_owned() };
         let sets = format!("SELECT set_seq FROM set_values WHERE key IN ({places}) AND {is}");
-        // The `+` keeps SQLite from collecting all rows of the sets and sorting them: the newest are found in the order of time.
+        // `+` prevents SQLite from collecting and sorting all rows of the sets; it then searches in the order of time.
         let clause = format!("(+r.settings IN ({sets}) OR +r.facts IN ({sets}))");
         for _ in 0..2 {
             self.values.extend(names.iter().cloned().map(Value::Text));
@@ -133,7 +134,7 @@ fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?'])
 }
 
-/// `COLUMN = ?`, or `GLOB` for a text with `*` or `?`.
+/// `COLUMN = ?`, or `COLUMN GLOB ?` for a pattern with `*` or `?`.
 fn matching(column: &str, text: &str) -> String {
     let operator = if is_pattern(text) { "GLOB" } else { "=" };
     format!("{column} {operator} ?")
@@ -141,7 +142,7 @@ fn matching(column: &str, text: &str) -> String {
 
 const FROM: &str = " FROM records r JOIN documents d ON d.seq = r.document";
 
-/// The records that match, the newest first, at most `limit`.
+/// Returns the matching records, newest first, at most `limit`.
 pub fn find(
     connection: &Connection,
     query: &Query,
@@ -166,24 +167,24 @@ pub fn find(
     found.into_iter().map(complete).collect()
 }
 
-/// How many records match.
+/// Returns the number of matching records.
 pub fn count(connection: &Connection, query: &Query) -> rusqlite::Result<u64> {
     let clauses = Clauses::of(query);
-    // Counting needs documents only where a condition is about them.
+    // Join documents only if a condition needs them.
     let from = if clauses.sql().contains("d.") { FROM } else { " FROM records r" };
     let sql = format!("SELECT count(*){from}{}", clauses.sql());
     let count: i64 = connection.prepare(&sql)?.query_row(params_from_iter(&clauses.values), |row| row.get(0))?;
     Ok(count as u64)
 }
 
-/// Documents with a record that matches, the newest first, at most `limit`.
+/// Returns the documents with a matching record, newest first, at most `limit`.
 pub fn documents(
     connection: &Connection,
     query: &Query,
     limit: Option<u64>,
 ) -> rusqlite::Result<Vec<rows::ListedDocument>> {
     let clauses = Clauses::of(query);
-    // Without conditions, sets and experiments are documents as others are.
+    // Without conditions, sets and experiments are listed like other documents.
     let which = if query.is_all() {
         String::new()
     } else {

@@ -1,4 +1,4 @@
-//! Which records to find.
+//! Queries for records.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,50 +7,51 @@ use landspeed_model::{Cause, Metric};
 use landspeed_units::{BitRate, Nanos, Ratio};
 use thiserror::Error;
 
-/// Conditions that all must hold. As text: `host=dtn1,tag=before,last=30d,goodput<5G`; a comma in a value is written `\,`.
+/// Conditions, all of which must be true. As text: `host=dtn1,tag=before,last=30d,goodput<5G`; a comma in a
+/// value is written `\,`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Query {
     conditions: Vec<Condition>,
 }
 
-/// One condition.
+/// A condition of a query.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Condition {
-    /// `id=`: the document's id begins with it.
+    /// `id=`: prefix of the document's id.
     Id(String),
-    /// `kind=`: run, lab, iperf3 and so on.
+    /// `kind=`: run, lab, iperf3 …
     Kind(String),
     /// `host=`: name of the client or the server.
     Host(String),
-    /// `target=` or `path=`: the server as it was given; `WEST to EAST` in a lab.
+    /// `target=` or `path=`: the server as given by the user; `WEST to EAST` in a lab.
     Target(String),
-    /// `kernel=`: release of the sender's kernel, or its beginning up to a dot or dash.
+    /// `kernel=`: release of the sender's kernel, or a prefix of it up to a dot, dash or plus sign.
     Kernel(String),
     /// `setting=KEY=VALUE`: a parameter of the test, or a fact of a host.
     Setting(String, String),
-    /// `verdict=`: what limited it.
+    /// `verdict=`: cause that limited the test.
     Verdict(String),
     /// `status=`: complete, partial, invalid or failed.
     Status(String),
-    /// `tag=`.
+    /// `tag=`: tag of the document.
     Tag(String),
-    /// `title=`: title, name of a scenario or plan.
+    /// `title=`: title, or name of a scenario or plan.
     Title(String),
-    /// `flow=`: flow of a lab.
+    /// `flow=`: name of a flow in a lab.
     Flow(String),
-    /// `tool=`: program that measured it, such as `iperf3` or `iperf3 3.12`.
+    /// `tool=`: measuring program, such as `iperf3` or `iperf3 3.12`.
     Tool(String),
-    /// `since=`: started at this time or later, nanoseconds since the Unix epoch.
+    /// `since=`: earliest start, nanoseconds since the Unix epoch.
     Since(i64),
-    /// `until=`: started before this time, nanoseconds since the Unix epoch.
+    /// `until=`: the start is before this time, nanoseconds since the Unix epoch.
     Until(i64),
-    /// `last=`: started in this time before now.
+    /// `last=`: maximum time since the start.
     Last(Nanos),
-    /// `goodput<5G`: a figure, in the unit of [`Metric::field`].
+    /// `goodput<5G`: comparison of a metric, in the unit of [`Metric::field`].
     Figure(Metric, Operator, f64),
 }
 
-/// How a figure is compared.
+/// Comparison operator of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operator {
     /// `<`
@@ -64,7 +65,7 @@ pub enum Operator {
 }
 
 impl Operator {
-    /// As in a query, and in SQL.
+    /// The operator in a query, and in SQL.
     pub fn symbol(self) -> &'static str {
         match self {
             Self::Below => "<",
@@ -75,41 +76,41 @@ impl Operator {
     }
 }
 
-/// Why a text is no query.
+/// Reason why a text is not a valid query.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum QueryError {
-    /// Neither `KEY=VALUE` nor a condition of a figure.
+    /// Neither `KEY=VALUE` nor a comparison of a metric.
     #[error("`{0}` is not a condition: write KEY=VALUE, such as host=dtn1, or a figure, such as goodput<5G")]
     NoCondition(String),
-    /// A key that does not exist.
+    /// Unknown key.
     #[error("unknown key `{key}`{}\nUse one of: {}.", suggestion.as_ref().map(|near| format!(": did you mean `{near}`?")).unwrap_or_default(), KEYS.join(", "))]
     UnknownKey {
-        /// What was given.
+        /// Key as given.
         key: String,
-        /// The nearest that exists.
+        /// Most similar known key, if any.
         suggestion: Option<String>,
     },
-    /// A figure that does not exist.
+    /// Unknown metric.
     #[error("unknown figure `{name}`{}\nUse one of: {}.", suggestion.as_ref().map(|near| format!(": did you mean `{near}`?")).unwrap_or_default(), figures())]
     UnknownFigure {
-        /// What was given.
+        /// Name as given.
         name: String,
-        /// The nearest that exists.
+        /// Most similar known metric, if any.
         suggestion: Option<String>,
     },
-    /// A value that the key does not take.
+    /// Value that is invalid for the key.
     #[error("{key}={value}: {why}")]
     BadValue {
-        /// The key.
+        /// Key or metric.
         key: String,
-        /// The value.
+        /// Value as given.
         value: String,
-        /// Why.
+        /// Reason why it is invalid.
         why: String,
     },
 }
 
-/// Keys of conditions.
+/// Keys of conditions, for messages.
 const KEYS: [&str; 15] = [
     "host", "target", "path", "kernel", "setting", "verdict", "tag", "kind", "title", "flow", "tool", "status",
     "since", "until", "last",
@@ -119,19 +120,19 @@ fn figures() -> String {
     Metric::ALL.map(Metric::name).join(", ")
 }
 
-/// The nearest of `known`, where it is near enough to be meant.
+/// The most similar name in `known`, if it is similar enough to be meant.
 fn nearest(word: &str, known: impl Iterator<Item = &'static str>) -> Option<String> {
     let near = known.map(|name| (strsim::damerau_levenshtein(word, name), name)).min();
     near.filter(|(distance, _)| *distance <= 1 + word.len() / 4).map(|(_, name)| name.to_owned())
 }
 
 impl Query {
-    /// Everything that is kept.
+    /// A query that matches every record.
     pub fn all() -> Self {
         Self::default()
     }
 
-    /// The conditions.
+    /// The conditions of the query.
     pub fn conditions(&self) -> &[Condition] {
         &self.conditions
     }
@@ -149,7 +150,7 @@ impl Query {
     /// Adds a condition from its key and value.
     ///
     /// # Errors
-    /// The key is unknown, or does not take the value.
+    /// If the key is unknown, or the value is invalid for it.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), QueryError> {
         let bad = |why: String| QueryError::BadValue { key: key.to_owned(), value: value.to_owned(), why };
         let text = || value.to_owned();
@@ -198,10 +199,10 @@ impl Query {
         Ok(())
     }
 
-    /// Adds a condition of a figure, such as `goodput<5G`.
+    /// Adds a comparison of a metric, such as `goodput<5G`.
     ///
     /// # Errors
-    /// The figure is unknown, or the value has another unit.
+    /// If the metric is unknown, or the value has the wrong unit.
     pub fn figure(&mut self, text: &str) -> Result<(), QueryError> {
         let no_condition = || QueryError::NoCondition(text.to_owned());
         let at = text.find(['<', '>']).ok_or_else(no_condition)?;
@@ -226,7 +227,8 @@ impl Query {
         Ok(())
     }
 
-    /// Whether records that repeat others (of sets and experiments) are wanted: where they are named by kind or id.
+    /// Whether to include records that repeat others (of sets and experiments): if the query names their kind or an
+    /// id.
     pub(crate) fn wants_summaries(&self) -> bool {
         self.conditions.iter().any(|condition| match condition {
             Condition::Kind(kind) => kind == "labset" || kind == "sweep",
@@ -238,7 +240,7 @@ impl Query {
 
 const TIME: &str = "a time is a date, 2026-11-24, or 2026-11-24T15:00, in UTC";
 
-/// A number in the unit of the metric's field.
+/// Parses a value in the unit of the metric's field.
 fn number(metric: Metric, text: &str) -> Result<f64, String> {
     match metric.unit() {
         "bit/s" => text.parse::<BitRate>().map(|rate| rate.bps() as f64).map_err(|why| why.to_string()),
@@ -251,7 +253,7 @@ fn number(metric: Metric, text: &str) -> Result<f64, String> {
     }
 }
 
-/// Nanoseconds since the Unix epoch of a date or a time, UTC.
+/// Parses a date or time in UTC; returns nanoseconds since the Unix epoch.
 fn time(text: &str) -> Option<i64> {
     let whole = match text.len() {
         10 => format!("{text}T00:00:00Z"),
@@ -279,7 +281,7 @@ impl FromStr for Query {
     }
 }
 
-/// Splits at commas without a backslash before them; empty terms are left out.
+/// Splits at commas that are not escaped by a backslash; drops empty terms.
 fn terms(text: &str) -> Vec<String> {
     let mut terms = vec![String::new()];
     let mut letters = text.chars().peekable();
@@ -348,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_is_read_and_written_the_same() {
+    fn queries_round_trip_as_text() {
         let text = "host=dtn1,tag=before,setting=congestion=bbr,goodput<5000000000,title=a\\,b";
         assert_eq!(query(text).to_string(), text);
         assert_eq!(query("last=30d").conditions(), [Condition::Last(Nanos::new(30 * 86_400_000_000_000))]);
@@ -364,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_query_says_what_was_meant() {
+    fn invalid_queries_suggest_corrections() {
         let why = |text: &str| text.parse::<Query>().unwrap_err().to_string();
         assert!(why("hots=dtn1").starts_with("unknown key `hots`: did you mean `host`?"), "{}", why("hots=dtn1"));
         assert!(why("gooput<5G").contains("did you mean `goodput`?"));

@@ -1,4 +1,4 @@
-//! What a document is about, of whatever program and version.
+//! Parsing of documents of any supported program and version.
 
 use std::borrow::Cow;
 use std::time::{Duration, UNIX_EPOCH};
@@ -10,10 +10,10 @@ use serde::Deserialize;
 use crate::ArchiveError;
 use crate::files::unpack;
 
-/// Bytes as they are kept: gzip data is decompressed, everything else is as it was.
+/// Decompresses gzip data; returns other data unchanged.
 ///
 /// # Errors
-/// The gzip data are damaged, or have more than 1 GiB.
+/// If the gzip data is damaged or exceeds 1 GiB.
 pub fn inflate(bytes: &[u8]) -> Result<Cow<'_, [u8]>, ArchiveError> {
     if bytes.starts_with(&[0x1f, 0x8b]) {
         let plain = unpack(bytes).map_err(|why| ArchiveError::NoResult(format!("damaged gzip data: {why}")))?;
@@ -22,32 +22,32 @@ pub fn inflate(bytes: &[u8]) -> Result<Cow<'_, [u8]>, ArchiveError> {
     Ok(Cow::Borrowed(bytes))
 }
 
-/// What a document says about itself.
+/// Contents of a document, as far as the archive needs them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
-    /// `run`, `lab` and so on; `iperf3` and so on for other programs.
+    /// `run`, `lab` …; for other programs their name, such as `iperf3`.
     pub kind: String,
-    /// `landspeed.run/1`; the kind for other programs.
+    /// Schema such as `landspeed.run/1`; the kind for other programs.
     pub schema: String,
-    /// Start, RFC 3339 UTC; empty where it does not say.
+    /// Start, RFC 3339 UTC; empty if unknown.
     pub started: String,
-    /// Name or title.
+    /// Title, or name of a scenario or plan.
     pub title: Option<String>,
-    /// Program and version.
+    /// Name and version of the measuring program.
     pub tool: String,
-    /// Command line.
+    /// Command line; empty if unknown.
     pub command: Vec<String>,
-    /// Whether this version understands it: not where a later one wrote it.
+    /// Whether this version supports the document; false for schemas of later versions.
     pub understood: bool,
-    /// Whether its records repeat those of other documents: sets of cells, experiments.
+    /// Whether its records repeat those of other documents (sets of cells, experiments).
     pub summarises: bool,
-    /// At least one.
+    /// Records of the document; at least one.
     pub records: Vec<Record>,
-    /// The document itself, where it is landspeed's and understood.
+    /// The parsed document, if it is a supported one of landspeed.
     pub document: Option<Document>,
 }
 
-/// Fields of most documents, at the top.
+/// Top-level fields of most documents.
 #[derive(Default, Deserialize)]
 struct Head {
     schema: Option<String>,
@@ -76,10 +76,10 @@ struct Capture {
 }
 
 impl Reading {
-    /// Reads a document of landspeed, of this version or a later one, or a result of another program.
+    /// Parses a document of landspeed, of this or a later version, or a result of another program.
     ///
     /// # Errors
-    /// It is neither, or damaged.
+    /// If it is neither, or damaged.
     pub fn of(bytes: &[u8]) -> Result<Self, ArchiveError> {
         match Document::read(bytes) {
             Ok(document) => Ok(Self::of_document(bytes, document)),
@@ -167,7 +167,7 @@ impl Head {
             .unwrap_or_default()
     }
 
-    /// A record without figures, for documents that measure no transfer.
+    /// A record without metrics, for documents that do not measure a transfer.
     fn record(&self) -> Record {
         let version = self.landspeed.as_ref().and_then(|build| build.version.clone());
         let mut record =

@@ -10,10 +10,10 @@ use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter, typ
 use crate::files::Notes;
 use crate::{Id, Reading, sets};
 
-/// A record that was found.
+/// A record found by a query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// Its document.
+    /// Id of its document.
     pub id: Id,
     /// Kind of the document.
     pub kind: String,
@@ -25,61 +25,61 @@ pub struct Row {
     pub client: Option<String>,
     /// Host name of the server.
     pub server: Option<String>,
-    /// The record; `settings` and `hosts` are empty where they were not asked for.
+    /// The record; `settings` and `hosts` are empty unless requested.
     pub record: Record,
 }
 
-/// A document in a list.
+/// A document in a list, without its contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedDocument {
-    /// Its id.
+    /// Id of the document.
     pub id: Id,
-    /// `run`, `lab`, `iperf3` and so on.
+    /// `run`, `lab`, `iperf3` …
     pub kind: String,
-    /// Its schema.
+    /// Schema such as `landspeed.run/1`.
     pub schema: String,
     /// Start, nanoseconds since the Unix epoch.
     pub started_ns: Option<i64>,
-    /// When it was stored, nanoseconds since the Unix epoch.
+    /// Time of storing, nanoseconds since the Unix epoch.
     pub stored_ns: i64,
-    /// Title or name.
+    /// Title, or name of a scenario or plan.
     pub title: Option<String>,
-    /// Program and version.
+    /// Name and version of the measuring program.
     pub tool: String,
-    /// Its size, bytes.
+    /// Uncompressed size, bytes.
     pub bytes: u64,
-    /// Command line.
+    /// Command line; empty if unknown.
     pub command: Vec<String>,
-    /// The file it was imported from.
+    /// File that it was imported from, if any.
     pub source: Option<String>,
-    /// Whether this version understands it.
+    /// Whether this version supports the document's schema.
     pub understood: bool,
-    /// Tags, in order.
+    /// Tags in alphabetical order.
     pub tags: Vec<String>,
 }
 
-/// Nanoseconds since the Unix epoch of an RFC 3339 time.
+/// Parses an RFC 3339 time; returns nanoseconds since the Unix epoch.
 pub fn nanoseconds(text: &str) -> Option<i64> {
     let moment = humantime::parse_rfc3339_weak(text).ok()?;
     i64::try_from(moment.duration_since(UNIX_EPOCH).ok()?.as_nanos()).ok()
 }
 
-/// The moment of nanoseconds since the Unix epoch; those before it are the epoch.
+/// Converts nanoseconds since the Unix epoch; earlier times become the epoch.
 pub fn moment(ns: i64) -> SystemTime {
     UNIX_EPOCH + Duration::from_nanos(u64::try_from(ns).unwrap_or(0))
 }
 
-/// What is known of a document beside its bytes.
+/// Data about a document in addition to its contents.
 pub struct Arrival<'a> {
-    /// When it was stored, nanoseconds since the Unix epoch.
+    /// Time of storing, nanoseconds since the Unix epoch.
     pub stored_ns: i64,
-    /// Its size, bytes.
+    /// Uncompressed size, bytes.
     pub bytes: usize,
-    /// Its notes.
+    /// Notes of the document.
     pub notes: &'a Notes,
 }
 
-/// Adds a document and its records. Returns whether it is new.
+/// Adds a document and its records. Returns whether the document is new.
 pub fn insert(connection: &Connection, id: &Id, reading: &Reading, arrival: &Arrival<'_>) -> rusqlite::Result<bool> {
     let added = connection
         .prepare_cached(
@@ -112,7 +112,7 @@ pub fn insert(connection: &Connection, id: &Id, reading: &Reading, arrival: &Arr
     Ok(true)
 }
 
-/// Tags a document.
+/// Adds a tag to a document.
 pub fn add_tag(connection: &Connection, document: i64, tag: &str) -> rusqlite::Result<()> {
     connection
         .prepare_cached("INSERT OR IGNORE INTO tags (document, tag) VALUES (?1, ?2)")?
@@ -120,7 +120,7 @@ pub fn add_tag(connection: &Connection, document: i64, tag: &str) -> rusqlite::R
     Ok(())
 }
 
-/// The row of a document.
+/// Row number of a document, if it is in the index.
 pub fn sequence(connection: &Connection, id: &Id) -> rusqlite::Result<Option<i64>> {
     connection
         .prepare_cached("SELECT seq FROM documents WHERE id = ?1")?
@@ -128,7 +128,7 @@ pub fn sequence(connection: &Connection, id: &Id) -> rusqlite::Result<Option<i64
         .optional()
 }
 
-/// Columns of a record before its figures.
+/// Columns of a record before its metrics.
 const COLUMNS: [&str; 19] = [
     "started",
     "started_text",
@@ -175,7 +175,7 @@ fn insert_record(connection: &Connection, document: i64, summary: bool, record: 
         text(&confidence),
         Value::Text(record.status.word().to_owned()),
         Value::Text(record.tool.clone()),
-        // The same 64 bits; SQLite's integers have a sign.
+        // The same 64 bits as a signed integer, the only kind in SQLite.
         number(record.seed.map(|seed| seed as i64)),
         text(&record.digest),
         number(record.block.map(i64::from)),
@@ -193,7 +193,7 @@ fn insert_record(connection: &Connection, document: i64, summary: bool, record: 
     Ok(())
 }
 
-/// The columns that [`read`] takes, of `records r` and `documents d`.
+/// Columns for [`read`], of `records r` and `documents d`.
 pub fn selected() -> String {
     let figures = Metric::ALL.map(|metric| format!("r.{}", metric.field())).join(", ");
     let columns = COLUMNS.map(|column| format!("r.{column}")).join(", ");
@@ -202,7 +202,7 @@ pub fn selected() -> String {
     )
 }
 
-/// A record from [`selected`], and the numbers of its sets.
+/// Converts a row of [`selected`] to a record; also returns the numbers of its sets of settings and facts.
 pub fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<(Row, Option<i64>, Option<i64>)> {
     let tags: Option<String> = row.get(2)?;
     let status: String = row.get(13)?;
@@ -239,11 +239,11 @@ pub fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<(Row, Option<i64>, Opti
     Ok((found, row.get(20)?, row.get(21)?))
 }
 
-/// The columns that [`read_document`] takes, of `documents d`.
+/// Columns for [`read_document`], of `documents d`.
 pub const DOCUMENT: &str = "d.id, d.kind, d.schema, d.started, d.stored, d.title, d.tool, d.bytes, d.command, d.source, \
                             d.understood, (SELECT group_concat(tag, char(10)) FROM tags t WHERE t.document = d.seq)";
 
-/// A document from [`DOCUMENT`].
+/// Converts a row of [`DOCUMENT`] to a document.
 pub fn read_document(row: &rusqlite::Row<'_>) -> rusqlite::Result<ListedDocument> {
     let command: String = row.get(8)?;
     Ok(ListedDocument {
@@ -286,7 +286,7 @@ fn confidence(word: &str) -> Option<Confidence> {
     serde_json::from_value(word.into()).ok()
 }
 
-/// When a file was written, nanoseconds since the Unix epoch.
+/// Modification time of a file, nanoseconds since the Unix epoch.
 pub fn written_ns(path: &Path) -> i64 {
     let modified = std::fs::metadata(path).and_then(|facts| facts.modified()).ok();
     let since = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());

@@ -1,7 +1,8 @@
 //! Series of a document as a Parquet file: intervals and samples of each stream, in long format.
 //!
-//! A row is an interval (`source` is `interval`) or a sample of one end of a stream (`sender`, `receiver`); a column that does not apply is
-//! null. Times are nanoseconds after the start of the test; counters of samples are cumulative, as in the document.
+//! A row is an interval (`source` is `interval`) or a sample of a stream's `sender` or `receiver`; columns that
+//! do not apply are null. Times are nanoseconds after the start of the test; counters of samples are
+//! cumulative, as in the document.
 
 use landspeed_model::{Direction, PhaseName, RunDocument, Sample, Stream};
 use landspeed_results::Document;
@@ -9,7 +10,7 @@ use landspeed_results::Document;
 use crate::ArchiveError;
 use crate::table::{Column, write};
 
-/// Columns of a series.
+/// Columns of a series file.
 #[derive(Default)]
 struct Rows {
     flow: Vec<Option<String>>,
@@ -31,10 +32,10 @@ struct Rows {
     delivery_bps: Vec<Option<f64>>,
 }
 
-/// The series of a document; `None` where it has none.
+/// Returns the series of a document as Parquet; `None` if it has none.
 ///
 /// # Errors
-/// The file cannot be made.
+/// If the file cannot be encoded.
 pub fn series(document: &Document) -> Result<Option<Vec<u8>>, ArchiveError> {
     let mut rows = Rows::default();
     match document {
@@ -94,7 +95,7 @@ impl Rows {
         self.source.push(Some(source.to_owned()));
     }
 
-    /// What `tcp_info` says in a sample.
+    /// Appends the values of `tcp_info` in a sample, or nulls.
     fn kernel(&mut self, sample: Option<&Sample>) {
         let tcp = sample.and_then(|sample| sample.tcp.as_deref());
         let bps = |bytes_per_s: Option<u64>| bytes_per_s.map(|rate| rate as f64 * 8.0);

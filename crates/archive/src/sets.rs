@@ -1,13 +1,14 @@
-//! Settings and facts of hosts, each distinct set once.
+//! Settings and host facts, each distinct set stored once.
 //!
-//! A host's facts are about a hundred, and the same in most records: kept by record, they would be nearly all of the index.
+//! A host has about a hundred facts, which are the same in most records: stored per record, they would be most
+//! of the index.
 
 use std::collections::{BTreeMap, HashMap};
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 use sha2::{Digest as _, Sha256};
 
-/// The number of a set of names and values; a new one is added. `None` for an empty one.
+/// Returns the number of a set of names and values, adding it if it is new. `None` for an empty set.
 pub fn number(connection: &Connection, values: &BTreeMap<String, String>) -> rusqlite::Result<Option<i64>> {
     if values.is_empty() {
         return Ok(None);
@@ -36,14 +37,14 @@ pub fn number(connection: &Connection, values: &BTreeMap<String, String>) -> rus
     Ok(Some(seq))
 }
 
-/// Reads sets, each once.
+/// Reader of sets, with a cache.
 #[derive(Default)]
 pub struct SetReader {
     known: HashMap<i64, BTreeMap<String, String>>,
 }
 
 impl SetReader {
-    /// The names and values of a set.
+    /// Returns the names and values of a set.
     pub fn get(&mut self, connection: &Connection, seq: Option<i64>) -> rusqlite::Result<BTreeMap<String, String>> {
         let Some(seq) = seq else { return Ok(BTreeMap::new()) };
         if let Some(values) = self.known.get(&seq) {

@@ -1,4 +1,4 @@
-//! Small tables as Parquet files.
+//! Encoding of small tables as Parquet.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use parquet::schema::parser::parse_message_type;
 
 use crate::{ArchiveError, Row};
 
-/// A column: its name and its values, of which `None` is null.
+/// A column: name and values, where `None` is null.
 pub enum Column {
-    /// Text.
+    /// UTF-8 text.
     Text(&'static str, Vec<Option<String>>),
-    /// Whole numbers.
+    /// 64-bit integers.
     Integer(&'static str, Vec<Option<i64>>),
-    /// Times, nanoseconds since the Unix epoch.
+    /// Timestamps, nanoseconds since the Unix epoch.
     Time(&'static str, Vec<Option<i64>>),
-    /// Numbers.
+    /// 64-bit floating-point numbers.
     Real(&'static str, Vec<Option<f64>>),
 }
 
@@ -34,11 +34,11 @@ impl Column {
     }
 }
 
-/// Tables with fewer rows are not compressed: each of their columns would take an encoder of 300 KB to save a few bytes, because
-/// dictionaries and runs are short already.
+/// Minimum number of rows for compression: for smaller tables an encoder of 300 KB per column would save a few
+/// bytes, because dictionaries and runs are short already.
 const WORTH_COMPRESSING: usize = 10_000;
 
-/// A Parquet file of columns of equal length.
+/// Encodes columns of equal length as a Parquet file.
 pub fn write(name: &str, columns: &[Column]) -> Result<Vec<u8>, ArchiveError> {
     encode(name, columns).map_err(|why| ArchiveError::Columns(why.to_string()))
 }
@@ -85,17 +85,18 @@ fn encode(name: &str, columns: &[Column]) -> Result<Vec<u8>, ParquetError> {
     file.into_inner()
 }
 
-/// Values that are there, and for each row whether it has one.
+/// Returns the non-null values, and the definition level (0 or 1) of each row.
 fn split<T>(values: impl Iterator<Item = Option<T>>) -> (Vec<T>, Vec<i16>) {
     let mut there = Vec::new();
     let levels = values.map(|value| value.map_or(0, |value| (there.push(value), 1).1)).collect();
     (there, levels)
 }
 
-/// Records as a Parquet file: one row each, figures as columns, settings and facts of hosts as JSON text.
+/// Encodes records as a Parquet file: one row per record, metrics as columns, settings and host facts as JSON
+/// text.
 ///
 /// # Errors
-/// The file cannot be made.
+/// If the file cannot be encoded.
 pub fn records_table(rows: &[Row]) -> Result<Vec<u8>, ArchiveError> {
     let text = |of: fn(&Row) -> Option<String>| rows.iter().map(of).collect::<Vec<_>>();
     let json = |values| serde_json::to_string(values).unwrap_or_default();

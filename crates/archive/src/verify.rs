@@ -1,4 +1,4 @@
-//! Whether everything that was stored is there and whole.
+//! Verification and repair of an archive.
 
 use std::fs;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -11,41 +11,41 @@ use crate::archive::write_series;
 use crate::files::remove;
 use crate::{Archive, ArchiveError, Id, Reading, rows};
 
-/// What a verification found.
+/// Result of a verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verification {
-    /// Documents whose bytes match their id.
+    /// Number of documents whose bytes match their id.
     pub intact: u64,
-    /// Documents that were not in the index and now are.
+    /// Number of documents that were missing in the index and were added.
     pub adopted: u64,
-    /// Unfinished files that were removed.
+    /// Number of unfinished files that were removed.
     pub unfinished: u64,
-    /// Series that were written again.
+    /// Number of series that were written again.
     pub series_rebuilt: u64,
-    /// Documents that are damaged or missing; they are no longer in the index.
+    /// Damaged or missing documents, which were removed from the index.
     pub damaged: Vec<Damage>,
 }
 
-/// A document that is damaged or missing.
+/// A damaged or missing document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// Its id, or the file's name where that is no id.
+    /// Its id, or the file name if that is not an id.
     pub id: String,
-    /// What is wrong.
+    /// Description of the damage.
     pub why: String,
-    /// Where the file was moved to, relative to the archive.
+    /// New path of the file, relative to the archive; `None` if it is missing.
     pub moved_to: Option<PathBuf>,
 }
 
-/// An unfinished file of a process that still runs is left alone, up to this age.
+/// Maximum age up to which unfinished files of a running process are kept.
 const UNFINISHED_AGE: Duration = Duration::from_hours(24);
 
 impl Archive {
-    /// Reads every document, compares its bytes with its id, and brings the index into agreement with the files. Damaged documents are moved to
-    /// `damaged/`.
+    /// Checks the bytes of every document against its id, and updates the index to match the files. Moves damaged
+    /// documents to `damaged/`.
     ///
     /// # Errors
-    /// The index is damaged ([`Archive::rebuild`]), or the directory cannot be read or written.
+    /// If the index is damaged ([`Archive::rebuild`]), or the directory cannot be read or written.
     pub fn verify(&mut self) -> Result<Verification, ArchiveError> {
         self.check_index()?;
         let mut found = Verification::default();
@@ -54,7 +54,7 @@ impl Archive {
         for path in self.document_files()? {
             self.verify_file(&path, &mut found)?;
             seen += 1;
-            // Others get to write in between.
+            // Let other processes write in between.
             if seen.is_multiple_of(200) {
                 self.index.execute_batch("COMMIT; BEGIN IMMEDIATE").map_err(self.explain())?;
             }
@@ -66,10 +66,10 @@ impl Archive {
         Ok(found)
     }
 
-    /// Makes the index again from the documents, whatever state it is in, and verifies.
+    /// Rebuilds the index from the documents, whatever its state, and verifies.
     ///
     /// # Errors
-    /// There is no archive, or the directory cannot be read or written.
+    /// If there is no archive, or the directory cannot be read or written.
     pub fn rebuild(directory: &Path) -> Result<Verification, ArchiveError> {
         if !directory.join("documents").is_dir() && !directory.join("index.sqlite").exists() {
             return Err(ArchiveError::Absent { path: directory.to_owned() });
@@ -85,7 +85,7 @@ impl Archive {
         let filled = (|| {
             let mut archive = Self::with_index(directory, beside.clone())?;
             let found = archive.verify()?;
-            // The file alone is the whole index.
+            // Merge the write-ahead log, so that a rename moves the complete index.
             archive.index.pragma_update(None, "journal_mode", "DELETE").map_err(archive.explain())?;
             Ok(found)
         })();
@@ -113,7 +113,7 @@ impl Archive {
         Err(ArchiveError::DamagedIndex { path: self.files.index(), why: state })
     }
 
-    /// Every file below `documents`, by name.
+    /// Returns every file below `documents`, sorted, and the unfinished files below `series`.
     fn document_files(&self) -> Result<Vec<PathBuf>, ArchiveError> {
         let top = self.files.root().join("documents");
         if !top.is_dir() {
@@ -132,7 +132,7 @@ impl Archive {
                 files.extend(list(&directory)?);
             }
         }
-        // Series are made again: only what was not finished matters.
+        // Finished series are checked with their documents.
         for directory in list(&self.files.root().join("series")).unwrap_or_default() {
             files.extend(list(&directory).unwrap_or_default().into_iter().filter(|path| is_unfinished(path)));
         }
@@ -161,7 +161,7 @@ impl Archive {
                 other => return other,
             },
             Err(ArchiveError::Damaged { why, .. }) => why,
-            // It went between the list and now.
+            // The file was removed after it was listed.
             Err(_) if !path.exists() => return Ok(()),
             Err(why) => return Err(why),
         };
@@ -187,7 +187,7 @@ impl Archive {
         Ok(())
     }
 
-    /// The notes are the original of the tags.
+    /// Updates the tags in the index from the notes.
     fn verify_tags(&self, id: &Id, document: i64) -> Result<(), ArchiveError> {
         let notes = self.files.read_notes(id)?;
         let mut select =
@@ -203,7 +203,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Rows whose file is not there.
+    /// Removes rows whose file is missing.
     fn verify_rows(&self, found: &mut Verification) -> Result<(), ArchiveError> {
         let mut select = self.index.prepare("SELECT id FROM documents").map_err(self.explain())?;
         let ids: Vec<String> =
@@ -224,7 +224,7 @@ impl Archive {
         remove(&self.files.series(id))
     }
 
-    /// Moves a file to `damaged/`.
+    /// Moves a damaged file to `damaged/`.
     fn set_aside(&self, path: &Path, id: &str, why: String) -> Result<Damage, ArchiveError> {
         let moved_to = Path::new("damaged").join(path.file_name().unwrap_or_default());
         let directory = self.files.root().join("damaged");
@@ -238,7 +238,8 @@ fn is_unfinished(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "part")
 }
 
-/// Whether the process that wrote an unfinished file is gone: `NAME.PID.N.part`. Of another machine's process only the age tells.
+/// Whether the process that wrote an unfinished file (`NAME.PID.N.part`) has ended. For a process of another
+/// machine only the age is known.
 fn is_abandoned(path: &Path, name: &str) -> bool {
     let pid = name.rsplit('.').nth(2).and_then(|pid| pid.parse::<u32>().ok());
     let runs = pid.is_some_and(|pid| Path::new("/proc").join(pid.to_string()).exists());
@@ -246,7 +247,7 @@ fn is_abandoned(path: &Path, name: &str) -> bool {
     !runs || age_ns > UNFINISHED_AGE.as_nanos() as i64
 }
 
-/// Whether a file begins and ends as Parquet does.
+/// Whether a file begins and ends with Parquet's magic number.
 fn is_parquet(path: &Path) -> bool {
     let magic = |file: &mut fs::File, from| -> std::io::Result<[u8; 4]> {
         let mut bytes = [0; 4];

@@ -1,4 +1,4 @@
-//! What an archive promises: documents come back as they were, nothing is lost, damage is found.
+//! Guarantees of the archive: documents are returned unchanged, nothing is lost, damage is detected.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ fn keep(archive: &mut Archive, bytes: &[u8]) -> Id {
     archive.insert(bytes).unwrap_or_else(|why| panic!("{why}"))
 }
 
-/// iperf3's document with another time and rate, so that it is another one.
+/// An iperf3 document with another time and rate, so that it has another id.
 fn iperf3(timesecs: u64, bps: f64) -> Vec<u8> {
     let mut document: serde_json::Value =
         serde_json::from_slice(&fixture("fixtures/iperf3/3.18/tcp.json")).expect("JSON");
@@ -44,7 +44,7 @@ fn file_of(archive: &Archive, id: &Id) -> PathBuf {
 }
 
 #[test]
-fn a_document_comes_back_byte_by_byte() {
+fn documents_are_returned_byte_for_byte() {
     let (_directory, mut archive) = new();
     let bytes = fixture(RUN);
     let id = keep(&mut archive, &bytes);
@@ -57,7 +57,7 @@ fn a_document_comes_back_byte_by_byte() {
 }
 
 #[test]
-fn records_survive_the_index_whole() {
+fn records_round_trip_through_the_index() {
     let (_directory, mut archive) = new();
     for path in [RUN, "fixtures/reports/lab.json", "fixtures/iperf3/3.22/udp.json"] {
         let bytes = fixture(path);
@@ -96,7 +96,7 @@ fn conditions_select_records() {
     assert_eq!(ids("kind=iperf3,until=2024-01-01"), only(&slow));
     assert_eq!(ids("kind=run,kind=lab"), BTreeSet::from([run.clone(), lab]));
     assert_eq!(ids("tool=iperf3"), BTreeSet::from([slow, fast]));
-    // Of the host's facts: with the end, without it, and as a sysctl.
+    // Host facts match with the host prefix, without it, and as a sysctl.
     let rows = archive.rows(&query(&format!("id={run}"))).expect("an index");
     let [row] = rows.as_slice() else { panic!("{rows:?}") };
     let host = row.client.clone().expect("a host");
@@ -111,14 +111,14 @@ fn conditions_select_records() {
     let kernel = row.record.kernel.clone().expect("a kernel");
     let version = kernel.split(['-', '+']).next().expect("a version");
     assert!(ids(&format!("kernel={version}")).contains(&run));
-    // A set repeats the figures of its cells.
+    // Records of sets are excluded, because they repeat those of their cells.
     assert!(ids("").iter().all(|id| archive.resolve(id.as_str()).expect("it is there").kind != "labset"));
     assert_eq!(archive.documents(&Query::all(), None).expect("an index").len(), 5);
     assert_eq!(ids("kind=labset").len(), 1);
 }
 
 #[test]
-fn earlier_schemas_are_understood_and_later_ones_kept() {
+fn earlier_schemas_are_parsed_and_later_ones_stored() {
     let (_directory, mut archive) = new();
     let lab: String = String::from_utf8(fixture("fixtures/reports/lab.json")).expect("text");
     let earlier = keep(&mut archive, lab.replace("landspeed.lab/2", "landspeed.lab/1").as_bytes());
@@ -134,7 +134,7 @@ fn earlier_schemas_are_understood_and_later_ones_kept() {
 }
 
 #[test]
-fn bytes_that_are_no_result_are_refused() {
+fn bytes_that_are_not_a_result_are_refused() {
     let (_directory, mut archive) = new();
     for bytes in [&b""[..], b"{", b"{}", b"hello", b"{\"schema\": \"landspeed.run/1\"}", &[0xff; 100]] {
         assert!(matches!(archive.insert(bytes), Err(ArchiveError::NoResult(_))), "{bytes:?}");
@@ -144,7 +144,7 @@ fn bytes_that_are_no_result_are_refused() {
 }
 
 #[test]
-fn damage_is_found_and_set_aside() {
+fn damaged_documents_are_detected_and_moved() {
     let (_directory, mut archive) = new();
     let whole = keep(&mut archive, &iperf3(1, 1e9));
     let changed = keep(&mut archive, &iperf3(2, 1e9));
@@ -165,7 +165,7 @@ fn damage_is_found_and_set_aside() {
 }
 
 #[test]
-fn documents_without_a_row_are_adopted_with_their_tags() {
+fn unindexed_documents_are_adopted_with_their_tags() {
     let (directory, mut archive) = new();
     let id = keep(&mut archive, &iperf3(1, 1e9));
     let change = TagChange { add: BTreeSet::from(["kept".to_owned()]), ..TagChange::default() };
@@ -186,7 +186,7 @@ fn documents_without_a_row_are_adopted_with_their_tags() {
 }
 
 #[test]
-fn a_damaged_index_is_rebuilt_from_the_documents() {
+fn damaged_index_is_rebuilt_from_the_documents() {
     let (directory, mut archive) = new();
     let id = keep(&mut archive, &iperf3(1, 1e9));
     drop(archive);
@@ -202,7 +202,7 @@ fn a_damaged_index_is_rebuilt_from_the_documents() {
 }
 
 #[test]
-fn an_index_of_a_later_version_is_refused() {
+fn index_of_a_later_version_is_refused() {
     let (directory, archive) = new();
     drop(archive);
     let path = directory.path().join("archive");
@@ -214,7 +214,7 @@ fn an_index_of_a_later_version_is_refused() {
 }
 
 #[test]
-fn a_file_in_place_of_the_archive_is_refused() {
+fn file_at_the_archive_path_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("file");
     std::fs::write(&file, "x").expect("a file");
@@ -229,7 +229,7 @@ fn a_file_in_place_of_the_archive_is_refused() {
 }
 
 #[test]
-fn several_writers_lose_nothing() {
+fn concurrent_writers_lose_no_documents() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("archive");
     std::thread::scope(|scope| {
@@ -250,7 +250,7 @@ fn several_writers_lose_nothing() {
 }
 
 #[test]
-fn pruning_spares_tagged_documents() {
+fn pruning_keeps_tagged_documents() {
     let (_directory, mut archive) = new();
     let old = keep(&mut archive, &iperf3(1_000_000_000, 1e9));
     let tagged = keep(&mut archive, &iperf3(1_000_000_001, 1e9));

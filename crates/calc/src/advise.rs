@@ -1,4 +1,4 @@
-//! All formulas put together for one path.
+//! Combines all formulas for one path.
 
 use landspeed_units::Bytes;
 
@@ -16,16 +16,20 @@ use crate::window::{
     window_bytes,
 };
 
-/// The default maxima of Linux 6.18; a smaller buffer needs no change.
+/// Default maximum of `tcp_rmem` in Linux 6.18; a smaller buffer needs no change.
 const DEFAULT_RMEM_MAX_BYTES: f64 = 33_554_432.0;
 const DEFAULT_WMEM_MAX_BYTES: f64 = 4_194_304.0;
 
-/// Above this, retransmission timeouts decide and the response functions promise too much (Padhye et al., SIGCOMM 1998).
+/// Above this loss ratio retransmission timeouts dominate, and the response functions overestimate (Padhye et
+/// al., SIGCOMM 1998).
 const TIMEOUTS_FROM_LOSS: f64 = 0.02;
 
 const RFC_9438_TABLE_3: &str = "RFC 9438 section 5.2, table 3";
 
-/// Every figure for a path; an error if the input is impossible.
+/// Returns every figure for a path.
+///
+/// # Errors
+/// If the input is impossible.
 pub fn advise(input: &PathInput) -> Result<Advice, InputError> {
     input.check()?;
     let path = Path::of(input);
@@ -38,14 +42,14 @@ pub fn advise(input: &PathInput) -> Result<Advice, InputError> {
     Ok(Advice { lines })
 }
 
-/// The input in floats, with what several answers share.
+/// The input as floats, with intermediate results that several answers share.
 struct Path<'a> {
     input: &'a PathInput,
     rate_bps: f64,
     rtt_s: f64,
     flows: f64,
     mss_bytes: f64,
-    /// Absent if there is no loss.
+    /// Loss ratio; `None` without loss.
     loss: Option<f64>,
     goodput_bps: f64,
     expected_bps: f64,
@@ -208,7 +212,7 @@ impl<'a> Path<'a> {
     }
 
     fn loss_and_recovery(&self) -> [AdviceItem; 4] {
-        // What the window field forbids needs no loss budget.
+        // The window field caps the target: no loss budget allows a higher rate.
         let target_bps = self.goodput_bps.min(self.flows * flow_rate_ceiling_bps(self.rtt_s));
         let window = window_segments(target_bps / self.flows, self.rtt_s, self.mss_bytes);
         let (reno, cubic) = (reno_loss_budget(window), cubic_loss_budget(window, self.rtt_s));
@@ -354,7 +358,7 @@ fn default_note(needed: f64, default: f64, shown: &str) -> String {
     }
 }
 
-/// A small loss rate the way people say it.
+/// Formats a small loss ratio as "1 in N".
 fn one_in(loss: f64) -> Option<String> {
     (loss < 0.1).then(|| match (1.0 / loss).round() {
         packets if packets < 1e7 => format!("one packet in {packets:.0}"),

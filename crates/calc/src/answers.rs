@@ -1,17 +1,17 @@
-//! The answers, ready for a terminal and for a document.
+//! Answers for a path, as text and as a document.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Everything there is to say about a path.
+/// All answers for a path.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Advice {
-    /// The answers, in the order to read them.
+    /// The answers, in reading order.
     pub lines: Vec<AdviceItem>,
 }
 
 impl Advice {
-    /// The answer with this key.
+    /// Returns the answer with this key.
     pub fn get(&self, key: &str) -> Option<&AdviceItem> {
         self.lines.iter().find(|item| item.key == key)
     }
@@ -22,45 +22,45 @@ impl Advice {
 pub struct AdviceItem {
     /// A stable name in kebab-case.
     pub key: &'static str,
-    /// What it is, for a person.
+    /// Label in the terminal's table.
     pub label: &'static str,
-    /// The value as a person reads it, unit included.
+    /// The value as text, with its unit.
     pub value_text: String,
     /// The value; always finite.
     pub value: f64,
-    /// The unit of `value`.
+    /// Unit of `value`.
     pub unit: Unit,
-    /// The formula.
+    /// The formula as text, such as `rate × RTT / 8`.
     pub formula: &'static str,
-    /// The paper, RFC or document the formula is from.
+    /// Paper, RFC or document that the formula is from.
     pub source: &'static str,
-    /// What else to know.
+    /// Remark on the value, such as the flows needed or a kernel default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// The unit of a value.
+/// Unit of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub enum Unit {
-    /// Bytes.
+    /// Bytes, written as `B`.
     #[serde(rename = "B")]
     Bytes,
-    /// Bits per second.
+    /// Bits per second, written as `b/s`.
     #[serde(rename = "b/s")]
     BitsPerSecond,
-    /// Seconds.
+    /// Seconds, written as `s`.
     #[serde(rename = "s")]
     Seconds,
-    /// Metres.
+    /// Metres, written as `m`.
     #[serde(rename = "m")]
     Metres,
-    /// Bit-metres per second.
+    /// Rate × distance, as in the Land Speed Record; written as `bit·m/s`.
     #[serde(rename = "bit·m/s")]
     BitMetresPerSecond,
-    /// A share of a whole, from 0 to 1.
+    /// A share, 0..=1.
     #[serde(rename = "ratio")]
     Ratio,
-    /// A number of things.
+    /// A count, such as a number of flows.
     #[serde(rename = "count")]
     Count,
 }

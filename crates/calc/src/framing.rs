@@ -1,19 +1,19 @@
-//! What headers leave of a link's rate.
+//! Protocol overhead: the share of a link's rate that headers leave for data.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What Ethernet puts around each packet: preamble and start delimiter 8, header 14, checksum 4, gap 12 bytes
+/// Ethernet overhead per packet: preamble and start delimiter 8, header 14, checksum 4, inter-packet gap 12 bytes
 /// (IEEE 802.3 clauses 3 and 4). A VLAN tag would add 4.
 pub const ETHERNET_OVERHEAD_BYTES: u32 = 8 + 14 + 4 + 12;
 
-/// TCP's header without options (RFC 9293 section 3.1).
+/// TCP header without options (RFC 9293 section 3.1).
 const TCP_HEADER_BYTES: u32 = 20;
 
-/// The timestamp option and the padding that Linux sends with it (RFC 7323 appendix A).
+/// TCP timestamp option with the padding that Linux sends (RFC 7323 appendix A).
 const TIMESTAMP_BYTES: u32 = 12;
 
-/// Which Internet Protocol carries the data.
+/// Version of the Internet Protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum IpVersion {
@@ -25,7 +25,7 @@ pub enum IpVersion {
 }
 
 impl IpVersion {
-    /// The header without options or extensions.
+    /// IP header length in bytes, without options or extension headers.
     pub const fn header_bytes(self) -> u32 {
         match self {
             Self::V4 => 20,
@@ -33,7 +33,8 @@ impl IpVersion {
         }
     }
 
-    /// The smallest MTU accepted: 576 (the datagram every IPv4 host takes, RFC 791) or 1280 (RFC 8200 section 5).
+    /// The smallest accepted MTU: 576 (the datagram that every IPv4 host must accept, RFC 791) or 1280 (RFC 8200
+    /// section 5).
     pub const fn min_mtu_bytes(self) -> u32 {
         match self {
             Self::V4 => 576,
@@ -42,25 +43,25 @@ impl IpVersion {
     }
 }
 
-/// How TCP segments are packed on Ethernet.
+/// Encapsulation of TCP segments on Ethernet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Framing {
     /// The MTU in bytes: the largest IP packet. At least [`IpVersion::min_mtu_bytes`].
     pub mtu_bytes: u32,
-    /// The IP version.
+    /// Version of the Internet Protocol; determines the header length.
     pub ip_version: IpVersion,
     /// Whether TCP timestamps are on, as they are by default.
     pub timestamps: bool,
 }
 
 impl Framing {
-    /// The data in a full segment: `MTU − IP header − 20 − 12 with timestamps`.
+    /// The payload of a full segment: `MTU − IP header − 20 − 12 with timestamps`.
     pub const fn mss_bytes(self) -> u32 {
         let options = if self.timestamps { TIMESTAMP_BYTES } else { 0 };
         self.mtu_bytes.saturating_sub(self.ip_version.header_bytes() + TCP_HEADER_BYTES + options)
     }
 
-    /// The share of the line rate that is data: `MSS / (MTU + 38)`.
+    /// The payload's share of the line rate: `MSS / (MTU + 38)`.
     pub fn efficiency(self) -> f64 {
         f64::from(self.mss_bytes()) / (f64::from(self.mtu_bytes) + f64::from(ETHERNET_OVERHEAD_BYTES))
     }
@@ -71,7 +72,7 @@ impl Framing {
     }
 }
 
-/// How long data takes at a goodput: `bytes × 8 / goodput`. Start-up and the last RTT come on top.
+/// The time to transfer data at a goodput: `bytes × 8 / goodput`. Slow start and the last RTT are not included.
 pub fn transfer_time_s(bytes: f64, goodput_bps: f64) -> f64 {
     bytes * 8.0 / goodput_bps
 }

@@ -1,4 +1,4 @@
-//! The path that advice is wanted for.
+//! The path for which advice is requested.
 
 use landspeed_units::{BitRate, Bytes, Nanos, Ratio};
 use schemars::JsonSchema;
@@ -9,7 +9,7 @@ use crate::distance::LIGHT_IN_VACUUM_M_PER_S;
 use crate::framing::{Framing, IpVersion};
 use crate::text::value_text;
 
-/// A path and what should be moved over it.
+/// A path and the transfer planned over it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PathInput {
     /// The line rate of the narrowest link in bit/s, from 1 b/s to 1 Pb/s.
@@ -18,19 +18,19 @@ pub struct PathInput {
     pub rtt: Nanos,
     /// The path MTU in bytes, from 576 (IPv4) or 1280 (IPv6) to 65535.
     pub mtu: u32,
-    /// The IP version.
+    /// Version of the Internet Protocol.
     pub ip_version: IpVersion,
     /// The share of packets lost, below 1; absent or zero means none.
     pub loss: Option<Ratio>,
-    /// How many flows share the work, from 1 to 65535.
+    /// Number of parallel flows, from 1 to 65535.
     pub flows: u32,
-    /// How much is to be moved in bytes, if anything in particular.
+    /// Size of the transfer in bytes, if given.
     pub bytes: Option<Bytes>,
     /// The distance between the hosts in metres, if known.
     pub distance_m: Option<f64>,
 }
 
-/// Why there is no advice for a path.
+/// An impossible path parameter.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum InputError {
     /// The rate is zero or above 1 Pb/s.
@@ -39,7 +39,7 @@ pub enum InputError {
     /// The RTT is zero or above one hour.
     #[error("an RTT of {} is out of range: give one from 1 ns to 1 h, for example 92ms", .0)]
     Rtt(Nanos),
-    /// No such MTU.
+    /// The MTU is below the minimum or above 65535.
     #[error("an MTU of {mtu} cannot carry TCP here: give one from {min} to 65535, for example 1500 or 9000")]
     Mtu {
         /// The MTU given, in bytes.
@@ -50,27 +50,27 @@ pub enum InputError {
     /// The loss ratio is not below 1.
     #[error("at a loss of {} nothing gets through: give a share below 100%, for example 0.0046% or 1/22000", .0)]
     Loss(Ratio),
-    /// No flow, or more than there are ports.
+    /// The number of flows is zero or above 65535.
     #[error("invalid number of flows {0}: give 1 to 65535, for example 8")]
     Flows(u32),
-    /// Nothing to move.
+    /// The size of the transfer is zero.
     #[error("there is nothing to move: give a size, for example 1T")]
     NoBytes,
-    /// Not a length.
+    /// The distance is not a positive finite number of metres.
     #[error("{0} m is not a distance: give a positive number of metres")]
     Distance(f64),
-    /// The path would be faster than light.
+    /// Light in vacuum cannot cover the distance within half the RTT.
     #[error(
         "{} is farther than light in vacuum travels in half an RTT of {rtt} ({}): check the RTT and the distance",
         value_text(*distance_m, Unit::Metres),
         value_text(*farthest_m, Unit::Metres)
     )]
     FasterThanLight {
-        /// The distance given.
+        /// The given distance, metres.
         distance_m: f64,
-        /// The RTT given.
+        /// The given RTT.
         rtt: Nanos,
-        /// How far light gets in half the RTT.
+        /// Distance of light in vacuum in half the RTT, metres.
         farthest_m: f64,
     },
 }
@@ -86,12 +86,12 @@ impl PathInput {
         Self { rate, rtt, mtu: 1500, ip_version: IpVersion::V4, loss: None, flows: 1, bytes: None, distance_m: None }
     }
 
-    /// How segments are packed; timestamps are on, as Linux has them.
+    /// Encapsulation of the segments, with timestamps as by default in Linux.
     pub(crate) const fn framing(&self) -> Framing {
         Framing { mtu_bytes: self.mtu, ip_version: self.ip_version, timestamps: true }
     }
 
-    /// Refuses what no path can be, and what would not fit the answers.
+    /// Rejects impossible parameters, and values that the answers could not represent.
     pub(crate) fn check(&self) -> Result<(), InputError> {
         if self.rate == BitRate::ZERO || self.rate > Self::MAX_RATE {
             return Err(InputError::Rate(self.rate));

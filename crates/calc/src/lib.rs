@@ -1,8 +1,8 @@
-//! The arithmetic of long fat paths: what window, buffer, loss rate and time a rate over an RTT asks for.
+//! Arithmetic of long fat networks: window, buffer, loss rate and time needed for a rate over an RTT.
 //!
-//! The formulas are free functions over plain numbers with their units in the names; each states where it comes from.
-//! They take positive finite numbers and leave checking to [`advise`], which puts them together for one path, says
-//! what is wrong with absurd input, and never answers NaN or infinity.
+//! The formulas are free functions over plain numbers with units in their names; each cites its source. They take
+//! positive finite numbers and do not check them. [`advise`] combines the formulas for one path, rejects impossible
+//! input with a message, and never returns NaN or infinity.
 //!
 //! ```
 //! use landspeed_calc::{PathInput, advise};

@@ -1,4 +1,4 @@
-//! Values as people read them.
+//! Formats values as text.
 
 use landspeed_units::{BitRate, Bytes, Nanos, Ratio};
 
@@ -6,10 +6,10 @@ use crate::answers::Unit;
 
 const SECONDS_PER_YEAR: f64 = 365.25 * 86_400.0;
 
-/// `value`, finite and not negative, with its unit.
+/// Formats `value`, finite and not negative, with its unit.
 pub(crate) fn value_text(value: f64, unit: Unit) -> String {
     match unit {
-        // The exact number first: it is what goes into a sysctl.
+        // The exact number comes first, for use in a sysctl.
         Unit::Bytes if value >= 1024.0 => format!("{value:.0} B ({})", Bytes::new(value as u64)),
         Unit::Bytes => format!("{value:.0} B"),
         Unit::BitsPerSecond if value < 1.0 => format!("{value:.2e} b/s"),
@@ -33,7 +33,7 @@ fn seconds(value: f64) -> String {
     }
 }
 
-/// In Tb·m/s, as the record was published, where that reads well.
+/// Uses Tb·m/s, as in the published record, except for small values.
 fn bit_metres_per_second(value: f64) -> String {
     for (name, size) in [("Tb·m/s", 1e12), ("Gb·m/s", 1e9), ("Mb·m/s", 1e6)] {
         if value >= size {

@@ -1,4 +1,4 @@
-//! What must be in flight, and where it has to fit.
+//! Windows and the buffers they need.
 
 /// The largest window TCP can advertise: a 16-bit field shifted by at most 14 (RFC 7323 section 2.3), just under 1 GiB.
 pub const MAX_WINDOW_BYTES: f64 = (65_535_u32 << 14) as f64;
@@ -7,39 +7,41 @@ pub const MAX_WINDOW_BYTES: f64 = (65_535_u32 << 14) as f64;
 /// (Linux net/ipv4/sysctl_net_ipv4.c; Documentation/networking/ip-sysctl.rst).
 pub const MAX_SYSCTL_BYTES: f64 = i32::MAX as f64;
 
-/// Bandwidth-delay product: `rate × RTT / 8` (RFC 7323 section 1.1). The data in flight when the path is just full.
+/// Bandwidth-delay product: `rate × RTT / 8` (RFC 7323 section 1.1). The data in flight that just fills the path.
 pub fn bdp_bytes(rate_bps: f64, rtt_s: f64) -> f64 {
     rate_bps * rtt_s / 8.0
 }
 
-/// The window one flow needs for `rate_bps`, which is the BDP; `None` if TCP cannot advertise it
-/// ([`MAX_WINDOW_BYTES`]), whatever the buffers.
+/// The window one flow needs for `rate_bps`, which is the BDP; `None` if it exceeds the window that TCP can
+/// advertise ([`MAX_WINDOW_BYTES`]).
 pub fn window_bytes(rate_bps: f64, rtt_s: f64) -> Option<f64> {
     let bdp = bdp_bytes(rate_bps, rtt_s);
     (bdp <= MAX_WINDOW_BYTES).then_some(bdp)
 }
 
-/// The most one TCP flow can carry over an RTT: `65535 × 2^14 × 8 / RTT` (RFC 7323 section 2.3).
+/// The maximum rate of one TCP flow over an RTT: `65535 × 2^14 × 8 / RTT` (RFC 7323 section 2.3).
 pub fn flow_rate_ceiling_bps(rtt_s: f64) -> f64 {
     MAX_WINDOW_BYTES * 8.0 / rtt_s
 }
 
-/// How many flows a rate needs for the window field alone: `⌈BDP / 1 GiB window⌉`, at least one.
+/// The number of flows that the window field requires for a rate: `⌈BDP / 1 GiB window⌉`, at least one.
 pub fn flows_needed(rate_bps: f64, rtt_s: f64) -> f64 {
     (bdp_bytes(rate_bps, rtt_s) / MAX_WINDOW_BYTES).ceil().max(1.0)
 }
 
-/// The maximum for `tcp_rmem` and `tcp_wmem` per flow: `min(2 × BDP, 2^31 − 1)`, the window capped at 1 GiB first.
+/// The maximum for `tcp_rmem` and `tcp_wmem` per flow: `min(2 × BDP, 2^31 − 1)`, the window capped at 1 GiB
+/// first.
 ///
-/// Twice, since a receive buffer also pays for the kernel's own structures (about 0.67 of it became window at
-/// MTU 9000 on Linux 6.18) and a sender holds what is in flight and what is next (ESnet fasterdata, host tuning).
+/// The factor is 2 because a receive buffer also has to hold the kernel's own structures (about 0.67 of it became
+/// window at MTU 9000 on Linux 6.18), and a sender holds the data in flight and the data to send next (ESnet
+/// fasterdata, host tuning).
 pub fn socket_buffer_bytes(rate_bps: f64, rtt_s: f64) -> f64 {
     (2.0 * bdp_bytes(rate_bps, rtt_s).min(MAX_WINDOW_BYTES)).min(MAX_SYSCTL_BYTES)
 }
 
-/// The bottleneck's buffer when `flows` long flows are not synchronised: `RTT × C / √N` (Appenzeller, Keslassy,
-/// McKeown: Sizing Router Buffers, SIGCOMM 2004). With one flow it is the rule of thumb `RTT × C` (Villamizar, Song:
-/// High Performance TCP in ANSNET, CCR 1994).
+/// The bottleneck buffer for `flows` unsynchronised long flows: `RTT × C / √N` (Appenzeller, Keslassy, McKeown:
+/// Sizing Router Buffers, SIGCOMM 2004). With one flow it is the rule of thumb `RTT × C` (Villamizar, Song: High
+/// Performance TCP in ANSNET, CCR 1994).
 pub fn buffer_many_flows_bytes(rate_bps: f64, rtt_s: f64, flows: f64) -> f64 {
     bdp_bytes(rate_bps, rtt_s) / flows.sqrt()
 }

@@ -1,4 +1,4 @@
-//! The advice as a whole: right for known paths, finite for every path, an error for an invalid path.
+//! The whole advice: correct for known paths, finite for every path, an error for an invalid path.
 
 use landspeed_calc::{Advice, InputError, IpVersion, PathInput, Unit, advise};
 use landspeed_units::{BitRate, Bytes, Nanos, Ratio};
@@ -17,7 +17,7 @@ fn near(a: f64, b: f64) -> bool {
 }
 
 #[test]
-fn ten_gigabits_over_92_ms_read_as_expected() {
+fn advice_for_ten_gigabits_over_92_ms_is_correct() {
     let advice = advise(&path("10G", "92ms")).unwrap();
     assert!(near(value(&advice, "bdp"), 115e6));
     assert!(near(value(&advice, "tcp-rmem-max"), 230e6));
@@ -29,7 +29,7 @@ fn ten_gigabits_over_92_ms_read_as_expected() {
 }
 
 #[test]
-fn the_example_in_the_documentation_is_what_the_advice_says() {
+fn documented_example_matches_the_advice() {
     let page = include_str!("../../../docs/calc.md");
     for item in advise(&path("10G", "92ms")).unwrap().lines {
         let row = format!("{:<46} {}", item.label, item.value_text);
@@ -61,7 +61,7 @@ fn two_hundred_gigabits_over_100_ms_need_three_flows() {
 }
 
 #[test]
-fn a_little_loss_ruins_a_long_path() {
+fn small_loss_limits_a_long_path() {
     let loss = Some("1/22000".parse().unwrap());
     let advice = advise(&PathInput { loss, mtu: 9000, ..path("10G", "90ms") }).unwrap();
     assert!(near(value(&advice, "mathis-rate"), 0.1445e9));
@@ -71,14 +71,14 @@ fn a_little_loss_ruins_a_long_path() {
 }
 
 #[test]
-fn heavy_loss_says_that_the_formula_promises_too_much() {
+fn heavy_loss_adds_a_note_about_timeouts() {
     let loss = Ratio::new(0.05);
     let advice = advise(&PathInput { loss, ..path("10G", "90ms") }).unwrap();
     assert!(advice.get("cubic-rate").unwrap().note.as_ref().unwrap().contains("timeouts"));
 }
 
 #[test]
-fn no_loss_and_a_loss_of_zero_are_the_same() {
+fn zero_loss_equals_no_loss() {
     let with = advise(&PathInput { loss: Some(Ratio::ZERO), ..path("10G", "90ms") }).unwrap();
     assert_eq!(with, advise(&path("10G", "90ms")).unwrap());
 }
@@ -92,7 +92,7 @@ fn a_short_path_needs_no_larger_buffers() {
 }
 
 #[test]
-fn moving_bytes_takes_time_at_the_expected_rate() {
+fn transfer_time_follows_the_expected_rate() {
     let bytes = Some(Bytes::new(1_000_000_000_000));
     let advice = advise(&PathInput { bytes, ..path("10G", "92ms") }).unwrap();
     assert!(near(value(&advice, "transfer-time"), 849.7));
@@ -113,7 +113,7 @@ fn distances_beyond_the_speed_of_light_are_refused() {
 }
 
 #[test]
-fn absurd_input_is_an_error_that_says_what_to_give() {
+fn impossible_input_is_an_error_with_advice() {
     let fine = path("10G", "92ms");
     let refused = |input: PathInput| advise(&input).unwrap_err().to_string();
     for message in [
@@ -136,7 +136,7 @@ fn absurd_input_is_an_error_that_says_what_to_give() {
 }
 
 #[test]
-fn the_document_names_units_and_leaves_absent_notes_out() {
+fn document_has_units_and_omits_absent_notes() {
     let advice = advise(&path("10G", "92ms")).unwrap();
     let json = serde_json::to_value(&advice).unwrap();
     assert_eq!(json["lines"][0]["key"], "bdp");

@@ -20,48 +20,48 @@ const ZSTANDARD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 /// The first bytes of a Parquet file.
 const PARQUET: &[u8] = b"PAR1";
 
-/// Why a capture cannot be read. Damage after its beginning is not an error: see [`Capture::early`].
+/// Reason why a capture cannot be read. Damage after its beginning is not an error: see [`Capture::early`].
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// It cannot be opened.
+    /// The file cannot be opened.
     #[error("cannot open {}", path.display())]
     Open {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// It is a directory.
+    /// The path is a directory.
     #[error("cannot read {}: it is a directory\nName a capture file in it.", .0.display())]
     Directory(PathBuf),
-    /// It is a Parquet file without packets, or a damaged one.
+    /// A Parquet file without packets, or a corrupt one.
     #[cfg(feature = "columns")]
     #[error("cannot read {}", path.display())]
     Columns {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the Parquet reader.
         source: landspeed_columns::ColumnsError,
     },
-    /// It is a Parquet file, which this build does not read.
+    /// A Parquet file, which this build does not support.
     #[cfg(not(feature = "columns"))]
     #[error("cannot read {}: this landspeed was built without Parquet (Cargo feature `columns`)", .0.display())]
     NoColumns(PathBuf),
-    /// There is not a byte in it.
+    /// The file is empty.
     #[error("not a capture: it is empty\nCheck that the capture was written, and that it saw packets.")]
     Empty,
-    /// It ends, after so many bytes, before its format is known.
+    /// The file ends after so many bytes, before its format is known.
     #[error("not a capture: it ends after {0} bytes\nCheck that the file is complete.")]
     TooShort(usize),
-    /// It has another format.
+    /// The file has another format.
     #[error("{0}\nConvert it to pcapng, for example with `editcap -F pcapng FILE OUT`.")]
     Foreign(CaptureError),
     /// Its first bytes cannot be read or decompressed.

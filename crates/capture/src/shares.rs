@@ -1,4 +1,5 @@
-//! Many flows on several cores: one core dissects frames and accounts for stations, and each follows a share of the flows.
+//! Analysis on several cores: one core dissects frames and tracks stations, and each core follows a share of
+//! the flows.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
@@ -17,7 +18,7 @@ const QUEUED_BATCHES: usize = 4;
 /// Packets in a batch of the first core's own share.
 const OWN_BATCH: usize = 64;
 
-/// A batch, and how many of its packets are valid.
+/// A batch of packets, and the number of valid ones.
 struct Batch(Vec<Seen>, usize);
 
 impl Batch {
@@ -30,7 +31,7 @@ impl Batch {
     }
 }
 
-/// Another core, which follows its share of the flows.
+/// A thread on another core, which follows its share of the flows.
 struct Worker {
     filling: Batch,
     full: SyncSender<Batch>,
@@ -64,7 +65,7 @@ impl Dealer {
         let worker = &mut self.workers[worker];
         let empty = worker.empty.try_recv().unwrap_or_else(|_| Batch::new(BATCH));
         let full = std::mem::replace(&mut worker.filling, empty);
-        // A worker that is gone has panicked; joining it reports that.
+        // A worker that has exited has panicked; joining it reports that.
         let _ = worker.full.send(full);
     }
 }

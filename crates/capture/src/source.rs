@@ -7,8 +7,8 @@ use std::thread;
 
 /// Bytes of a chunk: small enough to stay in a core's cache until they are analysed.
 const CHUNK: usize = 256 << 10;
-/// Room before a chunk that was read ahead, for the remainder of the previous chunk. A longer record is assembled by
-/// copying.
+/// Free space before a chunk that was read ahead, for the remainder of the previous chunk. A longer record is
+/// assembled by copying.
 const HEADROOM: usize = 64 << 10;
 /// Maximum number of chunks read ahead.
 const AHEAD: usize = 4;
@@ -35,8 +35,8 @@ impl Source {
         Ok(Self::Ahead { chunks, used })
     }
 
-    /// Appends input to the bytes of `buffer` in `span`, with room for at least `needed` bytes. Returns the new span: of the
-    /// same length at the end of the input.
+    /// Appends input to the bytes of `buffer` in `span`, with space for at least `needed` bytes. Returns the
+    /// new span, which has the same length at the end of the input.
     pub fn more(&mut self, buffer: &mut Vec<u8>, span: Range<usize>, needed: usize) -> io::Result<Range<usize>> {
         let left = span.len();
         match self {

@@ -1,4 +1,4 @@
-//! What the checks of sysctls and counters have in common.
+//! Helpers shared by the checks of sysctls and counters.
 
 use std::fmt::Display;
 
@@ -11,17 +11,17 @@ use crate::view::View;
 /// The kernel's documentation of its IP sysctls.
 pub(crate) const IP_SYSCTL: &str = "Linux Documentation/networking/ip-sysctl.rst";
 
-/// Round trips from which a path counts as long, seconds: fibre of about 500 km. Below it the kernel's defaults hold the
-/// bandwidth-delay product of tens of Gb/s.
+/// RTT from which a path counts as long, seconds: about 500 km of fibre. Below it the kernel's default buffers
+/// cover the bandwidth-delay product of tens of Gb/s.
 pub(crate) const LONG_PATH_S: f64 = 0.005;
 
-/// The loss that the ESnet deck of 2015 shows to matter at a distance: 0.0046 % of packets, on a 10 Gb/s path.
+/// Packet loss rate that the ESnet deck of 2015 shows to matter on long paths: 0.0046 %, on a 10 Gb/s path.
 pub(crate) const LOSS_THAT_MATTERS: f64 = 0.000_046;
 
-/// Events too few to be a share of anything: since boot, one bad day may explain them.
+/// Minimum number of events since boot for a rate to be meaningful: fewer may stem from a single incident.
 pub(crate) const FEW_EVENTS: u64 = 100;
 
-/// What loss costs, for checks that count losses inside the host.
+/// Returns the cited effect of packet loss, for checks that count losses inside the host.
 pub(crate) fn loss_effect() -> Effect {
     Effect::measured(
         "The deck calls the effect of 0.0046 % packet loss huge; its graph has no figures",
@@ -29,7 +29,7 @@ pub(crate) fn loss_effect() -> Effect {
     )
 }
 
-/// One sysctl that may be set at once.
+/// Returns a problem that one sysctl fixes and that is safe to apply.
 pub(crate) fn sysctl(name: &str, seen: impl Display, desired: impl Display, why: impl Into<String>) -> Problem {
     let desired = desired.to_string();
     Problem {
@@ -43,7 +43,7 @@ pub(crate) fn sysctl(name: &str, seen: impl Display, desired: impl Display, why:
     }
 }
 
-/// Something only a person can do.
+/// Returns a problem without changes, for manual action.
 pub(crate) fn by_person(
     observed: impl Into<String>,
     recommended: impl Into<String>,
@@ -59,42 +59,45 @@ pub(crate) fn by_person(
     }
 }
 
-/// Whether the goal names a path long enough for the bandwidth-delay product to matter.
+/// Returns whether the goal has an RTT of at least [`LONG_PATH_S`].
 pub(crate) fn long_path(view: &View<'_>) -> bool {
     let (rtt_s, given) = view.rtt_s();
     given && rtt_s >= LONG_PATH_S
 }
 
-/// An SNMP, TcpExt or IpExt counter since boot.
+/// Returns an SNMP, TcpExt or IpExt counter since boot.
 pub(crate) fn counter(view: &View<'_>, name: &str) -> Fact<u64> {
     let group = name.split_once('.').map_or(name, |(group, _)| group);
     let read = |known: &String| known.split_once('.').is_some_and(|(of, _)| of == group);
     match view.facts.counters.get(name) {
         Some(&count) => Fact::Known(count),
-        // A file that could not be read leaves all its counters out; one that was read lacks what the kernel does not have.
+        // If no counter of the group is known, the file could not be read; otherwise the kernel does not have
+        // this counter.
         None if view.facts.counters.keys().any(read) => Fact::Absent(format!("this kernel does not count {name}")),
         None => Fact::Unknown(format!("the kernel's {group} counters could not be read")),
     }
 }
 
-/// How often something happened since boot.
+/// Number of events since boot, and its ratio to a reference counter.
 pub(crate) struct Counted {
-    /// How often.
+    /// Number of events.
     pub(crate) events: u64,
-    /// As a share of what it is counted against, 0..=1.
+    /// Events divided by the reference counter, 0..=1.
     pub(crate) share: f64,
-    /// `120 Tcp.RetransSegs, 0.012 % of 1000000 Tcp.OutSegs since boot`; several events with how often each happened.
+    /// `120 Tcp.RetransSegs, 0.012 % of 1000000 Tcp.OutSegs since boot`; several event counters are listed with
+    /// their counts.
     pub(crate) text: String,
 }
 
 impl Counted {
-    /// Whether it is more than chance and more than `limit`.
+    /// Returns whether there are at least [`FEW_EVENTS`] events and their share is above `limit`.
     pub(crate) fn exceeds(&self, limit: f64) -> bool {
         self.events >= FEW_EVENTS && self.share > limit
     }
 }
 
-/// The sum of `names`, of which the kernel has to know at least one, against the counter `whole`.
+/// Adds up the counters `names` and relates the sum to the counter `whole`. The kernel must have at least one
+/// of `names`.
 pub(crate) fn counted(view: &View<'_>, names: &[&str], whole: &str) -> Fact<Counted> {
     let known: Vec<_> = names.iter().filter_map(|name| Some((*name, *counter(view, name).known()?))).collect();
     if known.is_empty() {
@@ -114,12 +117,12 @@ pub(crate) fn counted(view: &View<'_>, names: &[&str], whole: &str) -> Fact<Coun
     })
 }
 
-/// `part` of `whole`, 0 where there is no whole.
+/// Returns `part / whole`, or 0 if `whole` is 0.
 pub(crate) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// `0.0046 %`: two significant digits below one per cent, one decimal above.
+/// Formats a share as a percentage, `0.0046 %`: two significant digits below 1 %, one decimal above.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent == 0.0 {
@@ -132,17 +135,17 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// The assignment of a sysctl that `sysctl --system` applies last.
+/// Returns the assignment of a sysctl that `sysctl --system` applies last.
 pub(crate) fn assigned<'a>(view: &View<'a>, name: &str) -> Option<&'a SysctlAssignment> {
     view.facts.sysctl_files.known()?.iter().rev().find(|line| line.name == name)
 }
 
-/// ` (from /etc/sysctl.d/90-net.conf line 3)`, where a file sets the sysctl; else nothing.
+/// Returns ` (from /etc/sysctl.d/90-net.conf line 3)` if a file sets the sysctl, else an empty string.
 pub(crate) fn origin(view: &View<'_>, name: &str) -> String {
     assigned(view, name).map_or_else(String::new, |line| format!(" (from {} line {})", line.path, line.line))
 }
 
-/// A rate as `tc` takes it: `2gbit`, `2500mbit`, `1500bit`.
+/// Formats a rate in `tc` syntax: `2gbit`, `2500mbit`, `1500bit`.
 pub(crate) fn tc_rate(bps: u64) -> String {
     match bps {
         bps if bps > 0 && bps % 1_000_000_000 == 0 => format!("{}gbit", bps / 1_000_000_000),
@@ -151,7 +154,7 @@ pub(crate) fn tc_rate(bps: u64) -> String {
     }
 }
 
-/// Names joined by commas, the first few and how many more.
+/// Joins the first five names with commas and appends the number of the others.
 pub(crate) fn join_first<T: AsRef<str>>(names: &[T]) -> String {
     const SHOWN: usize = 5;
     let shown: Vec<_> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
@@ -174,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_written_as_tc_takes_them() {
+    fn rates_are_formatted_for_tc() {
         assert_eq!(tc_rate(2_000_000_000), "2gbit");
         assert_eq!(tc_rate(2_500_000_000), "2500mbit");
         assert_eq!(tc_rate(1), "1bit");
@@ -182,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lists_are_cut_and_counted() {
+    fn long_lists_are_truncated_with_a_count() {
         assert_eq!(join_first(&["a", "b"]), "a, b");
         assert_eq!(join_first(&["a", "b", "c", "d", "e", "f"]), "a, b, c, d, e and 1 more");
     }

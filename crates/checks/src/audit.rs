@@ -1,4 +1,4 @@
-//! All checks of one host.
+//! Audits of a host: all checks and their outcomes.
 
 use landspeed_model::{Answer, Facts, Finding, Goal, InterfaceFacts};
 use thiserror::Error;
@@ -8,40 +8,40 @@ use crate::gain::gains;
 use crate::registry;
 use crate::view::View;
 
-/// How deep interfaces are stacked at most (a VLAN on a bond on a device is three).
+/// Maximum depth of stacked interfaces (a VLAN on a bond on a device is three).
 const STACK: usize = 8;
 
-/// What all checks came to.
+/// Outcomes of all checks of a host.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Audit {
-    /// The interface that was judged.
+    /// Interface that was checked: the goal's, else that of the default route.
     pub interface: Option<String>,
-    /// The ports at its bottom; the interface itself where nothing is below it.
+    /// Devices at the bottom of its stack; the interface itself if nothing is below it.
     pub ports: Vec<String>,
-    /// What should be looked at, the worst first, then in the order of the registry.
+    /// Findings by decreasing severity, then in registry order.
     pub findings: Vec<Finding>,
-    /// What is as it should be.
+    /// Checks that passed.
     pub passed: Vec<Answer>,
-    /// What does not apply.
+    /// Checks that do not apply to this host.
     pub not_applicable: Vec<Answer>,
-    /// What is unknown.
+    /// Checks whose facts are unknown.
     pub unknown: Vec<Answer>,
 }
 
-/// Why a host could not be audited.
+/// Errors of [`audit`].
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum AuditError {
-    /// The goal names an interface that is not there.
+    /// The goal names an interface that the host does not have.
     #[error("there is no interface `{name}` here; there is: {known}")]
     UnknownInterface {
-        /// The name that was given.
+        /// Interface named by the goal.
         name: String,
-        /// Those that are there.
+        /// Comma-separated names of the host's interfaces.
         known: String,
     },
 }
 
-/// Asks every check that `chosen` chooses.
+/// Runs every check for which `chosen` returns true.
 ///
 /// # Errors
 /// The goal names an interface that the facts do not have.
@@ -70,7 +70,7 @@ pub(crate) fn audit_with<'c>(
     Ok(audit)
 }
 
-/// What one check answers: once for the host or the interface, or once for each port.
+/// Runs one check: once for the host or the interface, or once for each port.
 pub(crate) fn outcomes<'a>(
     facts: &'a Facts,
     goal: &Goal,
@@ -100,10 +100,10 @@ fn top<'a>(facts: &'a Facts, goal: &Goal) -> Result<Option<&'a InterfaceFacts>, 
     Ok(found)
 }
 
-/// The devices at the bottom of `top`; itself where nothing is below it.
+/// Returns the devices at the bottom of the stack below `top`; `top` itself if nothing is below it.
 fn bottoms<'a>(facts: &'a Facts, top: &'a InterfaceFacts) -> Vec<&'a InterfaceFacts> {
     let mut level = vec![top];
-    // A damaged recording may have a ring of interfaces: stop at a depth no host has.
+    // A corrupt recording may contain a cycle of interfaces: limit the depth.
     for _ in 0..STACK {
         let below = |interface: &&'a InterfaceFacts| {
             let lower = interface.lower.iter().filter_map(|name| facts.interfaces.iter().find(|i| i.name == *name));
@@ -135,10 +135,10 @@ impl Audit {
     }
 }
 
-/// Said where neither a source nor the lab has a figure.
+/// Effect of a finding for which neither a source nor the lab has a figure.
 const NO_FIGURE: &str = "No figure in the sources.";
 
-/// What the recommendation brings: what a source says, else what the lab measured.
+/// Returns the effect of the recommendation: from a source, else as measured in the lab.
 fn effect(check: &Check, effect: &Effect) -> String {
     let measured = || gains().iter().find(|gain| gain.codes.iter().any(|code| code == check.code));
     effect.sentence().or_else(|| Some(measured()?.headline())).unwrap_or_else(|| NO_FIGURE.into())

@@ -1,66 +1,66 @@
-//! What a check is, and what it may answer.
+//! Checks and their outcomes.
 
 use landspeed_model::{Applicability, Change, Facts, Goal, Severity};
 
 use crate::source::Passage;
 use crate::view::View;
 
-/// One check. Declared by `declare_check!`, one in a file.
+/// A check. Declared by `declare_check!`, one per file.
 #[derive(Debug, Clone, Copy)]
 pub struct Check {
     /// Stable code (`TCP-004`), never reused.
     pub code: &'static str,
-    /// The module that declares it.
+    /// Module path of the declaration.
     pub module: &'static str,
     /// The group it is listed in.
     pub group: Group,
-    /// What it is about, a noun.
+    /// Subject of the check, a noun phrase.
     pub title: &'static str,
-    /// Whether it is asked once, or for each port.
+    /// Whether it runs once for the host or interface, or once for each port.
     pub scope: Scope,
-    /// How much a finding weighs unless it says otherwise.
+    /// Severity of a finding, unless the finding has its own.
     pub severity: Severity,
-    /// The version of landspeed that had it first.
+    /// First version of landspeed with this check.
     pub since: &'static str,
-    /// Where the advice comes from: the first is shown with the finding.
+    /// Sources of the advice; the first is shown with the finding.
     pub sources: &'static [&'static str],
-    /// The declaration's documentation, Markdown.
+    /// Documentation from the declaration, Markdown.
     pub docs: &'static str,
-    /// The check itself.
+    /// Function that evaluates the check.
     pub evaluate: fn(&View<'_>) -> Outcome,
-    /// A host that has the problem and one that does not.
+    /// Changes that make the example host pass and fail.
     pub example: Example,
 }
 
 impl Check {
-    /// Short name, the file's in kebab case.
+    /// Returns the short name: the file name in kebab case.
     pub fn name(&self) -> String {
         self.module.rsplit("::").next().unwrap_or_default().replace('_', "-")
     }
 
-    /// What it alone says of a host.
+    /// Audits a host with this check alone.
     #[cfg(test)]
     pub(crate) fn ask(&self, facts: &Facts, goal: &Goal) -> crate::audit::Audit {
         crate::audit::audit_with(facts, goal, [self]).expect("the example's interface is there")
     }
 }
 
-/// How the host in good order (module `example`) is changed so that a check finds something. Tests and the generated pages
-/// both use it.
+/// Changes to the example host (module `example`) that make a check pass or fail. Used by tests and the
+/// generated pages.
 #[derive(Debug, Clone, Copy)]
 pub struct Example {
-    /// Makes the check pass, where the host in good order by itself does not.
+    /// Makes the check pass; does nothing if the unchanged example host passes.
     pub good: fn(&mut Facts, &mut Goal),
-    /// Makes the check find something.
+    /// Makes the check report a finding.
     pub bad: fn(&mut Facts, &mut Goal),
 }
 
-/// Where a check is listed, in this order.
+/// Groups of checks, in the order of lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Group {
     /// CPUs, frequency, idle states, NUMA nodes.
     Cpu,
-    /// The device on its bus.
+    /// The PCI device: slot, link, IOMMU.
     Pci,
     /// Interrupts, queues and steering.
     Interrupts,
@@ -74,12 +74,12 @@ pub enum Group {
     Tcp,
     /// Virtual machines, containers, clocks, other programs that tune.
     Environment,
-    /// What tuning guides hand down that helps no more, or never did.
+    /// Settings from tuning guides that no longer help, or never did.
     Folklore,
 }
 
 impl Group {
-    /// As it is written in documents and directory names.
+    /// Returns the name used in documents and directory names.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -95,82 +95,83 @@ impl Group {
     }
 }
 
-/// How often a check is asked.
+/// Scope of a check: how often it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// Once for the host.
     Host,
-    /// Once for the interface the data takes, the topmost: a bond or VLAN rather than what is below it.
+    /// Once for the topmost interface: a bond or VLAN rather than the devices below it.
     Interface,
-    /// Once for each port: the devices at the bottom of the interface.
+    /// Once for each port: the devices at the bottom of the interface's stack.
     Port,
 }
 
-/// A check's answer.
+/// Outcome of a check.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// All is well; what was seen.
+    /// The check passed; observed values.
     Pass(String),
-    /// Something should be looked at.
+    /// The check has a finding.
     Finding(Box<Problem>),
-    /// It does not apply; why.
+    /// The check does not apply; reason.
     NotApplicable(String),
-    /// Unknown; why.
+    /// The facts are unknown; reason.
     Unknown(String),
 }
 
-/// What a check found. By default it needs manual action and has no measured gain.
+/// A finding of a check. By default it needs manual action and has no measured effect.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Problem {
-    /// Weighs differently than the check's own severity.
+    /// Severity, if it differs from the check's own.
     pub severity: Option<Severity>,
-    /// What was seen, with figures.
+    /// Observed values, with figures.
     pub observed: String,
-    /// What should be there, with figures.
+    /// Recommended values, with figures.
     pub recommended: String,
-    /// Why, in a sentence or two.
+    /// Reason, in one or two sentences.
     pub why: String,
-    /// What it brings, and how that is known.
+    /// Expected effect and its evidence.
     pub effect: Effect,
-    /// A command that shows it.
+    /// Command that shows the observed values.
     pub by_hand: String,
-    /// Whether a program may carry it out.
+    /// Whether landspeed may apply the changes.
     pub applicability: Applicability,
-    /// What to change; empty for what only a person can.
+    /// Changes to apply; empty for manual action.
     pub changes: Vec<Change>,
 }
 
-/// What a recommendation brings, and how that is known.
+/// Expected effect of a recommendation, by its evidence.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Effect {
-    /// Others measured it. Every figure of the text stands in the passages, or is a ratio or a percentage of two that do.
+    /// Measured by others. Every figure in the text is in the passages, or is a ratio or a percentage of two
+    /// that are.
     Measured(String, Vec<&'static Passage>),
-    /// It follows from what was observed, by a formula or a standard.
+    /// Calculated from the observed values by a formula or a standard.
     Arithmetic(String),
-    /// A source of the check states it without a figure: the text, and the beginning of that source.
+    /// Stated by a source of the check without a figure: the text, and the beginning of that source.
     Stated(String, &'static str),
-    /// No source says anything: the lab's figure is shown where there is one.
+    /// No source has an effect: the lab's figure is shown if there is one.
     #[default]
     NotMeasured,
 }
 
 impl Effect {
-    /// What `passages` say.
+    /// Returns an effect that `passages` report.
     pub(crate) fn measured(text: impl Into<String>, passages: &[&'static Passage]) -> Self {
         Self::Measured(text.into(), passages.to_vec())
     }
 
-    /// What follows from the observed values.
+    /// Returns an effect calculated from the observed values.
     pub(crate) fn arithmetic(text: impl Into<String>) -> Self {
         Self::Arithmetic(text.into())
     }
 
-    /// What `source`, one of the check's own, states.
+    /// Returns an effect stated by `source`, one of the check's own.
     pub(crate) fn stated(text: impl Into<String>, source: &'static str) -> Self {
         Self::Stated(text.into(), source)
     }
 
-    /// The sentence that a finding shows; `None` where no source says anything.
+    /// Returns the sentence that a finding shows; `None` if no source has an effect.
     pub(crate) fn sentence(&self) -> Option<String> {
         match self {
             Self::Measured(text, passages) => {
@@ -191,36 +192,36 @@ impl Effect {
 }
 
 impl Problem {
-    /// The same problem with what its solution brings.
+    /// Returns the problem with its effect set.
     pub(crate) fn with_effect(self, effect: Effect) -> Self {
         Self { effect, ..self }
     }
 }
 
 impl Outcome {
-    /// All is well.
+    /// Returns an outcome that passes, with the observed values.
     pub fn pass(seen: impl Into<String>) -> Self {
         Self::Pass(seen.into())
     }
 
-    /// Something was found.
+    /// Returns an outcome with a finding.
     pub fn found(problem: Problem) -> Self {
         Self::Finding(Box::new(problem))
     }
 
-    /// It does not apply.
+    /// Returns an outcome that does not apply, with the reason.
     pub fn not_applicable(why: impl Into<String>) -> Self {
         Self::NotApplicable(why.into())
     }
 
-    /// Unknown.
+    /// Returns an unknown outcome, with the reason.
     pub fn unknown(why: impl Into<String>) -> Self {
         Self::Unknown(why.into())
     }
 }
 
-/// Declares a check: its documentation, then its fields. The file supplies its name and `fn evaluate(&View) -> Outcome`, its
-/// directory the group. A check asks about the host and is as old as landspeed unless it says otherwise; `good` and `bad` are
+/// Declares a check from its documentation and fields. The file supplies its name and `fn evaluate(&View) ->
+/// Outcome`, its directory the group. Scope and first version default to the host and 0.1; `good` and `bad` are
 /// the fields of its `Example`.
 macro_rules! declare_check {
     (
@@ -251,7 +252,7 @@ macro_rules! declare_check {
     };
 }
 
-/// What was given, else the default.
+/// Expands to the given value, else to the default.
 macro_rules! given {
     ($default:expr) => {
         $default
@@ -261,7 +262,7 @@ macro_rules! given {
     };
 }
 
-/// The value of a `Fact`, or the check's answer for want of it.
+/// Expands to the value of a `Fact`; returns from the check if it is absent or unknown.
 macro_rules! known {
     ($fact:expr) => {
         match $fact {
@@ -272,7 +273,7 @@ macro_rules! known {
     };
 }
 
-/// A slide of that deck, as a check's source.
+/// A slide of the ESnet deck of 2016, as a check's source.
 macro_rules! esnet_2016 {
     ($slide:literal) => {
         concat!(
@@ -282,28 +283,28 @@ macro_rules! esnet_2016 {
     };
 }
 
-/// A slide of that deck, as a check's source.
+/// A slide of the LBNL deck of 2015, as a check's source.
 macro_rules! lbnl_2015 {
     ($slide:literal) => {
         concat!("Smitasin and Tierney (LBNL, ESnet), Evaluating Network Buffer Size Requirements, 2015: ", $slide)
     };
 }
 
-/// A slide of that deck, as a check's source.
+/// A slide of the ESnet deck of 2014, as a check's source.
 macro_rules! esnet_2014 {
     ($slide:literal) => {
         concat!("Tierney, Pouyoul and Hanford (ESnet), Experiences with 40G Hosts, 2014: ", $slide)
     };
 }
 
-/// A slide of that deck, as a check's source.
+/// A slide of the Red Hat deck of 2012, as a check's source.
 macro_rules! red_hat_2012 {
     ($slide:literal) => {
         concat!("Wagner (Red Hat), Achieving Top Network Performance, 2012: ", $slide)
     };
 }
 
-/// A slide of that deck, as a check's source.
+/// A slide of the Tokyo deck of 2006, as a check's source.
 macro_rules! tokyo_2006 {
     ($slide:literal) => {
         concat!("Tamatsukuri et al. (University of Tokyo), Linux TCP/IP Performance on Long Fat-pipe Network toward Internet2 Land Speed Record, 2006: ", $slide)

@@ -1,10 +1,10 @@
-//! Two hosts side by side: where they differ in a way that matters to a transfer between them.
+//! Comparison of two hosts: differences that matter to transfers between them.
 
 use landspeed_model::{Difference, Fact, Facts, InterfaceFacts};
 
 use crate::view::{bytes_text, rate_text};
 
-/// Sysctls that both ends of a path should agree on, and why.
+/// Sysctls that both hosts of a path should agree on, with the reason.
 const SYSCTLS: &[(&str, &str)] = &[
     ("net.ipv4.tcp_sack", "selective ACKs are used only if both ends offer them"),
     ("net.ipv4.tcp_timestamps", "timestamps are used only if both ends offer them"),
@@ -15,7 +15,8 @@ const SYSCTLS: &[(&str, &str)] = &[
     ("net.core.default_qdisc", "pacing happens at the sender: the two directions will behave differently"),
 ];
 
-/// Where `here` and `there` differ. `interfaces` are those the data takes at each.
+/// Returns the differences between `here` and `there`. `interfaces` are the ones that carry the data on each
+/// host.
 pub fn compare(
     (here, here_interface): (&Facts, Option<&str>),
     (there, there_interface): (&Facts, Option<&str>),
@@ -80,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_unknown_at_one_end_are_not_differences() {
+    fn facts_unknown_on_one_host_are_not_differences() {
         assert_eq!(compare((&example::facts(), None), (&Facts::default(), None)), []);
     }
 }

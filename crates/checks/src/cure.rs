@@ -1,5 +1,5 @@
-//! The effect of changes on the faults they are recommended for. Limited to sysctls and qdiscs, which can be applied
-//! on facts.
+//! Tests that applying the recommended changes removes the findings. Limited to sysctls and qdiscs, which can
+//! be applied to facts.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,8 @@ use crate::audit::audit_with;
 use crate::check::{Check, Group};
 use crate::{example, registry};
 
-/// Carries a change out as the kernel would; false for targets that facts do not show so simply.
+/// Applies a change to facts as the kernel would; returns false for targets that facts do not represent
+/// directly.
 fn carry_out(facts: &mut Facts, change: &Change) -> bool {
     match &change.target {
         Target::Sysctl { name } => {
@@ -57,13 +58,14 @@ fn broken(checks: &[&Check]) -> (Facts, Goal) {
     (facts, goal)
 }
 
-/// Checks of software settings: their faults show in settings, not only in counters, which a change cannot reset.
+/// Checks of software settings. Their faults are visible in settings, not only in counters, which a change
+/// cannot reset.
 fn software() -> impl Iterator<Item = &'static Check> {
     registry::all().filter(|check| check.group >= Group::Qdisc)
 }
 
 #[test]
-fn a_change_cures_what_it_is_recommended_for() {
+fn recommended_changes_remove_their_findings() {
     let mut cured = 0;
     for check in software() {
         let (mut facts, goal) = broken(&[check]);
@@ -79,9 +81,10 @@ fn a_change_cures_what_it_is_recommended_for() {
     assert!(cured > 40, "only {cured} checks were tried");
 }
 
-/// Of two faults that set the same fact the second one wins: half of the pairs are made in one order, half in the other.
+/// If two faults set the same fact, the second one wins: half of the pairs are made in one order, half in the
+/// other.
 #[test]
-fn no_two_findings_ask_for_different_values_of_one_target() {
+fn findings_never_recommend_conflicting_values() {
     for (i, one) in software().enumerate() {
         for (j, other) in software().enumerate().skip(i) {
             one_value_for_each_target(if (i + j) % 2 == 0 { [one, other] } else { [other, one] });
@@ -91,7 +94,7 @@ fn no_two_findings_ask_for_different_values_of_one_target() {
 
 #[test]
 #[ignore = "long: every pair of faults in both orders"]
-fn no_two_findings_in_any_order_ask_for_different_values_of_one_target() {
+fn findings_never_recommend_conflicting_values_in_any_order() {
     for one in software() {
         for other in software() {
             one_value_for_each_target([one, other]);
@@ -140,7 +143,7 @@ fn number() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn whatever_a_host_says_no_check_fails(
+    fn checks_never_panic_on_arbitrary_values(
         values in prop::collection::vec((any::<prop::sample::Index>(), prop::collection::vec(number(), 0..4)), 1..12),
         counts in prop::collection::vec((any::<prop::sample::Index>(), any::<u64>()), 0..6),
         rate in prop::option::of(any::<u64>()),

@@ -1,4 +1,4 @@
-//! The generated pages: one for each check, and their index.
+//! Generated documentation: one page for each check, and an index.
 
 use std::fmt::Write as _;
 
@@ -9,21 +9,21 @@ use crate::check::{Check, Effect, Outcome, Problem};
 use crate::gain::{Gain, gains};
 use crate::{example, registry};
 
-/// The host that every check passes on, put out of order so that `check` finds something, and its goal. For tests that carry
-/// recommendations out.
+/// Returns the example host with the fault that `check` finds, and its goal. For tests that apply
+/// recommendations.
 pub fn out_of_order(check: &Check) -> (Facts, Goal) {
     let (mut facts, mut goal) = (example::facts(), example::goal());
     (check.example.bad)(&mut facts, &mut goal);
     (facts, goal)
 }
 
-/// What an audit of the example host finds by `check`, when it is put out of order for it.
+/// Returns the audit's finding for `check` on its failing example.
 pub(crate) fn example_finding(check: &Check) -> Option<Finding> {
     let (facts, goal) = out_of_order(check);
     audit_with(&facts, &goal, [check]).ok()?.findings.into_iter().next()
 }
 
-/// What `check` itself says about the example host, when it is put out of order for it.
+/// Returns the problem that `check` reports on its failing example.
 pub(crate) fn example_problem(check: &Check) -> Option<Problem> {
     let (facts, goal) = out_of_order(check);
     outcomes(&facts, &goal, check).ok()?.into_iter().find_map(|(_, outcome)| match outcome {
@@ -32,7 +32,7 @@ pub(crate) fn example_problem(check: &Check) -> Option<Problem> {
     })
 }
 
-/// The page of one check, Markdown.
+/// Returns the page of one check, Markdown.
 pub fn page(check: &Check) -> String {
     let mut page = format!("# {} {}\n\n", check.code, check.title);
     let _ = writeln!(
@@ -70,7 +70,8 @@ pub fn page(check: &Check) -> String {
     page
 }
 
-/// What following the check brings: the lab's figures, else what others say, else that nothing is known.
+/// Returns the effect of following the check: the lab's figures, else what others measured, else that there is
+/// no figure.
 fn gained(check: &Check) -> String {
     let here: Vec<_> = gains().iter().filter(|gain| gain.codes.iter().any(|code| code == check.code)).collect();
     if !here.is_empty() {
@@ -87,7 +88,7 @@ fn gained(check: &Check) -> String {
     }
 }
 
-/// The list of all checks, Markdown.
+/// Returns the list of all checks, Markdown.
 pub fn index() -> String {
     let mut index = String::from(
         "# Checks\n\n`landspeed check` runs all of these; `landspeed check --explain CODE` prints one of these pages. They are \

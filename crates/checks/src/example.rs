@@ -1,5 +1,5 @@
-//! A host in good order, which examples put out of order: a two-socket data transfer node with a 100 Gb/s interface, tuned for
-//! 100 Gb/s over 92 ms. Every check passes on it or does not apply.
+//! The example host in good order, to which examples add faults: a two-socket data transfer node with a 100
+//! Gb/s interface, tuned for 100 Gb/s over 92 ms. Every check passes on it or does not apply.
 
 use std::collections::BTreeMap;
 
@@ -9,34 +9,34 @@ use landspeed_model::{
     ServiceFacts, SoftnetFacts, SysctlAssignment,
 };
 
-/// Queues of the interface, and the CPUs of its node.
+/// Number of the interface's queues, and of the CPUs of its node.
 const QUEUES: u32 = 16;
 
-/// Gives a sysctl a value.
+/// Sets a sysctl.
 pub fn sysctl(facts: &mut Facts, name: &str, value: &str) {
     facts.sysctls.insert(name.into(), Fact::Known(value.into()));
 }
 
-/// Changes every frequency policy.
+/// Applies a change to every cpufreq policy.
 pub fn policies(facts: &mut Facts, change: impl Fn(&mut CpuPolicy)) {
     if let Fact::Known(policies) = &mut facts.cpu.policies {
         policies.iter_mut().for_each(change);
     }
 }
 
-/// The interface the data takes.
+/// Returns the interface that carries the data.
 pub fn port(facts: &mut Facts) -> &mut InterfaceFacts {
     &mut facts.interfaces[0]
 }
 
-/// Changes every queueing discipline of the interface the data takes.
+/// Applies a change to every qdisc of that interface.
 pub fn each_qdisc(facts: &mut Facts, change: impl FnMut(&mut QdiscFacts)) {
     if let Fact::Known(qdiscs) = &mut port(facts).qdiscs {
         qdiscs.iter_mut().for_each(change);
     }
 }
 
-/// Lets a file of the sysctl.d directories set a sysctl.
+/// Adds an assignment to `/etc/sysctl.d/90-net.conf`.
 pub fn sysctl_file(facts: &mut Facts, name: &str, value: &str) {
     let mut files = facts.sysctl_files.known().cloned().unwrap_or_default();
     let line = u32::try_from(files.len() + 1).unwrap_or(u32::MAX);
@@ -45,18 +45,18 @@ pub fn sysctl_file(facts: &mut Facts, name: &str, value: &str) {
     facts.sysctl_files = Fact::Known(files);
 }
 
-/// Starts a service, set to `detail`.
+/// Adds a running service; `detail` is its configuration.
 pub fn service(facts: &mut Facts, name: &str, detail: Option<&str>) {
     let service = ServiceFacts { running: true, detail: detail.map(Into::into) };
     facts.services.insert(name.into(), Fact::Known(service));
 }
 
-/// Gives a counter a value.
+/// Sets a counter.
 pub fn counter(facts: &mut Facts, name: &str, value: u64) {
     facts.counters.insert(name.into(), value);
 }
 
-/// What ten days of transfers leave behind on a clean path.
+/// Returns the counters after ten days of transfers over a clean path.
 fn counters() -> BTreeMap<String, u64> {
     let values = [
         ("Tcp.InSegs", 5_000_000_000),
@@ -81,40 +81,40 @@ fn counters() -> BTreeMap<String, u64> {
     values.into_iter().map(|(name, value)| (name.into(), value)).collect()
 }
 
-/// The goal of the host in good order.
+/// Returns the goal of the example host.
 pub fn goal() -> Goal {
     Goal { rate_bps: Some(100_000_000_000), rtt_ns: Some(92_000_000), role: Role::Dtn, interface: None }
 }
 
-/// Changes the place of the interface on its bus.
+/// Applies a change to the PCI facts of the interface.
 pub fn pci(facts: &mut Facts, change: impl FnOnce(&mut PciFacts)) {
     if let Fact::Known(pci) = &mut port(facts).pci {
         change(pci);
     }
 }
 
-/// Switches one of the interface's offloads, which can be changed back.
+/// Turns one of the interface's offloads on or off, and marks it as changeable.
 pub fn feature(facts: &mut Facts, name: &str, active: bool) {
     if let Fact::Known(features) = &mut port(facts).features {
         features.insert(name.into(), FeatureFacts { active, changeable: true });
     }
 }
 
-/// Changes every interrupt.
+/// Applies a change to every interrupt.
 pub fn interrupts(facts: &mut Facts, change: impl Fn(&mut Interrupt)) {
     if let Fact::Known(interrupts) = &mut facts.interrupts {
         interrupts.iter_mut().for_each(change);
     }
 }
 
-/// Changes the interface's queues whose names begin with `side`.
+/// Applies a change to the interface's queues whose names begin with `side`.
 pub fn queues(facts: &mut Facts, side: &str, change: impl Fn(&mut QueueFacts)) {
     if let Fact::Known(queues) = &mut port(facts).queues {
         queues.iter_mut().filter(|queue| queue.name.starts_with(side)).for_each(change);
     }
 }
 
-/// Leaves the interface one queue, and no way to have more.
+/// Gives the interface one queue, which is also its maximum.
 pub fn single_queue(facts: &mut Facts) {
     let port = port(facts);
     port.channels = Fact::Absent("the driver has one queue".into());
@@ -123,7 +123,7 @@ pub fn single_queue(facts: &mut Facts) {
     port.interrupts.truncate(1);
 }
 
-/// The host in good order.
+/// Returns the facts of the example host.
 pub fn facts() -> Facts {
     let mut facts = Facts {
         schema: landspeed_model::FACTS_SCHEMA.into(),
@@ -329,7 +329,8 @@ fn qdiscs() -> Vec<QdiscFacts> {
         kind: "fq".into(),
         handle: format!("{:x}:", 0x8002 + queue),
         parent: Some(format!("8001:{:x}", queue + 1)),
-        // The ESnet advice for a 100 Gb/s node whose peers have 10 to 100 Gb/s: four flows share eight tenths.
+        // ESnet's advice for a 100 Gb/s node whose peers have 10 to 100 Gb/s: four flows share 80 % of the
+        // rate.
         max_rate_bps: Some(20_000_000_000),
         drops: 0,
     };
@@ -349,7 +350,7 @@ fn queue(number: u32) -> [QueueFacts; 2] {
     ]
 }
 
-/// Linux 6.18's defaults but for what 100 Gb/s over 92 ms asks for.
+/// Returns the defaults of Linux 6.18, with the changes that 100 Gb/s over 92 ms needs.
 fn sysctls() -> BTreeMap<String, Fact<String>> {
     let values = [
         ("kernel.numa_balancing", "1"),

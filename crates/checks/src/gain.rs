@@ -1,4 +1,4 @@
-//! What a recommendation brought in the lab: figures that `cargo xtask gains` measured, and what may be said of them.
+//! Measured effects of recommendations: figures from `cargo xtask gains`, and the conclusions they support.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -6,91 +6,91 @@ use std::sync::LazyLock;
 use landspeed_units::{BitRate, Nanos};
 use serde::{Deserialize, Serialize};
 
-/// The least difference of two medians that counts, as a factor. Below it no reader would notice on a real path, where two
-/// runs differ by more.
+/// Smallest ratio of two medians that counts as a difference. Smaller ones are not noticeable on a real path,
+/// where two runs differ by more.
 pub const NOTICEABLE: f64 = 1.05;
 
-/// Runs that a row needs at least: a range of fewer says nothing.
+/// Minimum number of runs of a row: the range of fewer is meaningless.
 pub const RUNS: usize = 3;
 
 /// One setting, tried with the value that a check finds and the one it recommends; all else stays the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gain {
-    /// The checks that recommend this.
+    /// Codes of the checks that recommend it.
     pub codes: Vec<String>,
-    /// What was varied, as a person calls it.
+    /// Varied setting, as shown to readers.
     pub setting: String,
     /// The scenario's file in `docs/checks/lab`.
     pub scenario: String,
-    /// The path and what ran over it, a sentence.
+    /// Path and traffic, a sentence.
     pub path: String,
-    /// What was measured.
+    /// Measured metric.
     pub figure: Figure,
-    /// The kernel it was measured on.
+    /// Kernel version of the measurement.
     pub kernel: String,
-    /// The values: first what the check finds, last what it recommends.
+    /// Values: the first is what the check finds, the last what it recommends.
     pub rows: Vec<Row>,
-    /// What `because` explains. It has to be the verdict of the figures.
+    /// Verdict that `because` explains; must equal the verdict of the figures.
     pub expected: Verdict,
-    /// Why the figures are as they are, and what they do not show.
+    /// Explanation of the figures, and their limits.
     pub because: String,
 }
 
-/// One value of a setting.
+/// One value of a setting, and its runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
-    /// The value, as a person writes it.
+    /// Value, as shown to readers.
     pub value: String,
-    /// The values of `landspeed lab run --set`.
+    /// Arguments of `landspeed lab run --set`.
     pub set: Vec<String>,
     /// One run for each seed.
     pub runs: Vec<Run>,
 }
 
-/// One run.
+/// Result of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
-    /// Its seed.
+    /// Seed of the scenario.
     pub seed: u64,
-    /// The figure, bits/s or nanoseconds.
+    /// Measured value, bits/s or nanoseconds.
     pub figure: u64,
-    /// Segments retransmitted, where TCP counted them for the flow.
+    /// Retransmitted segments, if TCP counted them for the flow.
     pub retransmits: Option<u64>,
-    /// Whether data was stuck when the run's patience was over: the figure counts what came until then.
+    /// Whether data was still undelivered at the run's timeout: the figure covers the data received until then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stuck: bool,
 }
 
-/// What is measured.
+/// Metric of a gain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Figure {
-    /// The receiver's goodput, bits/s: more is better.
+    /// Goodput of the receiver, bits/s: more is better.
     Goodput,
-    /// The median time of a request, nanoseconds: less is better.
+    /// Median request time, nanoseconds: less is better.
     Median,
-    /// The time that 99 of 100 requests stay below, nanoseconds: less is better.
+    /// 99th percentile of the request time, nanoseconds: less is better.
     P99,
 }
 
-/// What the figures say of the recommended value.
+/// Conclusion about the recommended value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Better by more than [`NOTICEABLE`], and every run is better than every run without.
+    /// Better by more than [`NOTICEABLE`], and every run is better than every run with the old value.
     Helps,
-    /// Worse by as much, and every run is worse.
+    /// Worse by more than [`NOTICEABLE`], and every run is worse.
     Costs,
-    /// The medians differ by less.
+    /// The medians differ by at most [`NOTICEABLE`].
     Same,
-    /// The medians differ by more, but the runs overlap.
+    /// The medians differ by more, but the ranges of the runs overlap.
     Unclear,
 }
 
-/// Everything that was measured.
+/// Returns all measured gains.
 pub fn gains() -> &'static [Gain] {
     static GAINS: LazyLock<Vec<Gain>> =
         LazyLock::new(|| serde_json::from_str(include_str!("../gains.json")).expect("a test reads gains.json"));
@@ -98,7 +98,7 @@ pub fn gains() -> &'static [Gain] {
 }
 
 impl Figure {
-    /// How tables call it.
+    /// Returns the name used in tables.
     fn name(self) -> &'static str {
         match self {
             Self::Goodput => "goodput",
@@ -107,7 +107,7 @@ impl Figure {
         }
     }
 
-    /// How `value` is written.
+    /// Formats a value with its unit.
     fn text(self, value: u64) -> String {
         match self {
             Self::Goodput => BitRate::from_bps(value).to_string(),
@@ -117,7 +117,7 @@ impl Figure {
 }
 
 impl Row {
-    /// The lowest, the middle and the highest figure.
+    /// Returns minimum, median and maximum.
     pub fn spread(&self) -> [u64; 3] {
         spread(self.runs.iter().map(|run| run.figure)).unwrap_or_default()
     }
@@ -134,14 +134,15 @@ fn spread(values: impl Iterator<Item = u64>) -> Option<[u64; 3]> {
 }
 
 impl Gain {
-    /// How many times as good the median is with the recommended value. Infinite where it was nothing before.
+    /// Returns the improvement of the median as a ratio, above 1 if the recommended value is better; infinite
+    /// if the divisor is 0.
     pub fn factor(&self) -> f64 {
         let [before, after] = self.ends().map(|row| row.spread()[1]);
         let (better, worse) = if self.figure == Figure::Goodput { (after, before) } else { (before, after) };
         if better == worse { 1.0 } else { better as f64 / worse as f64 }
     }
 
-    /// What the figures say.
+    /// Returns the verdict of the figures.
     pub fn verdict(&self) -> Verdict {
         let [[low, _, high], [after_low, _, after_high]] = self.ends().map(Row::spread);
         let apart = after_low > high || low > after_high;
@@ -153,7 +154,7 @@ impl Gain {
         }
     }
 
-    /// Both figures, and by how much they differ.
+    /// Returns both medians as text, and their difference as text.
     fn both(&self) -> (String, String) {
         let [before, after] = self.ends();
         let text = |row: &Row| format!("{} with {}", self.figure.text(row.spread()[1]), row.value);
@@ -162,14 +163,14 @@ impl Gain {
             factor if !factor.is_finite() => String::new(),
             factor if factor >= 10.0 => format!(", a factor of {factor:.0}"),
             factor if factor >= 2.0 => format!(", a factor of {factor:.1}"),
-            // A loss is stated as what it takes away, a gain as what it adds.
+            // A decrease is stated as "… % less", an increase without a sign.
             _ if factor < 1.0 => format!(", {:.0} % less", (1.0 - factor) * 100.0),
             _ => format!(", {:.0} %", (factor - 1.0) * 100.0),
         };
         (format!("{}, {}", text(before), text(after)), times)
     }
 
-    /// What a finding says of it in one line.
+    /// Returns a one-line summary for a finding.
     pub(crate) fn headline(&self) -> String {
         let (both, times) = self.both();
         match self.verdict() {
@@ -180,7 +181,7 @@ impl Gain {
         }
     }
 
-    /// The verdict as a sentence, with its figures.
+    /// Returns the verdict as a sentence with its figures.
     pub fn says(&self) -> String {
         let (both, times) = self.both();
         match self.verdict() {
@@ -191,13 +192,13 @@ impl Gain {
         }
     }
 
-    /// What the check finds, and what it recommends.
+    /// Returns the rows of the value that the check finds and of the one it recommends.
     fn ends(&self) -> [&Row; 2] {
         let (first, last) = (self.rows.first(), self.rows.last());
         [first.expect("a gain has rows"), last.expect("a gain has rows")]
     }
 
-    /// The table and what it says, Markdown.
+    /// Returns the table and its verdict, Markdown.
     pub(crate) fn section(&self) -> String {
         let runs = self.rows.iter().map(|row| row.runs.len()).max().unwrap_or(0);
         let mut text = format!("**{}** {}\n\n", self.says(), self.because);
@@ -255,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gain_is_claimed_above_five_per_cent_only() {
+    fn gains_are_claimed_only_above_five_per_cent() {
         assert_eq!(gain(Figure::Goodput, [[1000; 3], [1050; 3]]).verdict(), Verdict::Same);
         assert_eq!(gain(Figure::Goodput, [[1000; 3], [1051; 3]]).verdict(), Verdict::Helps);
         assert_eq!(gain(Figure::Goodput, [[1051; 3], [1000; 3]]).verdict(), Verdict::Costs);
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_overlap_claim_nothing() {
+    fn overlapping_runs_are_unclear() {
         assert_eq!(gain(Figure::Goodput, [[100, 200, 500], [400, 900, 950]]).verdict(), Verdict::Unclear);
         assert_eq!(gain(Figure::Goodput, [[100, 200, 400], [400, 900, 950]]).verdict(), Verdict::Unclear);
         assert_eq!(gain(Figure::Goodput, [[100, 200, 399], [400, 900, 950]]).verdict(), Verdict::Helps);

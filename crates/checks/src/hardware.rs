@@ -1,33 +1,33 @@
-//! What the checks of CPUs, buses, interrupts and devices share.
+//! Helpers shared by the checks of CPUs, buses, interrupts and devices.
 
 use landspeed_model::{Change, CpuFacts, Fact, InterfaceFacts, Interrupt, PciFacts, Role, Severity, Target};
 use landspeed_units::Ratio;
 
 use crate::view::{View, cpu_list};
 
-/// The kernel's largest number of CPUs (`CONFIG_NR_CPUS`): what a damaged recording says beyond it is left out.
+/// The kernel's maximum number of CPUs (`CONFIG_NR_CPUS`): higher numbers in a corrupt recording are ignored.
 const MOST_CPUS: u32 = 8192;
 
-/// Bits/s that one flow brings into one CPU: ESnet's figure for jumbo frames and 3 GHz or more.
+/// Rate of one flow on one CPU, bits/s: ESnet's figure for jumbo frames and 3 GHz or more.
 pub(crate) const FLOW_BPS: u64 = 30_000_000_000;
 
-/// The rate from which ESnet's page on 100 Gb/s hosts applies, bits/s.
+/// Minimum rate to which ESnet's page on 100 Gb/s hosts applies, bits/s.
 pub(crate) const FAST_BPS: u64 = 100_000_000_000;
 
-/// Loss that a long path cannot bear: the decks of 2014 to 2016 plot 0.0046 % on a 10 Gb/s link over growing RTTs and call
-/// the difference huge; a fifth of it is bad enough.
+/// Loss rate that is severe on a long path: the decks of 2014 to 2016 plot 0.0046 % on a 10 Gb/s link over
+/// growing RTTs and call the difference huge; a fifth of it is bad enough.
 const LOSS_MAJOR: f64 = 1e-5;
 
-/// Loss that is worth a finding. Counters run since boot and hold what was lost while links came up: below one in ten
-/// million packets the two cannot be distinguished.
+/// Minimum loss rate of a finding. Counters run since boot and include losses while links came up: below one in
+/// ten million packets the two cannot be distinguished.
 const LOSS_MINOR: f64 = 1e-7;
 
-/// Where a single CPU is no longer enough without care: below, the settings of CPUs and interrupts are worth
-/// a note. The decks begin at 10 Gb/s.
+/// Rate from which a single CPU needs tuning, bits/s: below it, findings about CPUs and interrupts are only
+/// notes. The decks begin at 10 Gb/s.
 const CARE_BPS: u64 = 10_000_000_000;
 
-/// The severity of a finding about CPUs or interrupts, from that at a rate which needs them: less for slow links, and
-/// where the rate is not known. Benchmarks and latency need them at any rate.
+/// Returns the severity of a finding about CPUs or interrupts: `severity` for fast links, lower for slow ones
+/// and for unknown rates. Benchmark and latency hosts get `severity` at any rate.
 pub(crate) fn weigh(view: &View<'_>, severity: Severity) -> Severity {
     if matches!(view.role(), Role::Benchmark | Role::Latency) {
         return severity;
@@ -39,9 +39,9 @@ pub(crate) fn weigh(view: &View<'_>, severity: Severity) -> Severity {
     }
 }
 
-/// The severity of a loss since boot; `None` if it is too small.
+/// Returns the severity of a loss since boot; `None` if it is negligible.
 pub(crate) fn loss_severity(lost: u64, of: u64) -> Option<Severity> {
-    // Fewer than this many were lost: an accident rather than a pattern, however few packets there were.
+    // Fewer lost packets are an incident rather than a pattern, regardless of the number of packets.
     const SOME: u64 = 100;
     let share = Ratio::of(lost, of).map_or(0.0, |_| lost as f64 / of as f64);
     match share {
@@ -52,14 +52,14 @@ pub(crate) fn loss_severity(lost: u64, of: u64) -> Option<Severity> {
     }
 }
 
-/// `12 of 3400000 (0.00035%)`.
+/// Formats a share of a count: `12 of 3400000 (0.00035%)`.
 pub(crate) fn share_text(part: u64, whole: u64) -> String {
     Ratio::of(part, whole)
         .map_or_else(|| format!("{part} of {whole}"), |ratio| format!("{part} of {whole} ({ratio})"))
 }
 
 impl<'a> View<'a> {
-    /// What this host is a tenant of, in words; `None` on bare metal and where it is unknown.
+    /// Returns a text that names the container or hypervisor; `None` on bare metal and where it is unknown.
     pub(crate) fn tenant(&self) -> Option<String> {
         if let Some(container) = self.facts.virtualization.container.known() {
             return Some(format!("this is a container ({container})"));
@@ -70,7 +70,7 @@ impl<'a> View<'a> {
         self.is_guest().then(|| "the role is that of a virtual machine".into())
     }
 
-    /// The CPUs; absent where they belong to a host below.
+    /// Returns the CPU facts; absent in virtual machines and containers, whose CPUs the host below controls.
     pub(crate) fn cpus(&self) -> Fact<&'a CpuFacts> {
         match self.tenant() {
             Some(tenant) => Fact::Absent(format!("{tenant}: its CPUs are set up on the host below")),
@@ -78,7 +78,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The port, where it is a device rather than something made of software.
+    /// Returns the port if it is a hardware device; absent if it is virtual.
     pub(crate) fn device(&self) -> Fact<&'a InterfaceFacts> {
         match self.port() {
             Fact::Known(port) => match &port.kind {
@@ -89,7 +89,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The port's place on the bus; absent in a virtual machine, which sees what it is shown.
+    /// Returns the port and its PCI facts; absent in a virtual machine, which sees a virtual bus.
     pub(crate) fn pci(&self) -> Fact<(&'a InterfaceFacts, &'a PciFacts)> {
         if self.is_guest() {
             let tenant = self.tenant().unwrap_or_default();
@@ -102,7 +102,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// CPUs next to the port; absent where every CPU is equally near.
+    /// Returns the CPUs near the port; absent where every CPU is equally near.
     pub(crate) fn local_cpus(&self) -> Fact<Vec<u32>> {
         match &self.facts.numa {
             Fact::Known(nodes) if nodes.len() < 2 => return Fact::Absent("there is one NUMA node".into()),
@@ -126,8 +126,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The interrupts of the port's queues, in the order of their numbers. Those that never fired are left out where some
-    /// did: drivers allocate one for each CPU and use as many as there are queues.
+    /// Returns the interrupts of the port's queues by number. If some have fired, those that never fired are
+    /// left out: drivers allocate one for each CPU and use as many as there are queues.
     pub(crate) fn queue_interrupts(&self) -> Fact<Vec<&'a Interrupt>> {
         if self.is_container() {
             return Fact::Absent("this is a container: interrupts belong to the host below".into());
@@ -155,8 +155,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// Whether an interrupt is a queue's rather than the device's own business (firmware events, mailboxes, link changes), by
-/// the names that drivers give those.
+/// Returns whether an interrupt belongs to a queue rather than to device management (firmware events,
+/// mailboxes, link changes), by the names that drivers use for those.
 fn serves_a_queue(name: &str) -> bool {
     const OTHER: &[&str] =
         &["async", "pages", "misc", "mbx", "mailbox", "mgm", "config", "control", "ctrl", "fdir", "lsc"];
@@ -164,14 +164,14 @@ fn serves_a_queue(name: &str) -> bool {
     !OTHER.iter().any(|word| name.contains(word))
 }
 
-/// CPUs that handle an interrupt: where it was last directed, else where it may be.
+/// Returns the CPUs that handle an interrupt: its effective affinity, else the configured one.
 pub(crate) fn handled_by(interrupt: &Interrupt) -> Option<Vec<u32>> {
     let effective = interrupt.effective.known().and_then(|list| cpu_list(list)).filter(|cpus| !cpus.is_empty());
     effective.or_else(|| interrupt.affinity.known().and_then(|list| cpu_list(list)).filter(|cpus| !cpus.is_empty()))
 }
 
-/// Changes that give each of `moving` the CPU among `allowed` that handles the fewest interrupts, counting those in
-/// `staying`; the lowest first.
+/// Returns changes that move each of `moving` to the CPU in `allowed` with the fewest interrupts, those in
+/// `staying` included; of equally loaded CPUs, the lowest.
 pub(crate) fn spread(moving: &[&Interrupt], staying: &[&Interrupt], allowed: &[u32]) -> Vec<Change> {
     let mut load: Vec<(usize, u32)> = allowed.iter().map(|&cpu| (0, cpu)).collect();
     for cpu in staying.iter().filter_map(|interrupt| handled_by(interrupt)?.first().copied()) {
@@ -188,7 +188,7 @@ pub(crate) fn spread(moving: &[&Interrupt], staying: &[&Interrupt], allowed: &[u
     moving.iter().filter_map(place).collect()
 }
 
-/// CPUs of a hexadecimal mask with commas (`00000000,0000ffff`); `None` if it is not one.
+/// Parses a hexadecimal CPU mask with commas (`00000000,0000ffff`); `None` if it is invalid.
 pub(crate) fn cpu_mask(text: &str) -> Option<Vec<u32>> {
     let digits: Vec<u32> =
         text.trim().chars().filter(|c| *c != ',').map(|c| c.to_digit(16)).collect::<Option<_>>()?;
@@ -202,7 +202,7 @@ pub(crate) fn cpu_mask(text: &str) -> Option<Vec<u32>> {
     Some(digits.iter().rev().enumerate().flat_map(bits).collect())
 }
 
-/// The mask of some CPUs as the kernel writes it: groups of eight digits with commas.
+/// Formats CPUs as a mask in the kernel's format: groups of eight digits with commas.
 pub(crate) fn mask_text(cpus: &[u32]) -> String {
     let cpus: Vec<u32> = cpus.iter().copied().filter(|cpu| *cpu < MOST_CPUS).collect();
     let groups = cpus.iter().max().map_or(1, |most| most / 32 + 1);
@@ -213,7 +213,7 @@ pub(crate) fn mask_text(cpus: &[u32]) -> String {
     (0..groups).rev().map(group).collect::<Vec<_>>().join(",")
 }
 
-/// Numbers in the kernel's list format (`0-3,8`).
+/// Formats numbers as a kernel list (`0-3,8`).
 pub(crate) fn list_text(numbers: &[u32]) -> String {
     let mut sorted = numbers.to_vec();
     sorted.sort_unstable();
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn masks_and_lists_are_read_back_as_they_were_written() {
+    fn cpu_masks_and_lists_round_trip() {
         for cpus in [vec![0], vec![0, 1, 2, 3], vec![31, 32], vec![5, 64, 127]] {
             assert_eq!(cpu_mask(&mask_text(&cpus)), Some(cpus.clone()));
             assert_eq!(cpu_list(&list_text(&cpus)), Some(cpus));
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn only_many_lost_packets_are_a_finding() {
+    fn few_lost_packets_are_not_a_finding() {
         assert_eq!(loss_severity(99, 1000), None);
         assert_eq!(loss_severity(100, 10_000_000_000), None);
         assert_eq!(loss_severity(100_000, 100_000_000_000), Some(Severity::Minor));
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_go_to_the_least_loaded_of_the_allowed_processors() {
+    fn interrupts_go_to_the_least_loaded_allowed_cpu() {
         let at = |number, cpu: u32| Interrupt {
             number,
             name: format!("q{number}"),

@@ -1,4 +1,4 @@
-//! Unknown facts are not faults: hiding facts of a host adds no finding.
+//! Tests that unknown facts are not faults: hiding facts of a host adds no finding.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use serde_json::Value;
 use crate::audit::audit_with;
 use crate::{example, registry};
 
-/// Maps that a recording may hold in part: of each, any entry may be missing.
+/// Maps of which a recording may lack any entry.
 const PARTIAL: [&str; 5] = ["sysctls", "counters", "services", "statistics", "vulnerabilities"];
 
-/// Something that may be hidden.
+/// A fact or map entry that a test hides.
 #[derive(Debug, Clone)]
 enum FactPath {
     /// A fact, by its JSON pointer.
@@ -66,13 +66,13 @@ fn codes(facts: &Facts, goal: &Goal) -> BTreeSet<String> {
     audit.findings.into_iter().map(|finding| subject(&finding.code).to_owned()).collect()
 }
 
-/// What a finding is about, where checks share a subject: which of them speaks of a bus that is too slow for the link depends
-/// on whether the card's own maximum is known.
+/// Returns the subject of a finding, where several checks share one: which of them reports a bus that is too
+/// slow for the link depends on whether the card's own maximum is known.
 fn subject(code: &str) -> &str {
     if matches!(code, "PCI-001" | "PCI-002" | "PCI-003") { "PCI bandwidth" } else { code }
 }
 
-/// A host out of order in one way, as JSON, its goal, and what is found of it.
+/// Returns a host with one fault as JSON, its goal, and its findings.
 fn host(number: usize) -> (Value, Goal, BTreeSet<String>) {
     let (mut facts, mut goal) = (example::facts(), example::goal());
     if let Some(check) = registry::all().nth(number) {
@@ -83,7 +83,7 @@ fn host(number: usize) -> (Value, Goal, BTreeSet<String>) {
 }
 
 #[test]
-fn no_single_hidden_fact_makes_a_finding() {
+fn hiding_one_fact_of_a_good_host_adds_no_finding() {
     let (whole, goal, found) = host(usize::MAX);
     assert!(found.is_empty());
     let mut all = Vec::new();
@@ -99,20 +99,20 @@ fn no_single_hidden_fact_makes_a_finding() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The same for every host that is out of order in one way: of each host an eighth of the facts, and each fact in an eighth of
+/// The same for every host with one fault: for each host an eighth of the facts, and each fact on an eighth of
 /// the hosts.
 #[test]
-fn no_single_hidden_fact_makes_another_finding() {
+fn hiding_one_fact_of_a_faulty_host_adds_no_finding() {
     hide_each(8);
 }
 
 #[test]
 #[ignore = "long: every fact of every host, 27,000 audits"]
-fn no_single_hidden_fact_of_any_host_makes_another_finding() {
+fn hiding_any_fact_of_any_faulty_host_adds_no_finding() {
     hide_each(1);
 }
 
-/// Hides every `stride`th fact of each host, one at a time; the first is another one from host to host.
+/// Hides every `stride`th fact of each host, one at a time; the first one differs from host to host.
 fn hide_each(stride: usize) {
     let mut wrong = BTreeSet::new();
     for number in 0..registry::all().count() {
@@ -133,7 +133,7 @@ fn hide_each(stride: usize) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
-    fn hidden_facts_make_no_finding(
+    fn hiding_several_facts_adds_no_finding(
         number in 0..registry::all().count() + 1,
         chosen in prop::collection::vec(any::<prop::sample::Index>(), 1..40),
     ) {
@@ -148,9 +148,9 @@ proptest! {
         prop_assert!(new.is_empty(), "{new:?} without what was hidden");
     }
 
-    /// What a text says of features, drivers, speeds and the kernel's configuration is what the facts say.
+    /// Statements about features, drivers, speeds and the kernel's configuration agree with the facts.
     #[test]
-    fn no_text_contradicts_the_facts_it_was_made_from(
+    fn finding_texts_agree_with_the_facts(
         number in 0..registry::all().count(),
         fq in prop::option::of(prop_oneof![Just("y"), Just("m"), Just("n")]),
         bbr in prop::option::of(prop_oneof![Just("y"), Just("m"), Just("n")]),
@@ -195,7 +195,7 @@ proptest! {
         for finding in audit_with(&facts, &goal, registry::all()).expect("audited").findings {
             let text = [&finding.observed, &finding.recommended, &finding.why, &finding.effect].map(String::as_str).join(" ");
             prop_assert!(!text.contains("without fq") || !has_fq, "{}: {text}", finding.code);
-            // The example has BBR among the available ones.
+            // The example host has BBR available.
             prop_assert!(!text.contains("without bbr"), "{}: {text}", finding.code);
             if let Some((_, rest)) = text.split_once("the driver takes up to ") {
                 let number = rest.split_whitespace().next().unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Checks of a host for a job: one file each, pure over [`Facts`](landspeed_model::Facts).
+//! Checks of a host for a job: one file each, pure functions of [`Facts`](landspeed_model::Facts).
 //!
-//! A check answers one of four things: all is well, something should be looked at, it does not apply here and why, or it
-//! is unknown and why. [`audit`] asks all of them; [`compare`] sets two hosts side by side. Nothing here reads or
-//! writes anything: `host` gathers the facts and `tune` carries changes out.
+//! A check has one of four outcomes: it passes, it has a finding, it does not apply, or its facts are unknown;
+//! each with its reason. [`audit`] runs all of them; [`compare`] compares two hosts. Nothing here does I/O:
+//! `host` collects the facts and `tune` applies changes.
 #![forbid(unsafe_code)]
 
 #[macro_use]

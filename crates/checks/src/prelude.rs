@@ -1,4 +1,4 @@
-//! What nearly every check uses.
+//! Common imports of the checks.
 
 pub(crate) use landspeed_model::{Applicability, Change, Fact, Role, Severity, Target};
 

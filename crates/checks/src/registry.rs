@@ -1,9 +1,9 @@
-//! Every check there is.
+//! Registry of all checks.
 
 use crate::check::Check;
 use crate::{buffers, cpu, environment, folklore, interface, interrupts, pci, qdisc, tcp};
 
-/// Every check, in the order of the groups.
+/// Returns every check, in the order of the groups.
 pub fn all() -> impl Iterator<Item = &'static Check> {
     let groups = [
         cpu::CHECKS,

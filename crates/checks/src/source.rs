@@ -1,27 +1,27 @@
-//! The documents that figures come from, and the passages that hold the figures, word for word.
+//! Cited documents, and their passages with figures, word for word.
 //!
-//! A check cites a passage, never a document as a whole: tests hold that every figure of an effect stands in its passage, and,
-//! where the decks' texts are at hand, that every passage stands on its slide.
+//! A check cites a passage, never a document as a whole. Tests verify that every figure of an effect is in its
+//! passage and, where the decks' texts are available, that every passage is on its slide.
 
-/// A document that measured something.
+/// A document with measurements.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Document {
-    /// How findings name it.
+    /// Name in findings.
     pub short: &'static str,
-    /// How the list of sources names it; a check's source continues with the slide or section.
+    /// Name in the list of sources; a check's source appends the slide or section.
     pub citation: &'static str,
-    /// Words that only its text has; `None` for a document whose text is not at hand.
+    /// Text that identifies the document; `None` for a document whose text is not available.
     pub known_by: Option<&'static str>,
 }
 
 /// A passage of a document.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Passage {
-    /// Where it stands.
+    /// Document that contains it.
     pub document: &'static Document,
     /// Slide or section.
     pub place: &'static str,
-    /// Its words, white space squeezed, emphasis and list marks left out.
+    /// Its text, with white space collapsed and without emphasis and list marks.
     pub text: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What holds for every check.
+//! Tests that apply to every check.
 
 mod evidence;
 
@@ -39,7 +39,7 @@ fn every_check_has_a_passing_and_a_failing_example() {
 }
 
 #[test]
-fn codes_and_names_are_unique_and_say_their_group() {
+fn codes_and_names_are_unique_and_match_their_files() {
     let codes: BTreeSet<_> = registry::all().map(|check| check.code).collect();
     let names: BTreeSet<_> = registry::all().map(Check::name).collect();
     assert_eq!((codes.len(), names.len()), (registry::all().count(), registry::all().count()));
@@ -67,7 +67,7 @@ fn every_check_is_documented_and_has_a_source() {
 }
 
 #[test]
-fn a_host_of_which_nothing_is_known_has_no_findings() {
+fn a_host_without_known_facts_has_no_findings() {
     for role in [Role::Dtn, Role::Benchmark, Role::Latency, Role::Guest, Role::Router] {
         let goal = Goal { role, ..Goal::default() };
         let audit = audit(&Facts::default(), &goal, &|_| true).expect("audited");
@@ -76,16 +76,16 @@ fn a_host_of_which_nothing_is_known_has_no_findings() {
 }
 
 #[test]
-fn an_interface_of_which_nothing_is_known_has_no_findings() {
+fn an_interface_without_known_facts_has_no_findings() {
     let mut facts = Facts { default_interface: Fact::Known("eth0".into()), ..Facts::default() };
     facts.interfaces.push(landspeed_model::InterfaceFacts { name: "eth0".into(), ..Default::default() });
     let audit = audit(&facts, &example::goal(), &|_| true).expect("audited");
     assert!(audit.findings.is_empty(), "{:#?}", audit.findings);
 }
 
-/// Recordings come from outside: every number in one may be anything its type holds.
+/// Recordings come from outside: every number may have any value of its type.
 #[test]
-fn no_number_is_too_large_and_none_is_too_small() {
+fn extreme_numbers_never_panic() {
     let text = serde_json::to_value(example::facts()).expect("it serialises");
     let mut places = Vec::new();
     numbers(&text, &mut Vec::new(), &mut places);
@@ -95,7 +95,7 @@ fn no_number_is_too_large_and_none_is_too_small() {
         for extreme in [0_u64, 1, u64::from(u32::MAX), u64::MAX] {
             let mut one = text.clone();
             *one.pointer_mut(place).expect("it is there") = extreme.into();
-            // Values outside the type's range are refused before any check.
+            // Values outside the type's range are rejected when parsing.
             let Ok(facts) = serde_json::from_value::<Facts>(one) else { continue };
             audit(&facts, &example::goal(), &|_| true).expect("audited");
         }
@@ -107,7 +107,7 @@ fn no_number_is_too_large_and_none_is_too_small() {
     }
 }
 
-/// The JSON pointers of all numbers in `value`.
+/// Collects the JSON pointers of all numbers in `value`.
 fn numbers(value: &serde_json::Value, path: &mut Vec<String>, found: &mut Vec<String>) {
     let children: Vec<(String, &serde_json::Value)> = match value {
         serde_json::Value::Number(_) => {
@@ -126,7 +126,7 @@ fn numbers(value: &serde_json::Value, path: &mut Vec<String>, found: &mut Vec<St
 }
 
 #[test]
-fn host_hardware_is_not_judged_in_a_virtual_machine() {
+fn host_hardware_checks_do_not_apply_in_virtual_machines() {
     let mut facts = example::facts();
     facts.virtualization.hypervisor = Fact::Known("kvm".into());
     let audit = audit(&facts, &example::goal(), &|_| true).expect("audited");
@@ -138,14 +138,14 @@ fn host_hardware_is_not_judged_in_a_virtual_machine() {
 }
 
 #[test]
-fn an_unknown_interface_is_named_with_those_there_are() {
+fn unknown_interface_errors_list_the_existing_ones() {
     let goal = Goal { interface: Some("eth9".into()), ..Goal::default() };
     let error = audit(&example::facts(), &goal, &|_| true).expect_err("there is no eth9");
     assert_eq!(error.to_string(), "there is no interface `eth9` here; there is: ens1f0np0");
 }
 
 #[test]
-fn the_pages_in_docs_are_golden_files() {
+fn check_pages_match_the_golden_files() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/checks");
     let pages = registry::all().map(|check| (format!("{}.md", check.code), docs::page(check)));
     for (name, text) in pages.chain([("README.md".to_owned(), docs::index())]) {

@@ -1,59 +1,59 @@
-//! What a check sees: facts, goal, and the interface it is asked about.
+//! Input of a check: facts, goal, and interface.
 
 use landspeed_model::{Change, Fact, Facts, Goal, InterfaceFacts, Role, Side, Target};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
-/// The RTT assumed when none was given, nanoseconds: a data centre's.
+/// RTT assumed if none is given, nanoseconds: typical of a data centre.
 const LOCAL_RTT_NS: u64 = 1_000_000;
 
-/// What a check sees.
+/// Input of a check.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
-    /// The host.
+    /// Facts of the host.
     pub facts: &'a Facts,
-    /// Its job.
+    /// Goal: role, rate, RTT, interface.
     pub goal: &'a Goal,
-    /// The interface the data takes.
+    /// Interface that carries the data, the topmost of its stack.
     pub top: Option<&'a InterfaceFacts>,
-    /// The device at its bottom that is being asked about; equal to `top` where nothing is below it.
+    /// Port that is checked, at the bottom of the stack; equal to `top` if nothing is below it.
     pub bottom: Option<&'a InterfaceFacts>,
-    /// How many ports there are.
+    /// Number of ports.
     pub ports: usize,
 }
 
 impl<'a> View<'a> {
-    /// The interface the check is about: the port for a check of ports, else the topmost one.
+    /// Returns the interface that the check is about: the port for port checks, else the topmost one.
     ///
     /// # Errors
-    /// Why there is none; the check then does not apply.
+    /// Absent, with the reason, if there is none; the check then does not apply.
     pub fn port(&self) -> Fact<&'a InterfaceFacts> {
         self.bottom
             .or(self.top)
             .map_or_else(|| Fact::Absent("no interface was named and there is no default route".into()), Fact::Known)
     }
 
-    /// The topmost interface.
+    /// Returns the topmost interface.
     pub fn interface(&self) -> Fact<&'a InterfaceFacts> {
         self.top
             .map_or_else(|| Fact::Absent("no interface was named and there is no default route".into()), Fact::Known)
     }
 
-    /// The host's job.
+    /// Returns the role of the host.
     pub fn role(&self) -> Role {
         self.goal.role
     }
 
-    /// Whether the host is a virtual machine, by what it says or by its role.
+    /// Returns whether the host is a virtual machine, by its facts or its role.
     pub fn is_guest(&self) -> bool {
         self.goal.role == Role::Guest || self.facts.virtualization.hypervisor.known().is_some()
     }
 
-    /// Whether it is a container.
+    /// Returns whether the host is a container.
     pub fn is_container(&self) -> bool {
         self.facts.virtualization.container.known().is_some()
     }
 
-    /// A sysctl's text.
+    /// Returns the text of a sysctl.
     pub fn sysctl(&self, name: &str) -> Fact<&'a str> {
         match self.facts.sysctls.get(name) {
             Some(Fact::Known(text)) => Fact::Known(text),
@@ -63,12 +63,12 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A sysctl's only number, or its last where it has several (`tcp_rmem`: the largest size).
+    /// Returns the number of a sysctl, or its last one if it has several (`tcp_rmem`: the maximum).
     pub fn sysctl_last(&self, name: &str) -> Fact<u64> {
         self.numbers(name, |numbers| numbers.last().copied())
     }
 
-    /// The numbers of a sysctl with three (`tcp_rmem`, `tcp_wmem`, `tcp_mem`).
+    /// Returns the numbers of a sysctl with three (`tcp_rmem`, `tcp_wmem`, `tcp_mem`).
     pub fn sysctl_triple(&self, name: &str) -> Fact<[u64; 3]> {
         self.numbers(name, |numbers| numbers.try_into().ok())
     }
@@ -88,7 +88,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The rate to reach, bits/s: the goal's, or the link's (all ports of a bond together).
+    /// Returns the rate to reach, bits/s: the goal's, else the link's (the sum over all ports of a bond).
     pub fn rate_bps(&self) -> Fact<u64> {
         if let Some(rate) = self.goal.rate_bps {
             return Fact::Known(rate);
@@ -105,45 +105,45 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The RTT, seconds, and whether it was given.
+    /// Returns the RTT in seconds, and whether it was given.
     pub fn rtt_s(&self) -> (f64, bool) {
         (self.goal.rtt_ns.unwrap_or(LOCAL_RTT_NS) as f64 / 1e9, self.goal.rtt_ns.is_some())
     }
 
-    /// Bandwidth-delay product of the goal, bytes.
+    /// Returns the bandwidth-delay product of the goal, bytes.
     pub fn bdp_bytes(&self) -> Fact<f64> {
         self.rate_bps().map(|rate| landspeed_calc::bdp_bytes(rate as f64, self.rtt_s().0))
     }
 
-    /// `100 Gb/s × 92 ms`.
+    /// Formats rate and RTT: `100 Gb/s × 92 ms`.
     pub fn path_text(&self) -> String {
         let rate = self.rate_bps().known().map_or_else(|| "an unknown rate".into(), |&bps| rate_text(bps));
         format!("{rate} × {}", Nanos::new((self.rtt_s().0 * 1e9) as u64))
     }
 }
 
-/// `100 Gb/s`.
+/// Formats a rate: `100 Gb/s`.
 pub(crate) fn rate_text(bps: u64) -> String {
     BitRate::from_bps(bps).to_string()
 }
 
-/// `32 MiB`.
+/// Formats a size: `32 MiB`.
 pub(crate) fn bytes_text(bytes: u64) -> String {
     Bytes::new(bytes).to_string()
 }
 
-/// The setting of one of an interface's rings.
+/// Returns a change of the size of one of an interface's rings.
 pub(crate) fn ring(interface: &InterfaceFacts, side: Side, entries: u32) -> Change {
     Change::new(Target::Ring { interface: interface.name.clone(), side }, entries.to_string())
 }
 
-/// An offload's setting.
+/// Returns a change that turns an offload on or off.
 pub(crate) fn feature(interface: &InterfaceFacts, name: &str, on: bool) -> Change {
     let target = Target::Feature { interface: interface.name.clone(), name: name.into() };
     Change::new(target, if on { "on" } else { "off" })
 }
 
-/// Numbers of a list in the kernel's format (`0-3,8`); `None` if it is not one. No list is longer than the kernel's largest
+/// Parses a kernel list of CPUs (`0-3,8`); `None` if it is invalid or has a number beyond the kernel's maximum
 /// number of CPUs.
 pub(crate) fn cpu_list(text: &str) -> Option<Vec<u32>> {
     const MOST: u32 = 8192;

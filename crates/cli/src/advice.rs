@@ -1,4 +1,4 @@
-//! Tests: what verdicts and warnings advise can be pasted, and a summary is short.
+//! Tests: commands and options in verdicts and warnings parse; summaries stay short.
 
 mod texts;
 
@@ -11,13 +11,13 @@ use self::texts::{commands, options, recorded, source, texts};
 use crate::run::judge;
 use crate::{Cli, manual, text};
 
-/// What stands in backticks in the source of `diagnose`: texts that no recorded run has.
+/// Returns the text in backticks in the source of `diagnose`, including texts that no recorded run contains.
 fn literals() -> Vec<String> {
     let marked = |code: String| code.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
     source("diagnose").into_iter().flat_map(marked).collect()
 }
 
-/// Parses a command line as the program does; an option without its value only has to exist.
+/// Parses a command line as the program does; an option may lack its value.
 fn parse(words: &[String]) -> Result<(), String> {
     match Cli::command().try_get_matches_from(words) {
         Ok(_) => Ok(()),
@@ -36,7 +36,7 @@ fn of_run(options: &[String]) -> Vec<String> {
     ["landspeed", "run", "host.example"].map(str::to_owned).into_iter().chain(options.iter().cloned()).collect()
 }
 
-/// `Err` where something in the text cannot be pasted.
+/// Returns the number of commands and options in the text; an error if one of them does not parse.
 fn check(text: &str) -> Result<usize, String> {
     let mut checked = 0;
     for (at, part) in text.split('`').enumerate() {
@@ -77,7 +77,7 @@ fn every_option_and_command_in_advice_can_be_pasted() {
 fn commands_in_the_source_of_advice_can_be_pasted() {
     let all = literals().into_iter().filter(|part| part.len() < 100).chain(commands());
     let mut checked = 0;
-    // What is filled in is not here, and the help of `iperf3` names a command without its host.
+    // Skipped: text with `{…}` placeholders, and `landspeed run --iperf3`, which the help prints without a host.
     for part in all.filter(|part| !part.contains('{') && part != "landspeed run --iperf3") {
         checked += check(&format!("`{part}`")).unwrap_or_else(|why| panic!("{why}"));
     }
@@ -85,16 +85,16 @@ fn commands_in_the_source_of_advice_can_be_pasted() {
 }
 
 #[test]
-fn advice_that_cannot_be_pasted_is_noticed() {
+fn invalid_commands_in_advice_are_detected() {
     for bad in ["send at --rate 11.8 Gb/s", "use `--rate 11.8 Gb/s`", "use --no-such-option", "run `sysctl -w 'x`"] {
         let found = check(bad);
         assert!(found.is_err(), "{bad}: {found:?}");
     }
 }
 
-/// The commands that a shell starts as `landspeed` when it runs `line`, in words; all of a pipe, in any order.
+/// Returns the argument lists of the `landspeed` commands in a shell line; those of a pipe in any order.
 fn commands_of(line: &str) -> Vec<Vec<String>> {
-    // Where the output goes is of no interest, and nothing is to be written.
+    // The redirection is dropped so that no file is written.
     let line = line.split(" > ").next().unwrap_or(line);
     let script =
         format!("exec 3>&1; set -f; landspeed() {{ printf '%s\\0' landspeed \"$@\" $'\\x1e' >&3; exit; }}; {line}");
@@ -108,7 +108,7 @@ fn commands_of(line: &str) -> Vec<Vec<String>> {
     commands.map(|words| words.split_terminator('\0').map(str::to_owned).collect()).collect()
 }
 
-/// Parses all of them.
+/// Parses every `landspeed` command of a shell line.
 fn parse_line(line: &str) -> Result<(), String> {
     let commands = commands_of(line);
     if commands.is_empty() {
@@ -149,7 +149,8 @@ fn every_command_in_golden_output_is_accepted() {
     let mut checked = 0;
     for path in files {
         let text = std::fs::read_to_string(&path).expect("a golden file");
-        // `$ landspeed …` is what was run, right or wrong; what follows in its lines is what landspeed printed.
+        // Lines that begin with `$` are the commands that were run, which may be invalid; quoted commands in the other
+        // lines are landspeed's output.
         for line in text.lines().filter(|line| !line.starts_with(['$', '#'])) {
             let quoted = line.split('\'').skip(1).step_by(2).filter(|part| part.starts_with("landspeed "));
             let quoted: Vec<&str> = quoted.filter(|part| !part.contains('[') && !part.contains('…')).collect();
@@ -164,7 +165,7 @@ fn every_command_in_golden_output_is_accepted() {
 }
 
 #[test]
-fn a_summary_has_eight_lines_at_most() {
+fn summaries_have_at_most_eight_lines() {
     for mut document in recorded() {
         judge(&mut document);
         for width in [80, 160] {

@@ -1,34 +1,34 @@
-//! One line of progress for several runs at a time.
+//! Progress line for several concurrent runs.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
 use landspeed_sys::clock;
 use landspeed_units::{BitRate, Bytes, Nanos};
 
-/// How often the line is drawn on a terminal, nanoseconds.
+/// Interval between updates on a terminal, nanoseconds.
 const DRAW_NS: u64 = 200_000_000;
-/// How often a line is printed elsewhere, nanoseconds.
+/// Interval between lines where standard error is not a terminal, nanoseconds.
 const PRINT_NS: u64 = 15_000_000_000;
-/// Minimum time of a run that a shown rate covers.
+/// Minimum span over which a displayed rate is measured, nanoseconds.
 const RATE_SPAN_NS: u64 = 1_000_000_000;
 
-/// What the line calls things.
+/// Nouns in the progress line.
 #[derive(Debug, Clone, Copy)]
 pub struct Nouns {
-    /// What is run: `cells`, `runs`.
+    /// Noun for the runs: `cells`, `runs`.
     pub runs: &'static str,
-    /// Which time is counted: `of virtual time`.
+    /// Kind of the time that is counted: ` of virtual time`.
     pub time: &'static str,
 }
 
-/// The line of progress.
+/// The progress line.
 pub struct Board {
     nouns: Nouns,
     runs: usize,
     total_ns: u64,
     done_ns: u64,
     finished: usize,
-    /// State of each worker's run.
+    /// State of each worker's current run.
     working: Vec<Option<Working>>,
     start_ns: u64,
     next_ns: u64,
@@ -47,7 +47,7 @@ struct Working {
 }
 
 impl Board {
-    /// A board for `jobs` workers; [`Board::expect`] says how much there is to do.
+    /// Creates the progress line for `jobs` workers; [`Board::expect`] sets the totals.
     pub fn new(nouns: Nouns, jobs: usize, quiet: bool) -> Self {
         let terminal = io::stderr().is_terminal();
         let start_ns = clock::monotonic_ns();
@@ -65,13 +65,13 @@ impl Board {
         }
     }
 
-    /// So many runs are to be made, which last `total_ns` together.
+    /// Sets the number of expected runs and their total duration.
     pub fn expect(&mut self, runs: usize, total_ns: u64) {
         self.runs = runs;
         self.total_ns = total_ns;
     }
 
-    /// A further run is made if `runs` of them are more than were expected; it lasts `span_ns`.
+    /// Adds a run of `span_ns` to the totals if `runs` exceeds the expected number.
     pub fn count_in(&mut self, runs: usize, span_ns: u64) {
         if runs > self.runs {
             self.runs = runs;
@@ -79,13 +79,13 @@ impl Board {
         }
     }
 
-    /// A worker begins a run that lasts `span_ns`.
+    /// Records that a worker started a run of `span_ns`.
     pub fn begin(&mut self, worker: usize, span_ns: u64) {
         self.working[worker] =
             Some(Working { span_ns, passed_ns: 0, seen_bytes: 0, last_ns: 0, last_bytes: 0, rate: BitRate::ZERO });
     }
 
-    /// A worker has ended its run.
+    /// Records that a worker finished its run.
     pub fn end(&mut self, worker: usize) {
         if let Some(working) = self.working[worker].take() {
             self.done_ns += working.span_ns;
@@ -93,12 +93,12 @@ impl Board {
         }
     }
 
-    /// Of a worker's run `passed_ns` have passed, and `arrived_bytes` arrived.
+    /// Updates a worker's run: time elapsed and bytes received so far. Prints the line if an update is due.
     pub fn show(&mut self, worker: usize, passed_ns: u64, arrived_bytes: u64) {
         if let Some(working) = &mut self.working[worker] {
             working.passed_ns = passed_ns;
             let span_ns = passed_ns.saturating_sub(working.last_ns);
-            // Byte counts arrive every 0.2 s, so a rate needs a span much longer than that.
+            // Byte counts arrive every 0.2 s; a rate needs a much longer span.
             let is_new = std::mem::replace(&mut working.seen_bytes, arrived_bytes) != arrived_bytes;
             if span_ns >= if is_new { RATE_SPAN_NS } else { 2 * RATE_SPAN_NS } {
                 let bytes = arrived_bytes.saturating_sub(working.last_bytes);
@@ -115,7 +115,7 @@ impl Board {
         let line = self.line(now_ns);
         let mut out = io::stderr().lock();
         if every_ns == DRAW_NS {
-            // Carriage return, and erase to the end of the line (ECMA-48 EL).
+            // Carriage return, then erase to the end of the line (ECMA-48 EL).
             let _ = write!(out, "\r{line}\x1b[K");
             let _ = out.flush();
             self.drawn = true;
@@ -153,7 +153,7 @@ impl Board {
     }
 }
 
-/// Formats seconds for people.
+/// Formats a duration in seconds, minutes or hours.
 pub fn duration(seconds: f64) -> String {
     match seconds.round() as u64 {
         s if s < 60 => format!("{s} s"),

@@ -1,7 +1,7 @@
-//! What the shells ask while a command line is being typed.
+//! Shell completion.
 //!
-//! The scripts that shells load are a few lines each: they call this program with [`VARIABLE`] set, and it answers with
-//! the words that fit. One table says what each argument takes; a test holds that none is forgotten.
+//! The script loaded by the shell calls this program with [`VARIABLE`] set, and the program prints the
+//! candidates. Two tables map arguments to their kind of value; a test checks that every argument has an entry.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,10 +17,10 @@ use crate::Cli;
 /// The environment variable that makes the program complete a command line instead of running it.
 pub const VARIABLE: &str = "LANDSPEED_COMPLETE";
 
-/// What fits an argument.
+/// Kind of value that an argument takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Takes {
-    /// A file to read or write; `-` is standard output or input.
+    /// A file to read or write; `-` is standard input or output.
     File,
     Directory,
     Host,
@@ -31,11 +31,11 @@ enum Takes {
     Exhibit,
     Kernel,
     Metric,
-    /// A number, a rate, a text: nothing to offer.
+    /// A number, a rate or free text: no candidates.
     Anything,
 }
 
-/// What arguments take, by name; each has the same meaning wherever it is.
+/// Kinds by argument name, for names with the same meaning in every command.
 const BY_NAME: &[(&str, Takes)] = &[
     ("target", Takes::Host),
     ("from", Takes::Host),
@@ -53,7 +53,7 @@ const BY_NAME: &[(&str, Takes)] = &[
     ("kernels", Takes::Kernel),
 ];
 
-/// What arguments take, by what the help calls their values.
+/// Kinds by the value name in the help.
 const BY_VALUE: &[(&str, Takes)] = &[
     ("DOCUMENT", Takes::Document),
     ("METRIC", Takes::Metric),
@@ -139,7 +139,7 @@ fn takes(arg: &Arg) -> Option<Takes> {
         _ => arg.get_id().as_str().to_uppercase(),
     };
     let found = find(BY_NAME, arg.get_id().as_str()).or_else(|| find(BY_VALUE, &value));
-    // What holds a path takes one, whatever it is called.
+    // Arguments with a path hint take a file even if the tables do not list them.
     let is_path = arg.get_value_hint() == ValueHint::AnyPath;
     match found {
         None | Some(Takes::Anything) if is_path => Some(Takes::File),
@@ -147,13 +147,13 @@ fn takes(arg: &Arg) -> Option<Takes> {
     }
 }
 
-/// Completes a command line if the shell asked for that.
+/// Prints completion candidates if a shell requested them; returns whether it did.
 pub fn answer() -> Result<bool, clap::Error> {
     let here = std::env::current_dir().ok();
     CompleteEnv::with_factory(command).var(VARIABLE).try_complete(std::env::args_os(), here.as_deref())
 }
 
-/// What a shell loads.
+/// Returns the completion script that a shell loads.
 pub fn script(shell: Shell) -> anyhow::Result<String> {
     let shells = Shells::builtins();
     let found = shells.completer(&shell.to_string());
@@ -162,13 +162,14 @@ pub fn script(shell: Shell) -> anyhow::Result<String> {
     found.write_registration(VARIABLE, "landspeed", "landspeed", "landspeed", &mut script)?;
     let mut script = String::from_utf8(script)?;
     if shell == Shell::Zsh {
-        // Found in fpath, the script is run as the completion function itself, the first time it is needed.
+        // When zsh autoloads the script from fpath, the first completion runs the script itself, so it must call the
+        // completer.
         script.push_str("[[ $funcstack[1] == _landspeed ]] && _clap_dynamic_completer_landspeed \"$@\"\n");
     }
     Ok(script.trim_start().to_owned())
 }
 
-/// The program's definition, and what fits each argument.
+/// Returns the command definition with completers.
 fn command() -> Command {
     with_hints(Cli::command())
 }
@@ -230,7 +231,7 @@ fn names_in(directory: &str) -> BTreeSet<String> {
     entries.filter(|entry| entry.path().is_dir()).filter_map(|entry| entry.file_name().into_string().ok()).collect()
 }
 
-/// Hosts this user has names for: the hosts file, and what ssh knows.
+/// Returns the hosts in /etc/hosts, ~/.ssh/known_hosts and ~/.ssh/config.
 fn hosts() -> BTreeSet<String> {
     let read = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
     let home = |file: &str| std::env::home_dir().map_or_else(PathBuf::new, |home| home.join(file));
@@ -240,20 +241,21 @@ fn hosts() -> BTreeSet<String> {
     hosts
 }
 
-/// `192.0.2.1 name alias  # comment`.
+/// Parses /etc/hosts: `192.0.2.1 name alias  # comment`.
 fn hosts_file(text: &str) -> BTreeSet<String> {
     let lines = text.lines().filter_map(|line| line.split('#').next());
     lines.flat_map(|line| line.split_whitespace().skip(1)).map(str::to_owned).collect()
 }
 
-/// `name,address ssh-ed25519 …`; `[name]:port` for other ports, `|1|…` where names are hashed.
+/// Parses known_hosts: `name,address ssh-ed25519 …`; `[name]:port` for other ports. Hashed names (`|1|…`) are
+/// skipped.
 fn known_hosts(text: &str) -> BTreeSet<String> {
     let lines = text.lines().map(str::trim).filter(|line| !line.starts_with(['#', '|', '@']));
     let names = lines.filter_map(|line| line.split_whitespace().next()).flat_map(|names| names.split(','));
     names.map(|name| name.trim_start_matches('[').split(']').next().unwrap_or(name).to_owned()).collect()
 }
 
-/// `Host name other-name`; patterns are skipped.
+/// Parses an ssh configuration: `Host name other-name`; patterns are skipped.
 fn ssh_config(text: &str) -> BTreeSet<String> {
     let lines = text.lines().filter_map(|line| line.trim().split_once(char::is_whitespace));
     let names =
@@ -276,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn every_argument_says_what_fits_it() {
+    fn every_argument_has_a_completion_kind() {
         let mut forgotten = Vec::new();
         let mut command = Cli::command();
         command.build();
@@ -285,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_read_from_where_their_names_are() {
+    fn host_names_come_from_hosts_file_and_ssh() {
         let set = |names: &[&str]| names.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
         assert_eq!(hosts_file("127.0.0.1 localhost # here\n\n::1 ip6 localhost"), set(&["localhost", "ip6"]));
         let known = "dtn,192.0.2.1 ssh-rsa A\n[far]:2222 ssh-rsa B\n|1|x|y ssh-rsa C\n@revoked old ssh-rsa D";

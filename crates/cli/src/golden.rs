@@ -1,4 +1,4 @@
-//! Tests: help, and the text of recorded documents, as the files in `golden/` show them.
+//! Tests: help and terminal output of recorded documents match the files in `golden/`.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -22,7 +22,7 @@ use landspeed_tune::{Allow, TwinKnobs, Value, changes_from_audit};
 
 use crate::{Cli, archive, check, compare, demo, lab, run, sweep, tap, text, trace, tune, tuneup, watch};
 
-/// Columns of the help: what clap takes where the terminal's width is unknown.
+/// Width of the help, columns: clap's default where the terminal width is unknown.
 const HELP_COLUMNS: usize = 100;
 
 fn repository() -> PathBuf {
@@ -35,7 +35,7 @@ fn read<T: serde::de::DeserializeOwned>(path: &str) -> T {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The help of a command and, after it, of each of its subcommands.
+/// Appends the help of a command and of its subcommands.
 fn help(words: &str, command: &Command, text: &mut String) {
     let mut alone = command.clone().term_width(HELP_COLUMNS).bin_name(words);
     let _ = write!(text, "$ {words} --help\n{}\n", alone.render_long_help());
@@ -45,7 +45,7 @@ fn help(words: &str, command: &Command, text: &mut String) {
 }
 
 #[test]
-fn help_of_every_command_is_that_of_its_file() {
+fn help_matches_golden_files() {
     let mut cli = Cli::command();
     cli.build();
     let mut top = format!("$ landspeed --help\n{}", cli.clone().term_width(HELP_COLUMNS).render_long_help());
@@ -58,7 +58,7 @@ fn help_of_every_command_is_that_of_its_file() {
     golden::same("help/landspeed.txt", &top);
 }
 
-/// Documents of real runs, judged as they would be today.
+/// Returns recorded runs with current verdicts and warnings.
 fn runs() -> Vec<(&'static str, RunDocument)> {
     let files = [
         ("one stream over loopback", "crates/diagnose/fixtures/real/bulk-loopback-bbr.json"),
@@ -96,7 +96,7 @@ fn run_summaries_and_details_match_their_golden_files() {
     golden::same("run-verbose.txt", &long);
 }
 
-/// The progress of a recorded run at reading `at` of its ends: what the client's loop would have reported then.
+/// Returns the progress that the client would have reported at sample `at` of a recorded run.
 fn progress(document: &RunDocument, at: usize) -> Option<Progress> {
     let mut progress = Progress::default();
     for direction in document.requested.direction.parts() {
@@ -126,7 +126,7 @@ fn progress(document: &RunDocument, at: usize) -> Option<Progress> {
 }
 
 #[test]
-fn the_interval_lines_of_a_run_match_their_file() {
+fn run_interval_lines_match_golden_file() {
     let mut text = String::new();
     for (what, path) in [
         ("one stream over loopback", "crates/diagnose/fixtures/real/bulk-loopback-bbr.json"),
@@ -152,7 +152,7 @@ fn the_interval_lines_of_a_run_match_their_file() {
     golden::same("run-intervals.txt", &text);
 }
 
-/// What is written to it, for who holds a copy.
+/// Shared output buffer.
 #[derive(Clone, Default)]
 struct Page(Arc<Mutex<Vec<u8>>>);
 
@@ -167,7 +167,7 @@ impl Write for Page {
 }
 
 #[test]
-fn reports_of_the_iperf3_drop_in_read_as_their_file() {
+fn iperf3_reports_match_golden_file() {
     let mut downloads: RunDocument = read("crates/diagnose/fixtures/real/bidir-loopback-bbr.json");
     downloads.streams.retain(|stream| stream.direction == Direction::Download);
     for parameters in [Some(&mut downloads.requested), downloads.effective.as_mut()].into_iter().flatten() {
@@ -197,7 +197,7 @@ fn reports_of_the_iperf3_drop_in_read_as_their_file() {
 }
 
 #[test]
-fn a_run_of_the_lab_reads_as_its_file() {
+fn lab_summary_matches_golden_file() {
     let mut document: LabDocument = read("crates/diagnose/fixtures/lab/policer-cubic.json");
     let verdicts: Vec<_> = document
         .flows
@@ -213,19 +213,19 @@ fn a_run_of_the_lab_reads_as_its_file() {
 }
 
 #[test]
-fn a_trace_reads_as_its_file() {
+fn trace_summary_matches_golden_file() {
     let document: TraceDocument = read("fixtures/traces/whole.json");
     golden::same("trace.txt", &format!("# landspeed trace\n{}", trace::text::summary(&document)));
 }
 
 #[test]
-fn a_tap_reads_as_its_file() {
+fn tap_summary_matches_golden_file() {
     let document: TapDocument = read("fixtures/documents/tap.json");
     golden::same("tap.txt", &format!("# landspeed tap\n{}", tap::text::summary(&document)));
 }
 
 #[test]
-fn a_watch_reads_as_its_file() {
+fn watch_output_matches_golden_file() {
     let document: WatchDocument = read("fixtures/documents/watch.json");
     let text =
         watch::text::Table::default().interval(&document, document.flows.len()) + &watch::text::summary(&document);
@@ -233,7 +233,7 @@ fn a_watch_reads_as_its_file() {
 }
 
 #[test]
-fn a_search_of_tuneup_reads_as_its_file() {
+fn tuneup_summaries_match_golden_file() {
     let document: TuneupDocument = read("fixtures/documents/tuneup.json");
     let map: TuneupDocument = read("fixtures/documents/tuneup-map.json");
     let texts = [&document, &map].map(tuneup::text::summary);
@@ -241,7 +241,7 @@ fn a_search_of_tuneup_reads_as_its_file() {
 }
 
 #[test]
-fn a_sweep_reads_as_its_file() {
+fn sweep_summaries_match_golden_file() {
     let lab: SweepDocument = read("fixtures/documents/sweep.json");
     let hosts: SweepDocument = read("fixtures/documents/sweep-hosts.json");
     let text = |document, directory: &str| sweep::text::summary(document, Some(Path::new(directory)));
@@ -253,7 +253,7 @@ fn a_sweep_reads_as_its_file() {
 }
 
 #[test]
-fn comparisons_read_as_their_file() {
+fn comparisons_match_golden_file() {
     let compare = |path: &str, factor: &str, levels: [&str; 2], conditions: &[&str]| {
         let sweep = Document::Sweep(Box::new(read::<SweepDocument>(path)));
         let group = |level: &str| {
@@ -274,7 +274,7 @@ fn comparisons_read_as_their_file() {
 }
 
 #[test]
-fn a_demo_reads_as_its_file() {
+fn demo_output_matches_golden_file() {
     let document: DemoDocument = read("fixtures/documents/demo.json");
     let mut text = format!("# landspeed demo\n{}", demo::text::opening());
     for (number, scene) in document.scenes.iter().enumerate() {
@@ -286,12 +286,12 @@ fn a_demo_reads_as_its_file() {
 }
 
 #[test]
-fn a_plan_of_an_audit_reads_as_its_file() {
+fn tune_plan_of_an_audit_matches_golden_file() {
     let directory = landspeed_testkit::hosts::unpack("deck-40g");
     let recorded = RecordedHost::open(directory.path()).expect("a recorded host");
     let goal = Goal { rate_bps: Some(40_000_000_000), rtt_ns: Some(50_000_000), role: Role::Dtn, interface: None };
     let audit = check::audit(landspeed_host::collect(&recorded), &goal, &|_| true).expect("an audit");
-    // Of this host the values of sysctls are recorded as files.
+    // Sysctl values of this recorded host are files below proc/sys.
     let value = |change: &Change| {
         let Target::Sysctl { name } = &change.target else { return None };
         let path = directory.path().join("proc/sys").join(name.replace('.', "/"));
@@ -301,7 +301,7 @@ fn a_plan_of_an_audit_reads_as_its_file() {
     let changes = changes_from_audit(&audit, &[], &[]).into_iter().filter(|change| known(change).is_some());
     let mut changes: Vec<Change> = changes.collect();
     let host = TwinKnobs::new(changes.iter().filter_map(known));
-    // And one that the host lacks.
+    // A sysctl that the host does not have.
     changes.push(Change::sysctl("net.ipv4.tcp_notsent_lowat", "131072"));
     let plan = landspeed_tune::plan(&changes, &host, Allow::default());
     golden::same("tune-plan.txt", &format!("# landspeed tune plan\n{}", tune::text::plan(&plan)));

@@ -1,11 +1,11 @@
-//! Keeps results: every command that measures stores its document when it ends.
+//! Stores results in the archive: every measuring command stores its document when it ends.
 
 use landspeed_archive::{Archive, ArchiveError, Id, Location, SETTING};
 use serde::Serialize;
 
-/// Stores a document as the archive's JSON. Returns its id, or `None` where results are not kept or could not be.
+/// Stores a document in the archive. Returns its id, or `None` if the archive is off or storing failed.
 ///
-/// Failure never fails the measurement: it is one line on standard error.
+/// A failure is printed on standard error; it does not fail the measurement.
 pub fn keep(document: &impl Serialize) -> Option<Id> {
     let Location::Directory(_) = Location::from_environment() else { return None };
     match serde_json::to_vec(document) {
@@ -17,12 +17,12 @@ pub fn keep(document: &impl Serialize) -> Option<Id> {
     }
 }
 
-/// [`keep`] of a document's bytes.
+/// Like [`keep`], for an encoded document.
 pub fn keep_bytes(bytes: &[u8]) -> Option<Id> {
     keep_all(&[bytes.to_vec()]).pop()
 }
 
-/// [`keep`] of several documents' bytes, in order; after the first that cannot be stored, none is.
+/// Like [`keep`], for several encoded documents in order; stops at the first that cannot be stored.
 pub fn keep_all(documents: &[Vec<u8>]) -> Vec<Id> {
     let Location::Directory(directory) = Location::from_environment() else { return Vec::new() };
     let mut stored = Vec::new();
@@ -42,7 +42,7 @@ pub fn keep_all(documents: &[Vec<u8>]) -> Vec<Id> {
     stored
 }
 
-/// Says once, when the archive is made, where results are and how to turn it off.
+/// Prints where results are kept and how to turn that off; once, when the archive is created.
 pub fn announce(archive: &Archive) {
     eprintln!(
         "landspeed: results are kept in {} from now on ({SETTING}=off turns this off)",

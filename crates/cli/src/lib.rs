@@ -1,5 +1,5 @@
-//! The landspeed commands: one file each. Everything a person types or reads passes through here; everything measured
-//! comes from the crates below.
+//! The landspeed commands, one module each. This crate parses the command line and formats the output; the
+//! measurement is in the other crates.
 #![forbid(unsafe_code)]
 
 #[cfg(test)]
@@ -42,11 +42,11 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 /// The result of a command, which sets the exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CommandOutcome {
-    /// Nothing to report.
+    /// Success, nothing to report: exit status 0.
     Clean,
-    /// It ran and found something to check.
+    /// The command ran and found something to check: exit status 1.
     Findings,
-    /// It failed.
+    /// The command failed: exit status 2.
     Failure,
 }
 
@@ -134,7 +134,7 @@ enum Command {
     Man(manual::ManArgs),
 }
 
-/// Runs the program. Errors go to standard error, one line each, with what to try.
+/// Runs the program. Errors are printed on standard error with advice.
 pub fn main() -> ExitCode {
     restore_broken_pipe_behaviour();
     match complete::answer() {
@@ -146,7 +146,7 @@ pub fn main() -> ExitCode {
         }
     }
     let words = words();
-    // iperf3 has one status for every failure.
+    // iperf3 exits with status 1 after every failure.
     let failed = if words.get(1).is_some_and(|word| word == iperf3::NAME) {
         CommandOutcome::Findings
     } else {
@@ -155,7 +155,7 @@ pub fn main() -> ExitCode {
     let matches = match Cli::command().try_get_matches_from(words) {
         Ok(matches) => matches,
         Err(error) => {
-            // Help and version are answers; everything else is a failure of the command line.
+            // clap reports help and version as errors, too; only the others are failures.
             let _ = error.print();
             if let Some(hint) = iperf3_hint(std::env::args().nth(1).as_deref()) {
                 eprintln!("\n{hint}");
@@ -194,7 +194,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// What to type instead of an iperf3 command line.
+/// Returns a hint for users who type an iperf3 command line.
 fn iperf3_hint(first: Option<&str>) -> Option<&'static str> {
     match first? {
         "-c" | "--client" => Some(
@@ -206,7 +206,7 @@ fn iperf3_hint(first: Option<&str>) -> Option<&'static str> {
     }
 }
 
-/// The command line; called by the name of iperf3, the program is that command.
+/// Returns the command line. If the program is called as `iperf3`, the subcommand of that name is inserted.
 fn words() -> Vec<std::ffi::OsString> {
     let mut words: Vec<_> = std::env::args_os().collect();
     let name = words.first().map(|called| std::path::Path::new(called).file_name().unwrap_or_default().to_owned());
@@ -216,8 +216,8 @@ fn words() -> Vec<std::ffi::OsString> {
     words
 }
 
-/// `landspeed … | head` should end quietly, as other tools do: output errors of that kind end the program with the
-/// status of a failure instead of a panic.
+/// Ends the program with exit status 2 instead of a panic if standard output is closed, as in `landspeed … |
+/// head`.
 fn restore_broken_pipe_behaviour() {
     let inner = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {

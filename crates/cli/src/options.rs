@@ -8,7 +8,7 @@ use landspeed_model::NumaPolicy;
 use landspeed_sys::trust::{self, Content, Policy};
 use landspeed_units::{BitRate, Nanos};
 
-/// A rate above zero.
+/// Parses a rate above zero.
 pub fn rate(text: &str) -> Result<BitRate, String> {
     let rate: BitRate = text.parse().map_err(|e: landspeed_units::ParseError| e.to_string())?;
     if rate.bps() == 0 {
@@ -17,7 +17,7 @@ pub fn rate(text: &str) -> Result<BitRate, String> {
     Ok(rate)
 }
 
-/// A rate, or `unlimited` (`None`).
+/// Parses a rate, or `unlimited` (`None`).
 pub fn rate_or_unlimited(text: &str) -> Result<RateLimit, String> {
     match text {
         "unlimited" | "max" => Ok(RateLimit(None)),
@@ -26,11 +26,11 @@ pub fn rate_or_unlimited(text: &str) -> Result<RateLimit, String> {
     }
 }
 
-/// A rate limit, or none.
+/// A rate limit; `None` is unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimit(pub Option<BitRate>);
 
-/// A time above zero; a bare number is seconds.
+/// Parses a time above zero; a bare number is in seconds.
 pub fn time(text: &str) -> Result<Nanos, String> {
     let time: Nanos = text.parse().map_err(|e: landspeed_units::ParseError| e.to_string())?;
     if time.get() == 0 {
@@ -39,7 +39,8 @@ pub fn time(text: &str) -> Result<Nanos, String> {
     Ok(time)
 }
 
-/// A round-trip time. A bare number is refused: it would be seconds, and who types one means milliseconds.
+/// Parses a round-trip time. Refuses a bare number: it would mean seconds where the user probably means
+/// milliseconds.
 pub fn rtt(text: &str) -> Result<Nanos, String> {
     let bare = text.trim().parse::<f64>().is_ok_and(|value| value != 0.0);
     if bare {
@@ -48,7 +49,7 @@ pub fn rtt(text: &str) -> Result<Nanos, String> {
     time(text)
 }
 
-/// A distance in metres: `30000km`, `1500m`.
+/// Parses a distance into metres: `30000km`, `1500m`.
 pub fn metres(text: &str) -> Result<f64, String> {
     let (number, factor) = match text.strip_suffix("km") {
         Some(number) => (number, 1000.0),
@@ -60,7 +61,7 @@ pub fn metres(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A list of cores: `3`, `0,2,4`, `0-3,8`.
+/// Parses a list of cores: `3`, `0,2,4`, `0-3,8`.
 pub fn cores(text: &str) -> Result<Vec<u32>, String> {
     let bad = || format!("`{text}` is not a list of cores; write 3, 0,2,4 or 0-3");
     let mut cores = Vec::new();
@@ -76,17 +77,17 @@ pub fn cores(text: &str) -> Result<Vec<u32>, String> {
     Ok(cores)
 }
 
-/// Cores of threads.
+/// Cores for the threads of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CoreChoice {
-    /// Beside the CPUs that serve the receive queues.
+    /// Chosen on the NUMA node of the CPUs that serve the receive queues, but not these CPUs.
     Auto,
-    /// These.
+    /// The listed cores.
     List(Vec<u32>),
 }
 
 impl CoreChoice {
-    /// The cores that were listed.
+    /// Returns the listed cores; empty for `auto`.
     pub fn list(choice: Option<&Self>) -> Vec<u32> {
         match choice {
             Some(Self::List(cores)) => cores.clone(),
@@ -95,7 +96,7 @@ impl CoreChoice {
     }
 }
 
-/// `auto`, or a list of cores.
+/// Parses `auto` or a list of cores.
 pub fn core_choice(text: &str) -> Result<CoreChoice, String> {
     if text == "auto" {
         return Ok(CoreChoice::Auto);
@@ -103,7 +104,7 @@ pub fn core_choice(text: &str) -> Result<CoreChoice, String> {
     cores(text).map(CoreChoice::List).map_err(|error| format!("{error}, or auto"))
 }
 
-/// `local`, `bind:0`, `preferred:1`.
+/// Parses a NUMA policy: `local`, `bind:0`, `preferred:1`.
 pub fn numa(text: &str) -> Result<NumaPolicy, String> {
     let bad = || format!("`{text}` is not a NUMA policy; write local, bind:0 or preferred:0");
     let node = |n: &str| n.parse::<u32>().map_err(|_| bad());
@@ -115,7 +116,7 @@ pub fn numa(text: &str) -> Result<NumaPolicy, String> {
     }
 }
 
-/// A DSCP code point: 0 to 63, or a name of RFC 2474, 2597, 3246, 8622.
+/// Parses a DSCP: 0 to 63, or a name from RFC 2474, 2597, 3246 or 8622.
 pub fn dscp(text: &str) -> Result<u8, String> {
     let named = match text.to_ascii_lowercase().as_str() {
         "ef" => Some(46),
@@ -133,7 +134,7 @@ pub fn dscp(text: &str) -> Result<u8, String> {
         .ok_or_else(|| format!("`{text}` is not a DSCP; write 0 to 63, or ef, cs1, af41, le"))
 }
 
-/// AFxy = 8x + 2y (RFC 2597).
+/// Parses an assured forwarding name: AFxy = 8x + 2y (RFC 2597).
 fn assured(name: &str) -> Option<u8> {
     let digits = name.strip_prefix("af")?.as_bytes();
     let [class @ b'1'..=b'4', precedence @ b'1'..=b'3'] = digits else { return None };
@@ -156,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_cores_are_read_as_the_kernel_writes_them() {
+    fn core_lists_use_the_kernel_syntax() {
         assert_eq!(cores("0-2,7"), Ok(vec![0, 1, 2, 7]));
         for bad in ["", "3-1", "x", "0-99999", "-1", "1,,2"] {
             assert!(cores(bad).is_err(), "{bad}");
@@ -164,13 +165,13 @@ mod tests {
     }
 
     #[test]
-    fn code_points_have_names() {
+    fn dscp_accepts_names_and_numbers() {
         assert_eq!((dscp("ef"), dscp("af41"), dscp("CS1"), dscp("63")), (Ok(46), Ok(34), Ok(8), Ok(63)));
         assert!(dscp("64").is_err() && dscp("af44").is_err() && dscp("cs8").is_err());
     }
 
     #[test]
-    fn an_rtt_needs_its_unit() {
+    fn rtt_requires_a_unit() {
         assert!(rtt("92").unwrap_err().contains("write 92ms"));
         assert_eq!(rtt("92ms"), Ok(Nanos::from_millis(92)));
         assert_eq!(rtt("1.5s"), Ok(Nanos::from_millis(1500)));
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zero_is_refused_with_a_hint() {
+    fn zero_rates_and_times_are_refused() {
         assert!(rate("0").unwrap_err().contains("leave the option out"));
         assert!(rate_or_unlimited("0").unwrap_err().contains("unlimited"));
         assert!(time("0").is_err() && time("-1").is_err() && time("1e30").is_err());

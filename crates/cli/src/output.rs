@@ -1,4 +1,4 @@
-//! Where results go: files that are whole or not there.
+//! Output of results. Files are written completely or not at all.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow, ensure};
 use serde::Serialize;
 
-/// Where output goes: a file, or `-` for standard output.
+/// Destination of an output: a file, or `-` for standard output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sink {
     /// Standard output.
@@ -35,7 +35,7 @@ impl fmt::Display for Sink {
 }
 
 impl Sink {
-    /// Makes sure, before anything is measured, that the result will have somewhere to go.
+    /// Checks, before anything is measured, that the output can be written.
     pub fn check(&self) -> anyhow::Result<()> {
         let Self::File(path) = self else { return Ok(()) };
         if path.is_dir() {
@@ -54,7 +54,7 @@ impl Sink {
         writable.with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Writes everything, or leaves what was there before.
+    /// Writes the content; on an error an existing file is unchanged.
     pub fn write(&self, content: &[u8]) -> anyhow::Result<()> {
         match self {
             Self::Stdout => {
@@ -95,12 +95,12 @@ impl OutputArgs {
         Ok(())
     }
 
-    /// Whether a summary goes to standard output.
+    /// Whether the summary is printed on standard output.
     pub fn prints(&self) -> bool {
         !self.quiet && self.json != Some(Sink::Stdout)
     }
 
-    /// Writes the document and the report. Each is tried: a full disk for one does not lose the other.
+    /// Writes the document and the report. If one fails, the other is still written.
     pub fn write(
         &self,
         document: &impl Serialize,
@@ -128,7 +128,8 @@ impl OutputArgs {
     }
 }
 
-/// A device or pipe is written to directly; a file is written beside itself and put in place by renaming.
+/// Writes a file completely or not at all: to a temporary file in the same directory, which is then renamed.
+/// Devices and pipes are written directly.
 fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     if is_special(path) {
         let mut file = OpenOptions::new().write(true).open(path)?;
@@ -151,7 +152,7 @@ fn is_special(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|m| !m.is_file())
 }
 
-/// Where a file is written before it takes its name.
+/// Returns the path of the temporary file that is renamed to `path`.
 fn beside(path: &Path) -> PathBuf {
     let mut name = path.file_name().map(std::ffi::OsStr::to_os_string).unwrap_or_default();
     name.push(format!(".{}.part", std::process::id()));
@@ -163,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_leaves_no_file_behind() {
+    fn full_disks_and_missing_directories_are_errors() {
         let sink = Sink::File("/dev/full".into());
         assert!(sink.write(b"{}").is_err());
         let missing: Sink = "/nonexistent/x.json".parse().expect("any text is a sink");

@@ -9,7 +9,7 @@ Examples:
   landspeed schema run > run.schema.json
   landspeed schema scenario > scenario.schema.json";
 
-/// The schemas of files that people write.
+/// Names of the schemas of input files.
 const SCENARIO: &str = "scenario";
 const PATH: &str = "path";
 
@@ -22,7 +22,7 @@ pub struct Args {
     name: String,
 }
 
-/// What there is.
+/// Returns the names of all schemas.
 pub fn names() -> impl Iterator<Item = &'static str> {
     landspeed_model::SCHEMA_NAMES.iter().copied().chain([SCENARIO, PATH])
 }

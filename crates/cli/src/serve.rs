@@ -150,7 +150,7 @@ struct File {
     use_pkcs1_padding: bool,
 }
 
-/// Quantities in the file are written as on the command line.
+/// A time in the configuration file, in the syntax of the command line.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "String")]
 struct Nanos2(Nanos);
@@ -163,7 +163,7 @@ impl TryFrom<String> for Nanos2 {
     }
 }
 
-/// As [`Nanos2`].
+/// A size in the configuration file, in the syntax of the command line.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "String")]
 struct Bytes2(Bytes);
@@ -176,7 +176,7 @@ impl TryFrom<String> for Bytes2 {
     }
 }
 
-/// As [`Nanos2`].
+/// A rate in the configuration file, in the syntax of the command line.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "String")]
 struct BitRate2(BitRate);
@@ -201,7 +201,7 @@ fn listen_address(text: &str) -> Result<SocketAddr, String> {
         .ok_or_else(|| format!("`{text}` is not an address; write 5210, 192.0.2.1, 192.0.2.1:5210 or [::]:5210"))
 }
 
-/// A network, or one address.
+/// Parses a network or a single address.
 pub(crate) fn network(text: &str) -> Result<IpNet, String> {
     text.parse::<IpNet>()
         .ok()
@@ -209,7 +209,7 @@ pub(crate) fn network(text: &str) -> Result<IpNet, String> {
         .ok_or_else(|| format!("`{text}` is not a network; write 192.0.2.0/24, 2001:db8::/32 or one address"))
 }
 
-/// Serves until `over`, and waits up to 5 s for tests that are running then.
+/// Serves until `over` returns true, then waits up to 5 s for running tests.
 pub fn until(server: Server, over: impl Fn() -> bool + Send + 'static) -> anyhow::Result<()> {
     let (stop, counts) = (server.stop_flag(), server.counts());
     let watcher = std::thread::spawn(move || {
@@ -220,7 +220,7 @@ pub fn until(server: Server, over: impl Fn() -> bool + Send + 'static) -> anyhow
     });
     server.run().context("the server failed")?;
     let _ = watcher.join();
-    // Sessions see the flag, notify their clients, and end.
+    // Sessions check the flag, notify their clients, and end.
     for _ in 0..50 {
         if counts.running.load(Ordering::Relaxed) == 0 {
             break;
@@ -252,7 +252,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     Ok(CommandOutcome::Clean)
 }
 
-/// The server, whether iperf3 clients need a user, and where they are served.
+/// Returns the configuration, whether iperf3 clients need a user, and the ports for iperf3 clients.
 fn configuration(args: &Args) -> anyhow::Result<(ServerConfig, bool, Vec<Port>)> {
     let file = match &args.config {
         None => File::default(),
@@ -267,7 +267,7 @@ fn configuration(args: &Args) -> anyhow::Result<(ServerConfig, bool, Vec<Port>)>
     };
     let mut listen = if args.listen.is_empty() { parse_all(&file.listen, "listen")? } else { args.listen.clone() };
     if listen.is_empty() {
-        // Where IPv6 is switched off the kernel refuses the address; IPv4 is then all there is.
+        // If IPv6 is disabled, listens on IPv4 only.
         let v6 = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), DEFAULT_PORT);
         let probe = std::net::UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0));
         listen.push(if probe.is_ok() { v6 } else { SocketAddr::from(([0, 0, 0, 0], DEFAULT_PORT)) });
@@ -325,7 +325,7 @@ fn configuration(args: &Args) -> anyhow::Result<(ServerConfig, bool, Vec<Port>)>
     Ok((config, users, iperf3))
 }
 
-/// What changes this host for clients.
+/// Returns the hook that changes this host for clients.
 fn host_changes(trust: trust::TrustArgs, keyed: bool) -> anyhow::Result<ChangeHook> {
     let changer = ChangesForClients::new(trust).map_err(|why| {
         anyhow!("cannot serve with --allow-host-changes: {}; run it as root, or leave the option out", why.message)
@@ -339,8 +339,8 @@ fn host_changes(trust: trust::TrustArgs, keyed: bool) -> anyhow::Result<ChangeHo
     Ok(ChangeHook(Arc::new(changer)))
 }
 
-/// Where iperf3 clients are served. They cannot have the pre-shared key: a server with one serves them only when given a
-/// port for them, or users. With them goes whether they need a user.
+/// Returns whether iperf3 clients need a user, and the ports for them. iperf3 clients cannot use the pre-shared
+/// key: a server with a key serves them only if a port for them or users are configured.
 fn iperf3(args: &Args, file: &File, listen: &[SocketAddr], keyed: bool) -> anyhow::Result<(bool, Vec<Port>)> {
     let pair = |users: &Option<PathBuf>, key: &Option<PathBuf>| users.clone().zip(key.clone());
     let paths = pair(&args.authorized_users_path, &args.rsa_private_key_path)
@@ -369,7 +369,7 @@ fn iperf3(args: &Args, file: &File, listen: &[SocketAddr], keyed: bool) -> anyho
     Ok((needs_user, vec![Port { listen: addresses, optional: asked.is_none(), service }]))
 }
 
-/// File, line and what is wrong there, in one line.
+/// Formats a TOML error in one line: file, line number, message.
 fn in_file(path: &Path, text: &str, error: &toml::de::Error) -> anyhow::Error {
     let message = error.message().lines().collect::<Vec<_>>().join(", ");
     match error.span().and_then(|span| text.get(..span.start)) {
@@ -396,7 +396,7 @@ fn new_key(path: &Path) -> anyhow::Result<CommandOutcome> {
     Ok(CommandOutcome::Clean)
 }
 
-/// What the server prints, a line an event.
+/// Prints server events, one per line.
 struct Log {
     quiet: bool,
     key: bool,
@@ -404,7 +404,7 @@ struct Log {
     refusals: Mutex<Refusals>,
 }
 
-/// Anyone can cause refusals: their lines are limited per second so that they cannot fill a disk.
+/// Limits the logged refusals per second: any host can cause them, and they must not fill the disk.
 #[derive(Default)]
 struct Refusals {
     second: u64,
@@ -415,7 +415,7 @@ struct Refusals {
 const REFUSALS_A_SECOND: u32 = 10;
 
 impl Refusals {
-    /// Whether to log this one, and how many were not logged since the last.
+    /// Returns how many refusals were suppressed since the last logged one; `None` if this one is suppressed, too.
     fn admit(&mut self, now_ns: u64) -> Option<u64> {
         let second = now_ns / 1_000_000_000;
         if second != self.second {
@@ -471,16 +471,16 @@ impl Log {
     }
 }
 
-/// Stands where a test's number would.
+/// Placeholder in the column of the test's id.
 const NO_TEST: &str = "--------";
 
-/// A line with the time (UTC) and the test's number.
+/// Prints a line with the time (UTC) and the test's id.
 fn event_line(id: &str, what: &str) {
     let now = std::time::UNIX_EPOCH + Duration::from_nanos(landspeed_sys::clock::realtime_ns());
     line(&format!("{}  {id}  {what}", humantime::format_rfc3339_seconds(now)));
 }
 
-/// A line of the log. A log that cannot be written does not stop the server.
+/// Prints a line of the log. Write errors are ignored: they must not stop the server.
 fn line(text: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{text}");
 }

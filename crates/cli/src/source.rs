@@ -1,4 +1,4 @@
-//! Results that commands read, by operand: a file, several, a directory, a part of a sweep, an archive query.
+//! Loads results by operand: files, a directory, a part of a sweep, an archive query.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,19 +7,19 @@ use anyhow::{Context as _, anyhow, bail};
 use landspeed_archive::Query;
 use landspeed_results::{Document, ReadError, Record, foreign};
 
-/// The largest file that is read, bytes. The document of an hour with 128 streams has some 200 MB.
+/// Maximum size of a file, bytes. The document of one hour with 128 streams takes about 200 MB.
 const LARGEST_FILE: u64 = 1 << 30;
-/// Operands that query the archive.
+/// Prefix of operands that query the archive.
 pub const ARCHIVE: &str = "archive:";
-/// Longest level that a message lists.
+/// Maximum number of levels listed in an error.
 const MOST_LISTED: usize = 12;
 
-/// What [`load`] keeps of each result.
+/// Data that [`load`] keeps of each result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// The whole document and its records.
+    /// The document and its records.
     Documents,
-    /// Its records only: a thousand documents need no memory.
+    /// Only the records, to save memory with thousands of documents.
     Records,
 }
 
@@ -30,22 +30,22 @@ pub struct Source {
     pub name: Option<String>,
     /// The operand without the name.
     pub operand: String,
-    /// What was read, in the operand's order.
+    /// The results, in the operand's order.
     pub items: Vec<Item>,
-    /// What could not be read, and why. The others stay usable.
+    /// Results that could not be read, with reasons.
     pub unreadable: Vec<Unreadable>,
     /// The factors that the operand fixes: `SWEEP.json:FACTOR=LEVEL`.
     pub fixed: Vec<String>,
 }
 
-/// One result.
+/// A result with its records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
     /// The file, or the id in the archive.
     pub origin: String,
-    /// The document, if it is one of landspeed's and was to be kept.
+    /// The document, if it is landspeed's and [`Keep::Documents`] was requested.
     pub document: Option<Document>,
-    /// What it measured: one record for each flow.
+    /// One record per measured flow.
     pub records: Vec<Record>,
 }
 
@@ -54,7 +54,7 @@ pub struct Item {
 pub struct Unreadable {
     /// The file, or the id in the archive.
     pub origin: String,
-    /// Why.
+    /// Reason, as text.
     pub why: String,
 }
 
@@ -64,12 +64,12 @@ impl fmt::Display for Unreadable {
     }
 }
 
-/// Reads what an operand names:
-/// `FILE`, `FILE,FILE…`, `'runs/*.json'`, `DIRECTORY`, `SWEEP.json:FACTOR=LEVEL[,FACTOR=LEVEL]`, `archive:QUERY`, each also as
-/// `NAME=OPERAND`. Results that are damaged, of a later version or of another program are in [`Source::unreadable`].
+/// Loads the results that an operand names: `FILE`, `FILE,FILE…`, `'runs/*.json'`, `DIRECTORY`,
+/// `SWEEP.json:FACTOR=LEVEL[,FACTOR=LEVEL]` or `archive:QUERY`, each also as `NAME=OPERAND`. Results that
+/// cannot be read are in [`Source::unreadable`].
 ///
 /// # Errors
-/// The operand names nothing: no such file, an empty directory, a factor or level that the sweep does not have.
+/// The operand names nothing: no such file, an empty directory, or a factor or level that is not in the sweep.
 pub fn load(operand: &str, keep: Keep) -> anyhow::Result<Source> {
     let (name, operand) = named(operand);
     let mut source = Source {
@@ -101,8 +101,8 @@ pub fn load(operand: &str, keep: Keep) -> anyhow::Result<Source> {
     Ok(source)
 }
 
-/// The documents of the archive with a record that matches, the oldest first. Their records come from the index: a thousand documents
-/// need not be read.
+/// Loads the archived documents with a matching record, oldest first. Records come from the index, so that
+/// documents are only read for [`Keep::Documents`].
 fn from_archive(mut source: Source, query: &str, keep: Keep) -> anyhow::Result<Source> {
     let query: Query = query.parse()?;
     let archive = crate::archive::open()?;
@@ -137,7 +137,7 @@ fn from_archive(mut source: Source, query: &str, keep: Keep) -> anyhow::Result<S
     Ok(source)
 }
 
-/// `NAME=OPERAND`, where the whole is not a file and the name is a word.
+/// Splits `NAME=OPERAND`, unless the whole text is an existing file or the name contains path or glob characters.
 fn named(text: &str) -> (Option<&str>, &str) {
     let word = |name: &str| {
         !name.is_empty() && !name.chars().any(|c| matches!(c, '/' | ':' | ',' | '*' | '?' | '[') || c.is_control())
@@ -150,7 +150,7 @@ fn named(text: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// The file and the levels of `SWEEP.json:FACTOR=LEVEL,FACTOR=LEVEL`.
+/// Splits `SWEEP.json:FACTOR=LEVEL,FACTOR=LEVEL` into file and levels.
 fn part_of_sweep(operand: &str) -> Option<(&str, &str)> {
     let cut = operand.match_indices(':').map(|(at, _)| (&operand[..at], &operand[at + 1..]));
     cut.into_iter().find(|(file, levels)| levels.contains('=') && Path::new(file).exists())
@@ -195,12 +195,12 @@ fn read_part(source: &mut Source, file: &str, levels: &str, keep: Keep) -> anyho
     Ok(())
 }
 
-/// A value as text, without the quotes of a string.
+/// Returns a value as text; strings without quotes.
 fn plain(value: &serde_json::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The files that an operand names, in order.
+/// Returns the files that an operand names, in order.
 fn paths(operand: &str) -> anyhow::Result<Vec<PathBuf>> {
     let whole = Path::new(operand);
     if whole.exists() {
@@ -226,7 +226,8 @@ fn paths(operand: &str) -> anyhow::Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// The results in a directory, by name: `*.json`, or those of a sweep that is under way (`PLAN.sweep/runs`).
+/// Returns the results in a directory, sorted by name: its sweep.json, else the runs of an unfinished sweep
+/// (`PLAN.sweep/runs`), else `*.json`.
 fn directory(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let whole = path.join("sweep.json");
     if whole.is_file() {
@@ -244,7 +245,7 @@ fn directory(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// A document and its records.
+/// Reads a document and its records.
 fn read(path: &Path) -> Result<(Option<Document>, Vec<Record>), String> {
     read_bytes(&bytes(path)?)
 }
@@ -255,10 +256,10 @@ fn read_bytes(bytes: &[u8]) -> Result<(Option<Document>, Vec<Record>), String> {
             let records = document.records();
             Ok((Some(document), records))
         }
-        // Not of landspeed: of another program, or damaged.
+        // Not a landspeed document: from another program, or damaged.
         Err(own @ (ReadError::NoSchema | ReadError::NotJson(_))) => match foreign::read(bytes) {
             Ok(other) => Ok((None, other.records)),
-            // An object that ends early is a damaged document rather than another program's text.
+            // Invalid JSON that begins with `{` is reported as a damaged document, not as another program's output.
             Err(_) if matches!(own, ReadError::NotJson(_)) && bytes.trim_ascii_start().starts_with(b"{") => {
                 Err(own.to_string())
             }

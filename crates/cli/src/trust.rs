@@ -1,4 +1,5 @@
-//! `--insecure-permissions`: files that others could have written or read are refused without it, and reported with it.
+//! `--insecure-permissions`: without it, files that other users can read or write are refused; with it, a
+//! warning is printed.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -14,13 +15,13 @@ pub struct TrustArgs {
 }
 
 impl TrustArgs {
-    /// What happens to such files.
+    /// Returns the policy for such files.
     pub fn policy(self) -> Policy {
         if self.insecure_permissions { Policy::Report(warn) } else { Policy::Refuse }
     }
 }
 
-/// One warning for each fault of a file, however often this process opens it.
+/// Prints each warning once, even if the file is opened several times.
 fn warn(untrusted: &Untrusted) {
     static SHOWN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let cause = untrusted.cause();

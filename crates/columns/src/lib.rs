@@ -1,9 +1,10 @@
-//! Packets as columns of a Parquet file: what a capture said of each one, for DuckDB and its like, and the compact form in
-//! which a header trace is kept.
+//! Packets as columns of a Parquet file: the data of a capture for DuckDB and similar tools, and the compact
+//! format of header traces.
 //!
 //! [`Writer`] takes frames with their rows; [`Stream`] reads such a file back as a capture that
-//! [`landspeed_wire::capture::Reader`] understands. Inside a row group packets are sorted by flow and direction, because
-//! numbers of one direction differ from each other by little; the column `number` has the capture's order.
+//! [`landspeed_wire::capture::Reader`] can read. Inside a row group packets are sorted by flow and direction,
+//! because the numbers of one direction have small differences; the column `number` has the order of the
+//! capture.
 #![forbid(unsafe_code)]
 
 mod rebuild;
@@ -16,19 +17,19 @@ pub use schema::Detail;
 pub use stream::Stream;
 pub use writer::Writer;
 
-/// What went wrong with a file of columns.
+/// Errors of reading or writing a Parquet file of packets.
 #[derive(Debug, thiserror::Error)]
 pub enum ColumnsError {
-    /// The Parquet library says so.
+    /// Error of the Parquet library.
     #[error("{0}")]
     Parquet(#[from] parquet::errors::ParquetError),
-    /// A Parquet file of something else.
+    /// A Parquet file without the named column: not a file of packets.
     #[error("this Parquet file has no column `{0}`: it does not hold packets")]
     Lacks(&'static str),
-    /// Its parts contradict each other.
+    /// The contents of the file are inconsistent.
     #[error("this Parquet file is damaged: its parts contradict each other")]
     Damaged,
-    /// A column of another type than is written here.
+    /// The named column has an unexpected type.
     #[error("column `{0}` of this Parquet file is of another type than a packet's")]
     Type(&'static str),
 }

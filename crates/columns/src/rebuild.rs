@@ -1,14 +1,14 @@
-//! A frame rebuilt from the columns' header fields, for an analysis that begins with frames. Checksums are 0, options come
-//! in one fixed order, and encapsulation is not rebuilt.
+//! Rebuilds a frame from the header fields of its columns, for analyses that take frames. Checksums are 0,
+//! options have a fixed order, and encapsulation is not rebuilt.
 
 use landspeed_wire::Flags;
 
 use crate::record::{Flow, Record};
 
-/// An unused EtherType: a frame whose packet is not known.
+/// An unused EtherType, for frames whose packet is unknown.
 const UNKNOWN: [u8; 2] = [0xff, 0xff];
 
-/// The bytes of a record's frame, as much of them as is known: Ethernet, or raw IP.
+/// Writes the known bytes of a record's frame into `into`: Ethernet, or raw IP.
 pub fn frame(record: &Record, ethernet: bool, into: &mut Vec<u8>) {
     into.clear();
     if ethernet {
@@ -51,12 +51,12 @@ fn is_v4(flow: &Flow) -> bool {
     flow.source.address >> 32 == 0xffff && flow.destination.address >> 32 == 0xffff
 }
 
-/// The IP header before so many bytes.
+/// Appends the IP header for a payload of `payload` bytes.
 fn internet(flow: &Flow, payload: u32, into: &mut Vec<u8>) {
     let (source, destination) = (flow.source.address, flow.destination.address);
     if is_v4(flow) {
         into.extend([0x45, flow.traffic_class]);
-        // A length of 0 is that of a super-packet (BIG TCP): it runs to the end of the frame.
+        // A length of 0 marks a super-packet (BIG TCP), which extends to the end of the frame.
         into.extend(payload.saturating_add(20).try_into().unwrap_or(0_u16).to_be_bytes());
         into.extend(flow.identification.to_be_bytes());
         into.extend([0x40, 0, flow.hop_limit, flow.protocol, 0, 0]);
@@ -71,7 +71,7 @@ fn internet(flow: &Flow, payload: u32, into: &mut Vec<u8>) {
     }
 }
 
-/// The options in as few bytes as they take, so that no frame becomes longer than it was.
+/// Returns the TCP options in as few bytes as possible, so that no frame becomes longer than the original.
 fn options(tcp: &landspeed_wire::TcpHeader) -> Vec<u8> {
     let mut options = Vec::with_capacity(40);
     let sack = tcp.options.sack.as_slice();
@@ -101,7 +101,7 @@ fn options(tcp: &landspeed_wire::TcpHeader) -> Vec<u8> {
             options.extend(high.to_be_bytes());
         }
     }
-    // More than fits comes from no packet, only from a file that was changed.
+    // Only a file that was modified can have more than fits.
     options.resize(options.len().next_multiple_of(4).min(40), 0);
     options
 }

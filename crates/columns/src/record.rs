@@ -1,60 +1,60 @@
-//! One packet between a frame and the columns.
+//! A packet as stored in the columns.
 
 use landspeed_trace::{Endpoint, Row, RowTcp};
 use landspeed_wire::capture::Frame;
 use landspeed_wire::{LinkType, TcpHeader, Transport, dissect};
 
-/// Bytes of a datagram's payload that are kept: the numbers of known protocols are in there.
+/// Stored bytes of a datagram's payload: enough for the sequence numbers of known protocols.
 pub const HEAD: usize = 32;
 
-/// A packet.
+/// Columns of one packet.
 #[derive(Debug, Clone, Default)]
 pub struct Record {
-    /// Its place in the capture, from 1.
+    /// Position in the capture, from 1.
     pub number: i64,
-    /// Nanoseconds since the Unix epoch.
+    /// Timestamp, nanoseconds since the Unix epoch.
     pub time_ns: i64,
-    /// Interface of the capture.
+    /// Index of the capture's interface.
     pub interface: i64,
-    /// Bytes on the wire.
+    /// Length on the wire, bytes.
     pub wire: i64,
-    /// Destination's and source's addresses of the link.
+    /// Link-layer addresses: destination, source.
     pub macs: Option<[[u8; 6]; 2]>,
-    /// Its flow.
+    /// Columns of its flow; `None` if the packet belongs to no flow.
     pub flow: Option<Flow>,
-    /// Since the frame before of its station, nanoseconds.
+    /// Time since the previous frame of its station, nanoseconds.
     pub gap_ns: Option<i64>,
 }
 
-/// What a packet of a flow has.
+/// Columns of a packet that belongs to a flow.
 #[derive(Debug, Clone, Default)]
 pub struct Flow {
-    /// The flow's number.
+    /// Number of the flow.
     pub number: i64,
-    /// Who sent it.
+    /// Sender's address and port.
     pub source: Endpoint,
-    /// To whom.
+    /// Receiver's address and port.
     pub destination: Endpoint,
-    /// Whether from the flow's lesser end to its greater one.
+    /// Whether the direction is from the flow's lower endpoint to its higher one.
     pub upward: bool,
-    /// IP protocol.
+    /// IP protocol number.
     pub protocol: u8,
-    /// Hop limit.
+    /// Hop limit, or TTL.
     pub hop_limit: u8,
-    /// DSCP and ECN.
+    /// DSCP and ECN bits.
     pub traffic_class: u8,
-    /// IPv4's identification.
+    /// IPv4 identification.
     pub identification: u16,
-    /// Payload, bytes.
+    /// Payload length, bytes.
     pub payload: u32,
-    /// A segment's header, and what became of it.
+    /// TCP header, and its analysis.
     pub tcp: Option<(TcpHeader, Option<RowTcp>)>,
-    /// A datagram's first bytes, and how many.
+    /// First payload bytes of a datagram, and their number.
     pub head: ([u8; HEAD], u8),
 }
 
 impl Record {
-    /// Of a frame and its row.
+    /// Creates a record from a frame and its row.
     pub fn new(frame: &Frame<'_>, row: &Row) -> Self {
         let chunk = |at: usize| frame.data.get(at..).and_then(<[u8]>::first_chunk).copied();
         let macs = (frame.link == LinkType::ETHERNET).then(|| Some([chunk(0)?, chunk(6)?])).flatten();
@@ -95,17 +95,17 @@ impl Record {
         }
     }
 
-    /// Where it is sorted to inside a row group.
+    /// Returns the sort key inside a row group: flow, direction, number.
     pub fn order(&self) -> (Option<(i64, bool)>, i64) {
         (self.flow.as_ref().map(|flow| (flow.number, flow.upward)), self.number)
     }
 
-    /// Its segment.
+    /// Returns the TCP header, if the packet is a segment.
     pub fn tcp(&self) -> Option<&TcpHeader> {
         Some(&self.flow.as_ref()?.tcp.as_ref()?.0)
     }
 
-    /// What became of its segment.
+    /// Returns the analysis of the segment, if there is one.
     pub fn seen(&self) -> Option<&RowTcp> {
         self.flow.as_ref()?.tcp.as_ref()?.1.as_ref()
     }

@@ -1,4 +1,4 @@
-//! The columns: names, types, how they are packed, and where their values come from.
+//! The columns: names, types, encodings and sources of their values.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -6,46 +6,46 @@ use landspeed_trace::Endpoint;
 
 use crate::record::Record;
 
-/// How much is written of each packet.
+/// Level of detail per packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// What its headers say: a header trace.
+    /// Header fields only: a header trace.
     Headers,
-    /// That, and what the analysis makes of it: gaps, round trips, data in flight.
+    /// Header fields and analysis: gaps, RTTs, data in flight.
     Analysis,
 }
 
-/// How values are packed.
+/// Parquet encoding of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packing {
-    /// Differences from value to value.
+    /// Differences between consecutive values (`DELTA_BINARY_PACKED`).
     Differences,
-    /// A dictionary: there are few different ones.
+    /// Dictionary, for columns with few distinct values.
     Dictionary,
 }
 
-/// Where a column's values come from; `None` is null.
+/// Source of a column's values; `None` is null.
 #[derive(Clone, Copy)]
 pub enum Values {
-    /// Numbers.
+    /// Integers.
     Number(fn(&Record) -> Option<i64>),
     /// Times, nanoseconds since the Unix epoch.
     Time(fn(&Record) -> Option<i64>),
     /// Text.
     Text(fn(&Record) -> Option<String>),
-    /// Bytes.
+    /// Byte strings.
     Bytes(fn(&Record) -> Option<Vec<u8>>),
 }
 
-/// A column.
+/// A column of the file.
 pub struct Column {
-    /// Its name.
+    /// Column name.
     pub name: &'static str,
-    /// How it is packed.
+    /// Encoding of the values.
     pub packing: Packing,
-    /// Whether only the analysis knows it.
+    /// Whether the values come from the analysis rather than from headers.
     pub analysed: bool,
-    /// Its values.
+    /// Source of the values.
     pub values: Values,
 }
 
@@ -74,7 +74,7 @@ fn sack(record: &Record, at: usize, high: bool) -> Option<i64> {
 use Packing::{Dictionary, Differences};
 use Values::{Bytes, Number, Text, Time};
 
-/// All of them, in the order of the file.
+/// All columns, in file order.
 pub const COLUMNS: &[Column] = &[
     header("number", Differences, Number(|r| Some(r.number))),
     header("time", Differences, Time(|r| Some(r.time_ns))),

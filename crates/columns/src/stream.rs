@@ -18,7 +18,7 @@ use crate::rebuild;
 use crate::record::{Flow, HEAD, Record};
 use crate::schema::{COLUMNS, Values};
 
-/// A capture (pcapng) made from a file of columns, in the capture's own order.
+/// A capture (pcapng) made from a file of columns, in the original order of the capture.
 pub struct Stream<R: ChunkReader + 'static> {
     file: SerializedFileReader<R>,
     group: usize,
@@ -26,12 +26,12 @@ pub struct Stream<R: ChunkReader + 'static> {
     frame: Vec<u8>,
     bytes: Vec<u8>,
     at: usize,
-    /// Of each interface that was announced, whether its frames are Ethernet's.
+    /// Whether each announced interface has Ethernet frames.
     interfaces: Vec<bool>,
 }
 
 impl<R: ChunkReader + 'static> Stream<R> {
-    /// A file at its beginning.
+    /// Opens a file and checks its columns.
     pub fn new(file: R) -> Result<Self, ColumnsError> {
         let opened = catch_unwind(AssertUnwindSafe(|| SerializedFileReader::new(file)));
         let file = opened.unwrap_or_else(|_| Err(ParquetError::General("its metadata cannot be".into())))?;
@@ -53,7 +53,7 @@ impl<R: ChunkReader + 'static> Stream<R> {
         })
     }
 
-    /// Puts the next packet's block into `bytes`. `false` at the end.
+    /// Writes the next packet's block into `bytes`; returns `false` at the end.
     fn step(&mut self) -> Result<bool, ColumnsError> {
         self.bytes.clear();
         self.at = 0;
@@ -103,7 +103,7 @@ impl<R: ChunkReader + 'static> Stream<R> {
 impl<R: ChunkReader + 'static> Read for Stream<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.at == self.bytes.len() {
-            // The library trusts what a file says of itself, and panics where that is wrong.
+            // The library trusts the file's metadata, and panics if it is wrong.
             let step = catch_unwind(AssertUnwindSafe(|| self.step())).unwrap_or(Err(ColumnsError::Damaged));
             if !step.map_err(io::Error::other)? {
                 return Ok(0);
@@ -117,7 +117,7 @@ impl<R: ChunkReader + 'static> Read for Stream<R> {
     }
 }
 
-/// The columns of a row group by name, each with a value or none for each packet.
+/// Columns of a row group by name, with one optional value per packet.
 struct Group {
     numbers: HashMap<&'static str, Vec<Option<i64>>>,
     bytes: HashMap<&'static str, Vec<Option<ByteArray>>>,
@@ -140,7 +140,7 @@ impl Group {
         Record {
             number: self.number("number", at).unwrap_or(0),
             time_ns: self.number("time", at).unwrap_or(0).max(0),
-            // A damaged file can say anything: interfaces are announced one by one.
+            // A corrupt file may contain any number, and interfaces are announced one by one: limit it.
             interface: self.number("interface", at).unwrap_or(0).clamp(0, 255),
             wire: self.number("wire_bytes", at).unwrap_or(0).clamp(0, i64::from(u32::MAX)),
             macs: mac(self.text("destination_mac", at))
@@ -170,7 +170,7 @@ impl Group {
             hop_limit: self.unsigned("hop_limit", at),
             traffic_class: self.unsigned("traffic_class", at),
             identification: self.unsigned("identification", at),
-            // No packet is larger, and lengths are added to it.
+            // No packet is larger, and lengths are added to it: limit it.
             payload: self.unsigned::<u32>("payload_bytes", at).min(16 << 20),
             tcp: None,
             head: ([0; HEAD], 0),
@@ -223,7 +223,7 @@ fn mac(text: Option<&str>) -> Option<[u8; 6]> {
     Some(mac)
 }
 
-/// The packets of a row group in the order of the capture.
+/// Returns the packets of a row group in the order of the capture.
 fn records<R: ChunkReader + 'static>(
     file: &SerializedFileReader<R>,
     number: usize,
@@ -257,7 +257,7 @@ fn records<R: ChunkReader + 'static>(
     Ok(records)
 }
 
-/// Values to their packets, by whether each has one.
+/// Assigns the values to the packets that have one, by definition level.
 fn spread<T>(values: Vec<T>, levels: &[i16]) -> Vec<Option<T>> {
     if levels.is_empty() {
         return values.into_iter().map(Some).collect();

@@ -1,4 +1,4 @@
-//! Frames and their rows to a Parquet file.
+//! Writes frames and their rows to a Parquet file.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ use crate::schema::{COLUMNS, Column, Detail, Packing, Values};
 /// Packets of a row group: 64 Ki records are some 20 MB until they are written.
 const GROUP: usize = 65_536;
 
-/// A file being written.
+/// Writer of a Parquet file of packets.
 pub struct Writer<W: Write + Send> {
     file: SerializedFileWriter<W>,
     columns: Vec<&'static Column>,
@@ -30,7 +30,7 @@ pub struct Writer<W: Write + Send> {
 }
 
 impl<W: Write + Send> Writer<W> {
-    /// A file without packets yet.
+    /// Creates a file without packets.
     pub fn new(file: W, detail: Detail) -> Result<Self, ColumnsError> {
         let columns: Vec<_> =
             COLUMNS.iter().filter(|column| !column.analysed || detail == Detail::Analysis).collect();
@@ -64,7 +64,7 @@ impl<W: Write + Send> Writer<W> {
         Ok(Self { file, columns, group: Vec::with_capacity(GROUP), packets: 0 })
     }
 
-    /// Takes a frame and what the analysis said of it.
+    /// Adds a frame and its analysis.
     pub fn packet(&mut self, frame: &Frame<'_>, row: &Row) -> Result<(), ColumnsError> {
         self.group.push(Record::new(frame, row));
         self.packets += 1;
@@ -85,7 +85,7 @@ impl<W: Write + Send> Writer<W> {
                     column.typed::<Int64Type>().write_batch(&values, Some(&levels), None)?;
                 }
                 Values::Text(text) => {
-                    // Few different ones, each many times: the allocation is shared.
+                    // Few distinct values, each of them frequent: share the allocation.
                     let mut known: HashMap<String, ByteArray> = HashMap::new();
                     let shared = self.group.iter().map(|record| {
                         text(record).map(|text| {
@@ -111,7 +111,7 @@ impl<W: Write + Send> Writer<W> {
         Ok(())
     }
 
-    /// Writes what is left and the end. The file is given back, with how many packets it has.
+    /// Writes the remaining packets and the footer. Returns the file and the number of its packets.
     pub fn finish(mut self) -> Result<(W, u64), ColumnsError> {
         if !self.group.is_empty() {
             self.write()?;
@@ -120,7 +120,7 @@ impl<W: Write + Send> Writer<W> {
     }
 }
 
-/// Values that are there, and for each record whether it has one (Parquet's definition level).
+/// Splits optional values into the present ones, and whether each record has one (Parquet's definition level).
 fn split<T>(values: impl Iterator<Item = Option<T>>) -> (Vec<T>, Vec<i16>) {
     let mut levels = Vec::with_capacity(GROUP);
     let values = values.inspect(|value| levels.push(i16::from(value.is_some()))).flatten().collect();

@@ -1,4 +1,4 @@
-//! Packets that went through a file of columns are those that went in.
+//! Tests that packets are unchanged after a round trip through a file of columns.
 
 use std::io::Read as _;
 
@@ -32,7 +32,7 @@ fn analysed(frames: &[CapturedFrame], mut each: impl FnMut(&Frame<'_>, &Row)) ->
         analysis.frame_to(&kept.frame(), &mut |row: &Row| each(&kept.frame(), row));
     }
     let mut document = analysis.finish(BuildInfo::default(), Vec::new(), String::new(), "", None, |_| None);
-    // How much of the frames was captured is not kept.
+    // The captured length of the frames is not stored.
     document.capture.captured_bytes = 0;
     document
 }
@@ -121,7 +121,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn headers_times_and_order_are_what_they_were(frames in captured()) {
+    fn headers_times_and_order_round_trip(frames in captured()) {
         let (document, read) = back(&frames, Detail::Headers);
         prop_assert_eq!(read.len(), frames.len());
         for (before, after) in frames.iter().zip(&read) {
@@ -129,7 +129,7 @@ proptest! {
             prop_assert_eq!(&before.data[..12], &after.data[..12], "the link's addresses");
             let of = |kept: &CapturedFrame| dissect(kept.link, &kept.data, kept.original).expect("it was built well");
             let (before, mut after) = (of(before), of(after));
-            // Options come back in a fixed order with their own padding: only the header's length may be another.
+            // Options have a fixed order and their own padding: only the header length may differ.
             after.network.payload = before.network.payload;
             prop_assert_eq!(before.network, after.network);
             match (before.transport, after.transport) {
@@ -170,7 +170,7 @@ fn raw_ip_stays_raw_ip() {
 }
 
 #[test]
-fn a_foreign_parquet_file_is_refused_by_its_missing_column() {
+fn parquet_files_without_packet_columns_are_rejected() {
     use parquet::file::properties::WriterProperties;
     use parquet::file::writer::SerializedFileWriter;
     let schema =
@@ -184,9 +184,9 @@ fn a_foreign_parquet_file_is_refused_by_its_missing_column() {
     }
 }
 
-/// Every length, and every byte changed in one of three ways.
+/// Truncates the file to every length, and changes every byte in one of three ways.
 #[test]
-fn a_truncated_or_changed_file_is_an_error() {
+fn truncated_files_are_errors_and_changed_files_never_panic() {
     let file = small_file();
     for length in 0..file.len() {
         let cut = file[..length].to_vec();

@@ -1,18 +1,18 @@
-//! `--fail-if`: conditions on a comparison.
+//! Conditions of `--fail-if` on a comparison.
 
 use std::str::FromStr;
 
 use landspeed_model::{Better, ComparedMetric, ComparisonCondition, ComparisonVerdict, Metric};
 use thiserror::Error;
 
-/// `goodput worse 3%`: holds where the whole interval lies beyond the change.
+/// A condition such as `goodput worse 3%`: true if the whole interval lies beyond the change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
     text: String,
-    /// `None` for any.
+    /// `None` for `any`.
     metric: Option<Metric>,
     change: Change,
-    /// The least relative change: 0.03 is 3 %.
+    /// The minimum relative change: 0.03 is 3 %.
     least: f64,
 }
 
@@ -23,13 +23,13 @@ enum Change {
     Different,
 }
 
-/// Why a condition cannot be read.
+/// Error in a condition of `--fail-if`.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ConditionError {
-    /// Not three words, or two.
+    /// Neither two nor three words.
     #[error("`{0}` is not a condition: write METRIC better|worse|different [PERCENT], such as `goodput worse 3%`")]
     Form(String),
-    /// No such metric.
+    /// Unknown metric.
     #[error("`{0}` is not a metric: use `any` or one of {1}")]
     Metric(String, String),
     /// Not a percentage.
@@ -71,12 +71,12 @@ impl FromStr for Condition {
 }
 
 impl Condition {
-    /// The metric it is about; `None` for any.
+    /// The metric of the condition; `None` for `any`.
     pub fn metric(&self) -> Option<Metric> {
         self.metric
     }
 
-    /// Whether it holds for any candidate and flow, with the figures that decide.
+    /// Evaluates the condition: true if it holds for any candidate and flow. The detail lists the deciding figures.
     pub fn evaluate(&self, metrics: &[ComparedMetric]) -> ComparisonCondition {
         let about = |metric: &&ComparedMetric| self.metric.is_none_or(|wanted| wanted.name() == metric.name);
         let concerned: Vec<&ComparedMetric> = metrics.iter().filter(about).collect();
@@ -99,7 +99,7 @@ impl Condition {
             | (Change::Worse | Change::Different, ComparisonVerdict::Worse) => true,
             _ => return false,
         };
-        // Without a ratio, a verdict is beyond any percentage: it is a change from nothing, or to nothing.
+        // Without a ratio there is a change from or to zero, which exceeds any percentage.
         let (Some(low), Some(high)) = (metric.low, metric.high) else { return right_side };
         low >= 1.0 + self.least && low > 1.0 || high <= 1.0 - self.least && high < 1.0
     }
@@ -114,7 +114,7 @@ impl Condition {
     }
 }
 
-/// `goodput -4.1 % (-6.0 % to -2.2 %)`.
+/// Formats a change as `goodput -4.1 % (-6.0 % to -2.2 %)`.
 fn change(metric: &ComparedMetric) -> String {
     let percent = |ratio: f64| format!("{:+.1} %", (ratio - 1.0) * 100.0);
     let of = match &metric.flow {

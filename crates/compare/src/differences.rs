@@ -1,4 +1,4 @@
-//! In what groups differ besides their figures.
+//! Differences between groups in settings and hosts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,12 +7,12 @@ use landspeed_results::Record;
 
 use crate::group::Group;
 
-/// What a setting is called that was left at its default.
+/// Value shown for a setting that was not set.
 const DEFAULT: &str = "(default)";
 
-/// Everything recorded in which the groups differ, or one of them is not alike in itself. A difference is declared if `factors`
-/// name it. Without `factors` it is the one setting that each group has alike and in which groups differ, or else the one fact
-/// of the hosts.
+/// Returns all recorded settings and host facts that differ between the groups or within one. A difference is
+/// declared if `factors` names it. Without `factors`, the only setting that is constant in each group and
+/// differs between groups is taken as declared, or if there is none, the only such host fact.
 pub fn differences(groups: &[Group], factors: &[String]) -> Vec<ComparedDifference> {
     let facts: Vec<(&str, Facts)> =
         groups.iter().map(|group| (group.name.as_str(), Facts::of(&group.usable()))).collect();
@@ -35,7 +35,8 @@ pub fn differences(groups: &[Group], factors: &[String]) -> Vec<ComparedDifferen
     found
 }
 
-/// Whether a factor names this key: `congestion` and `settings.congestion`, `kernel_release` of any host, all of `client.nic`.
+/// Whether a factor matches this key: `congestion` matches `settings.congestion`, `kernel_release` that of any
+/// host, `client.nic` all its properties.
 pub fn names(factor: &str, key: &str) -> bool {
     key == factor || key.ends_with(&format!(".{factor}")) || key.starts_with(&format!("{factor}."))
 }
@@ -59,13 +60,13 @@ fn assumed(found: &[ComparedDifference]) -> BTreeSet<String> {
     BTreeSet::new()
 }
 
-/// What a fact is about: the kernel of the client and that of the server are one factor, and so are its release and its build.
+/// The subject of a fact: release and build of the kernel, on client and server, are one subject.
 fn subject(key: &str) -> &str {
     let name = key.split_once('.').map_or(key, |(_, name)| name);
     if name.starts_with("kernel_") { "kernel" } else { name }
 }
 
-/// The values of each key among a group's records.
+/// The values of each key in a group's records, and whether any has settings.
 struct Facts(BTreeMap<String, BTreeSet<String>>, bool);
 
 impl Facts {
@@ -88,7 +89,7 @@ impl Facts {
         Self(facts, !settings.is_empty())
     }
 
-    /// Of settings, what a group does not name is the default; of hosts, it is unknown.
+    /// The values of a key. A missing setting has its default, a missing host fact is unknown.
     fn values(&self, key: &str) -> Option<BTreeSet<String>> {
         let default = || (self.1 && key.starts_with("settings.")).then(|| BTreeSet::from([DEFAULT.to_owned()]));
         self.0.get(key).cloned().or_else(default)

@@ -1,4 +1,4 @@
-//! The document of a comparison.
+//! The comparison document.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,10 @@ use crate::group::{Group, Options};
 use crate::noise::noise;
 use crate::verdict::compare;
 
-/// Most things that a warning lists.
+/// Maximum number of entries that a warning lists.
 const MOST_LISTED: usize = 6;
 
-/// Compares groups with the first of them. Who calls fills in `created` and `command`.
+/// Compares groups with the first one. The caller fills in `created` and `command`.
 pub fn document(
     mut groups: Vec<Group>,
     options: &Options,
@@ -55,7 +55,7 @@ pub fn document(
 }
 
 impl Group {
-    /// Moves what must not be counted to [`Group::left_out`]: results that are not complete, and results given twice.
+    /// Moves results that must not be counted to [`Group::left_out`]: incomplete ones and duplicates.
     fn leave_out(&mut self) {
         let mut seen: Vec<Record> = Vec::new();
         for record in std::mem::take(&mut self.records) {
@@ -72,7 +72,7 @@ impl Group {
     }
 }
 
-/// Whether two records are one result: the same run of a lab gives the same digest however often it is repeated.
+/// Whether two records are the same result: a repeated lab run has the same digest.
 fn same(a: &Record, b: &Record) -> bool {
     let repeated = a.digest.is_some() && (&a.digest, a.seed) == (&b.digest, b.seed);
     let copied = a.started == b.started && a.figures == b.figures && a.seed == b.seed;
@@ -94,7 +94,7 @@ fn described(group: &Group) -> ComparedGroup {
     }
 }
 
-/// Undeclared differences, and declared ones that are not there.
+/// Warns about undeclared differences, and about factors in which the groups do not differ.
 fn undeclared(differences: &[ComparedDifference], factors: &[String], warn: &mut impl FnMut(&str, String)) {
     for factor in factors {
         if !differences.iter().any(|difference| names(factor, &difference.what)) {
@@ -122,7 +122,7 @@ fn undeclared(differences: &[ComparedDifference], factors: &[String], warn: &mut
     }
 }
 
-/// Results that are in two groups, and groups that were measured one after the other.
+/// Warns about results in two groups, and about groups that were not measured alternately.
 fn disturbed(groups: &[Group], metrics: &[ComparedMetric], warn: &mut impl FnMut(&str, String)) {
     let Some((baseline, candidates)) = groups.split_first() else { return };
     for candidate in candidates {
@@ -150,7 +150,7 @@ fn disturbed(groups: &[Group], metrics: &[ComparedMetric], warn: &mut impl FnMut
     }
 }
 
-/// Verdicts that the noise of the baseline explains.
+/// Warns about verdicts that the noise of the baseline could explain.
 fn noisy(metrics: &[ComparedMetric], noise: &[ComparedMetric], warn: &mut impl FnMut(&str, String)) {
     let claimed = |verdict| matches!(verdict, ComparisonVerdict::Better | ComparisonVerdict::Worse);
     for floor in noise {
@@ -179,7 +179,7 @@ fn noisy(metrics: &[ComparedMetric], noise: &[ComparedMetric], warn: &mut impl F
     }
 }
 
-/// Metrics that were asked for, or that only one group has.
+/// Warns about requested metrics without values, and about metrics and flows that not all groups have.
 fn missing(groups: &[Group], metrics: &[ComparedMetric], options: &Options, warn: &mut impl FnMut(&str, String)) {
     for metric in &options.metrics {
         if !metrics.iter().any(|compared| compared.name == metric.name()) {

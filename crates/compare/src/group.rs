@@ -1,11 +1,12 @@
-//! Groups of records, and the values in them that can be compared.
+//! Groups of records, and their values for a comparison.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use landspeed_model::{ComparisonDesign, Metric};
 use landspeed_results::{Record, RecordStatus};
 
-/// Compared unless metrics are named: rates, what they cost, and delay. Each metric more makes all intervals wider (Holm).
+/// The metrics compared by default: rates, their cost, and delay. Each additional metric widens all intervals
+/// (Holm).
 pub const DEFAULT_METRICS: [Metric; 9] = [
     Metric::Goodput,
     Metric::ReverseGoodput,
@@ -18,16 +19,16 @@ pub const DEFAULT_METRICS: [Metric; 9] = [
     Metric::Cpu,
 ];
 
-/// What a comparison is to do.
+/// Options of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Level of all verdicts together, 0..1.
+    /// Confidence level of all verdicts together, 0..1.
     pub level: f64,
     /// Seed of the resampling.
     pub seed: u64,
-    /// Metrics; empty for [`DEFAULT_METRICS`].
+    /// Metrics to compare; empty for [`DEFAULT_METRICS`].
     pub metrics: Vec<Metric>,
-    /// Settings or host facts that the groups are meant to differ in.
+    /// Settings or host facts that differ between the groups on purpose.
     pub factors: Vec<String>,
 }
 
@@ -38,7 +39,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The metrics to compare. A rate is never compared without its retransmits.
+    /// The metrics to compare. With a rate, retransmits are always compared.
     pub fn metrics(&self) -> Vec<Metric> {
         if self.metrics.is_empty() {
             return DEFAULT_METRICS.to_vec();
@@ -54,23 +55,23 @@ impl Options {
 /// Results that are replicates of each other.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Group {
-    /// The name in tables.
+    /// Name shown in tables.
     pub name: String,
-    /// Where its results came from.
+    /// Files or query that the results come from.
     pub source: String,
     /// One record for each flow of each result.
     pub records: Vec<Record>,
-    /// Results left out before, and why.
+    /// Results left out, each with the reason.
     pub left_out: Vec<String>,
 }
 
 impl Group {
-    /// A group of these records.
+    /// Creates a group of these records.
     pub fn new(name: impl Into<String>, source: impl Into<String>, records: Vec<Record>) -> Self {
         Self { name: name.into(), source: source.into(), records, left_out: Vec::new() }
     }
 
-    /// Records whose figures may be used, without the second runs of A/A controls, in the order of time.
+    /// Complete records without the second runs of A/A controls, in the order of time.
     pub(crate) fn usable(&self) -> Vec<&Record> {
         let mut usable: Vec<&Record> =
             self.records.iter().filter(|record| record.status == RecordStatus::Complete && !record.control).collect();
@@ -78,7 +79,7 @@ impl Group {
         usable
     }
 
-    /// Names of the flows, `None` for results with one.
+    /// Names of the flows; `None` for results with one flow.
     pub(crate) fn flows(&self) -> BTreeSet<Option<&str>> {
         self.usable().iter().map(|record| record.flow.as_deref()).collect()
     }
@@ -87,19 +88,20 @@ impl Group {
 /// The values of one metric in two groups.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Values {
-    /// Baseline and candidate of one block.
+    /// Baseline and candidate of each block.
     Paired(Vec<(f64, f64)>),
-    /// Baseline and candidate.
+    /// All values of baseline and of candidate.
     Unpaired {
         a: Vec<f64>,
         b: Vec<f64>,
-        /// Whether they are in the order of time, so that neighbours may resemble each other.
+        /// Whether the values are in the order of time, so that neighbours may be correlated.
         in_time: bool,
     },
 }
 
 impl Values {
-    /// Matches the runs of two groups, which are in the order of time: by block where both have blocks of the same experiment.
+    /// Collects the values of two groups in the order of time; pairs them by block if both have blocks of the same
+    /// experiment.
     pub(crate) fn of(baseline: &[&Record], candidate: &[&Record], metric: Metric) -> Self {
         let varying = varying(baseline, candidate);
         let keyed = |records: &[&Record]| -> Option<BTreeMap<Vec<String>, f64>> {
@@ -115,7 +117,7 @@ impl Values {
         let values = |records: &[&Record]| {
             records.iter().filter_map(|record| record.figures.get(metric)).collect::<Vec<f64>>()
         };
-        // Labs draw each run anew from its seed; records without a time have no neighbours.
+        // Lab runs are independent because each has its own seed; records without a time have no order.
         let in_time = [baseline, candidate].into_iter().all(|records| {
             let times: BTreeSet<&str> = records.iter().map(|record| record.started.as_str()).collect();
             times.len() > 1 && records.iter().all(|record| record.digest.is_none())
@@ -123,7 +125,7 @@ impl Values {
         Self::Unpaired { a: values(baseline), b: values(candidate), in_time }
     }
 
-    /// Baseline and candidate.
+    /// The values of baseline and candidate.
     pub(crate) fn sides(&self) -> (Vec<f64>, Vec<f64>) {
         match self {
             Self::Paired(pairs) => pairs.iter().copied().unzip(),
@@ -131,7 +133,7 @@ impl Values {
         }
     }
 
-    /// Whether neither has values.
+    /// Whether neither group has values.
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             Self::Paired(pairs) => pairs.is_empty(),
@@ -147,7 +149,7 @@ impl Values {
     }
 }
 
-/// Settings that vary within both groups: their runs are compared level by level.
+/// Settings that vary within both groups; runs are paired by their values.
 fn varying(baseline: &[&Record], candidate: &[&Record]) -> Vec<String> {
     let within = |records: &[&Record]| -> BTreeSet<String> {
         let keys: BTreeSet<&String> = records.iter().flat_map(|record| record.settings.keys()).collect();
@@ -160,7 +162,7 @@ fn varying(baseline: &[&Record], candidate: &[&Record]) -> Vec<String> {
     within(baseline).intersection(&within(candidate)).cloned().collect()
 }
 
-/// What makes runs of two groups a pair: experiment, block, and the settings that vary besides.
+/// The key by which runs of two groups are paired: experiment, block and varying settings.
 fn key(record: &Record, varying: &[String]) -> Option<Vec<String>> {
     let block = record.block?.to_string();
     let levels = varying.iter().map(|name| record.settings.get(name).cloned().unwrap_or_default());

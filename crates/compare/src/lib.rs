@@ -1,7 +1,7 @@
-//! Groups of results against each other: intervals, verdicts, noise.
+//! Comparison of groups of results: intervals, verdicts, noise.
 //!
-//! [`compare`] gives, for each metric and candidate, the ratio to the baseline, its interval, and the verdict that follows from
-//! the interval. [`noise`] compares a group with itself. [`precision`] says how well the median of a group is known.
+//! [`compare`] returns for each metric and candidate the ratio to the baseline with its interval and verdict.
+//! [`noise`] compares a group with itself. [`precision`] returns the relative precision of a group's median.
 #![forbid(unsafe_code)]
 
 mod conditions;

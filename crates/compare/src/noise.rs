@@ -1,4 +1,4 @@
-//! A group against itself.
+//! Comparison of a group with itself.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use landspeed_results::{Record, RecordStatus};
 use crate::group::{Options, Values};
 use crate::verdict::{Question, answer};
 
-/// The name of the second half in [`ComparedMetric::candidate`].
+/// Value of [`ComparedMetric::candidate`] for the second half of the group.
 pub const ITSELF: &str = "A/A control";
 
-/// The group against itself: what differs here is noise. Second runs of a cell against first runs by block, where the experiment
-/// made them; else neighbours in time against each other.
+/// Compares a group with itself, so that any difference is noise: second runs of a cell with first runs by
+/// block if the experiment made them, otherwise runs next to each other in time.
 pub fn noise(records: &[Record], options: &Options) -> Vec<ComparedMetric> {
     let usable: Vec<&Record> = records.iter().filter(|record| record.status == RecordStatus::Complete).collect();
     let mut flows: BTreeMap<Option<&str>, Vec<&Record>> = BTreeMap::new();
@@ -36,7 +36,8 @@ pub fn noise(records: &[Record], options: &Options) -> Vec<ComparedMetric> {
     answer(questions, options.level)
 }
 
-/// Pairs of neighbours, in alternating order, so that drift cancels: first and second, fourth and third, fifth and sixth.
+/// Pairs adjacent values in alternating order, so that drift cancels out: first and second, fourth and third,
+/// fifth and sixth.
 fn neighbours(values: &[f64]) -> Vec<(f64, f64)> {
     let pairs = values.chunks_exact(2).enumerate();
     pairs.map(|(i, pair)| if i % 2 == 0 { (pair[0], pair[1]) } else { (pair[1], pair[0]) }).collect()

@@ -1,4 +1,4 @@
-//! The verdict of each metric.
+//! Verdicts of the metrics.
 
 use std::cmp::Ordering;
 
@@ -8,28 +8,29 @@ use landspeed_stats::{BootstrapError, Contrast, HolmStep, autocorrelation, holm,
 
 use crate::group::{Group, Options, Values};
 
-/// One metric of one flow of one candidate, before its level is known.
+/// One metric of one flow of one candidate, before the level of its interval is known.
 pub(crate) struct Question {
     candidate: String,
     flow: Option<String>,
     metric: Metric,
     values: Values,
-    /// `None` where a group has no values.
+    /// `None` if a group has no values.
     contrast: Option<Contrast>,
     scale: Scale,
     autocorrelation: Option<f64>,
 }
 
-/// What a contrast measures.
+/// Scale of a contrast.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scale {
-    /// The logarithm of the ratio.
+    /// Logarithm of the ratio.
     Ratio,
-    /// The probability of a greater value: there are zeros.
+    /// Probability of a greater value, used if there are zeros.
     Greater,
 }
 
-/// Each metric of each candidate against the baseline, with intervals at the levels of Holm's correction over all of them.
+/// Compares each metric of each candidate with the baseline; Holm's correction over all of them determines the
+/// levels of the intervals.
 pub fn compare(baseline: &Group, candidates: &[Group], options: &Options) -> Vec<ComparedMetric> {
     let mut questions = Vec::new();
     for candidate in candidates {
@@ -49,7 +50,7 @@ pub fn compare(baseline: &Group, candidates: &[Group], options: &Options) -> Vec
 }
 
 impl Question {
-    /// A question about values that are matched already.
+    /// Creates a question from values that are already paired or grouped.
     pub(crate) fn new(candidate: &str, flow: Option<&str>, metric: Metric, values: Values, seed: u64) -> Self {
         let (a, b) = values.sides();
         let scale = if a.iter().chain(&b).all(|value| *value > 0.0) { Scale::Ratio } else { Scale::Greater };
@@ -89,7 +90,7 @@ impl Question {
         let estimate = self.contrast.as_ref().map(Contrast::estimate);
         let (baseline_median, candidate_median) = (median(&a), median(&b));
         let ratios = self.scale == Scale::Ratio;
-        // With zeros among the values, the medians can have a ratio, though it has no interval.
+        // If some values are zero, the medians can have a ratio, but it has no interval.
         let of_medians = baseline_median.zip(candidate_median).filter(|(a, _)| *a > 0.0).map(|(a, b)| b / a);
         let as_ratio = |value: Option<f64>| value.filter(|_| ratios).map(f64::exp);
         ComparedMetric {
@@ -131,7 +132,7 @@ impl Question {
     }
 }
 
-/// The answers, each at the level of its rank among all p-values (Holm).
+/// Evaluates the questions, each at the level of its rank among all p-values (Holm).
 pub(crate) fn answer(questions: Vec<Question>, level: f64) -> Vec<ComparedMetric> {
     let p_values: Vec<Option<f64>> =
         questions.iter().map(|question| Some(question.contrast.as_ref()?.p_value())).collect();
@@ -145,8 +146,9 @@ pub(crate) fn answer(questions: Vec<Question>, level: f64) -> Vec<ComparedMetric
     answers.collect()
 }
 
-/// How well the median is known: half the width of its interval at `level`, relative to it; 0.02 is ±2 %. Of complete runs
-/// without A/A controls. `None` where they are too few for the level, or the median is 0.
+/// Relative precision of the median: half the width of its interval at `level` divided by the median; 0.02 is
+/// ±2 %. Uses complete runs without A/A controls. `None` if there are too few for the level, or the median is
+/// 0.
 pub fn precision<'a>(records: impl IntoIterator<Item = &'a Record>, metric: Metric, level: f64) -> Option<f64> {
     let usable = records.into_iter().filter(|record| record.status == RecordStatus::Complete && !record.control);
     let values: Vec<f64> = usable.filter_map(|record| record.figures.get(metric)).collect();

@@ -4,7 +4,7 @@ use landspeed_compare::{Condition, Group, Options, compare, document, noise, pre
 use landspeed_model::{BuildInfo, ComparisonDesign, ComparisonDocument, ComparisonVerdict, Metric};
 use landspeed_results::{Record, RecordStatus};
 
-/// A complete run of minute `minute` with this goodput.
+/// A complete run that started in minute `minute` with this goodput.
 fn run(minute: usize, goodput: f64) -> Record {
     let mut record = Record::unmeasured("landspeed 0.1.0".to_owned());
     record.status = RecordStatus::Complete;
@@ -52,14 +52,14 @@ fn blocks_of_one_sweep_are_paired() {
 }
 
 #[test]
-fn equal_results_have_the_ratio_one() {
+fn equal_results_have_ratio_one() {
     let metrics = compare(&group("a", 0, &[9.4e9; 8]), &[group("b", 0, &[9.4e9; 8])], &Options::default());
     let figures = (metrics[0].ratio, metrics[0].low, metrics[0].high, metrics[0].verdict);
     assert_eq!(figures, (Some(1.0), Some(1.0), Some(1.0), ComparisonVerdict::NoDetectableDifference));
 }
 
 #[test]
-fn an_interval_that_contains_1_has_no_verdict() {
+fn interval_containing_one_gives_no_detectable_difference() {
     for (a, b) in [(0, 0), (0, 100)] {
         let metrics =
             compare(&group("a", a, &RATES), &[group("b", b, &RATES.map(|rate| rate * 1.001))], &Options::default());
@@ -71,14 +71,14 @@ fn an_interval_that_contains_1_has_no_verdict() {
 }
 
 #[test]
-fn too_few_runs_say_how_many_would_do() {
+fn too_few_runs_report_the_number_needed() {
     let metrics = compare(&group("a", 0, &RATES[..5]), &[group("b", 9, &RATES[..5])], &Options::default());
     assert_eq!((metrics[0].verdict, metrics[0].runs_needed), (ComparisonVerdict::TooFewRuns, Some(6)));
     assert_eq!((metrics[0].low, metrics[0].high), (None, None));
 }
 
 #[test]
-fn retransmits_from_zero_are_worse_without_a_ratio() {
+fn retransmits_increasing_from_zero_are_worse_without_a_ratio() {
     let with = |name: &str, retransmits: &[f64]| {
         let mut group = group(name, 0, &RATES);
         for (record, value) in group.records.iter_mut().zip(retransmits) {
@@ -99,7 +99,7 @@ fn retransmits_from_zero_are_worse_without_a_ratio() {
 }
 
 #[test]
-fn a_condition_holds_where_the_whole_interval_lies_beyond() {
+fn condition_is_true_if_the_whole_interval_exceeds_it() {
     let conditions =
         ["goodput worse 3%", "goodput worse 5%", "goodput worse", "goodput better", "any different 1%", "cpu worse"];
     let document = compared(vec![blocks("a", &RATES), blocks("b", &RATES.map(|rate| rate * 0.96))], &conditions);
@@ -119,7 +119,7 @@ fn a_condition_holds_where_the_whole_interval_lies_beyond() {
 }
 
 #[test]
-fn results_given_twice_count_once() {
+fn duplicate_results_count_once() {
     let mut twice = group("a", 0, &RATES);
     twice.records.push(run(0, RATES[0]));
     twice.records.push(Record { status: RecordStatus::Partial, ..run(60, 1e9) });
@@ -129,7 +129,7 @@ fn results_given_twice_count_once() {
 }
 
 #[test]
-fn differences_besides_the_factor_are_flagged() {
+fn undeclared_differences_are_flagged() {
     let with = |name: &str, congestion: &str, kernel: &str| {
         let mut group = group(name, 0, &RATES);
         for record in &mut group.records {
@@ -151,14 +151,14 @@ fn differences_besides_the_factor_are_flagged() {
 }
 
 #[test]
-fn groups_measured_one_after_the_other_are_flagged() {
+fn groups_measured_sequentially_are_flagged() {
     let apart = compared(vec![group("a", 0, &RATES), group("b", 30, &RATES)], &[]);
     assert!(apart.warnings.iter().any(|warning| warning.code == "not-interleaved"));
     assert!(apart.metrics[0].autocorrelation.is_some());
 }
 
 #[test]
-fn noise_is_the_baseline_against_itself() {
+fn noise_compares_the_baseline_with_itself() {
     let mut twice: Vec<f64> = RATES.to_vec();
     twice.extend(RATES);
     let floor = noise(&group("a", 0, &twice).records, &Options::default());

@@ -1,6 +1,7 @@
-//! Judges documents again: `cargo run -p landspeed-diagnose --example judge -- [--brief] [--hosts|--sender] run.json lab.json …`.
+//! Recomputes the verdict of stored documents: `cargo run -p landspeed-diagnose --example judge --
+//! [--brief] [--hosts|--sender] run.json lab.json …`.
 //!
-//! `--hosts` leaves out what only a lab knows, `--sender` the receiver's report as well.
+//! `--hosts` drops everything that only a lab records; `--sender` drops the receiver's report too.
 
 use landspeed_diagnose::{diagnose, diagnose_lab};
 use landspeed_model::{LabDocument, RunDocument, Verdict};
@@ -20,7 +21,7 @@ fn main() {
 fn judge(path: &str, hosts: bool, sender: bool) -> Result<Vec<Verdict>, String> {
     let text = std::fs::read_to_string(path).map_err(|why| why.to_string())?;
     let run = |mut run: RunDocument| {
-        // The lab's hosts share a name; two real ones do not.
+        // Both lab hosts report the same host name; two real hosts differ.
         if let Some(server) = &mut run.hosts.server {
             server.hostname.push_str("-server");
         }

@@ -1,4 +1,4 @@
-//! Buffer advice with the figures in it.
+//! Advice on socket buffer and pacing values, computed from the measured rate and RTT.
 
 use landspeed_calc::{MAX_SYSCTL_BYTES, MAX_WINDOW_BYTES, bdp_bytes, socket_buffer_bytes};
 
@@ -6,32 +6,32 @@ use crate::flow::Flow;
 use crate::host::HostView;
 use crate::text;
 
-/// Headroom asked for when the path's rate is not known: enough for this many times the rate measured.
+/// Headroom when the capacity of the path is unknown: multiple of the measured rate.
 const UNKNOWN_RATE_HEADROOM: f64 = 2.0;
 
-/// Share of a path's rate that pacing should leave to the flow: headers, and room for retransmits.
+/// Share of the path's rate to pace at: leaves capacity for headers and retransmits.
 const PACE_SHARE: f64 = 0.95;
 
-/// Which buffer.
+/// A socket buffer and the settings that bound it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Buffer {
-    /// The sysctl whose last figure bounds autotuning.
+    /// The sysctl whose third value (`max`) bounds autotuning.
     pub sysctl: &'static str,
-    /// The sysctl that bounds an explicit size.
+    /// The sysctl that bounds a size set with `setsockopt`.
     pub explicit: &'static str,
-    /// The socket option.
+    /// The socket option that sets the size.
     pub option: &'static str,
 }
 
-/// The receive buffer.
+/// TCP receive buffer.
 pub(crate) const RECEIVE: Buffer =
     Buffer { sysctl: "net.ipv4.tcp_rmem", explicit: "net.core.rmem_max", option: "SO_RCVBUF" };
 
-/// The send buffer.
+/// TCP send buffer.
 pub(crate) const SEND: Buffer =
     Buffer { sysctl: "net.ipv4.tcp_wmem", explicit: "net.core.wmem_max", option: "SO_SNDBUF" };
 
-/// What to set `buffer` to on `host`, whose present size is `now` bytes.
+/// Returns advice on how to enlarge `buffer` on `host`; `now` is its current size in bytes.
 pub(crate) fn enlarge(flow: &Flow, host: &HostView, buffer: Buffer, now: Option<f64>) -> String {
     let label = flow.label(host);
     let again = if flow.observed { "start the transfer again" } else { "run again" };
@@ -76,7 +76,7 @@ pub(crate) fn enlarge(flow: &Flow, host: &HostView, buffer: Buffer, now: Option<
             text::bytes(limit)
         );
     }
-    // The limit was reached and was the limit: whatever the path's figures say, more is needed.
+    // The limit was reached and did limit the flow: raise it even if the computed BDP is below it.
     let (need, basis) = match limit {
         Some(limit) if need <= limit => {
             ((limit * 2.0).min(MAX_SYSCTL_BYTES), "twice the limit that was reached".to_owned())
@@ -95,7 +95,8 @@ pub(crate) fn enlarge(flow: &Flow, host: &HostView, buffer: Buffer, now: Option<
     )
 }
 
-/// `net.ipv4.tcp_rmem='4096 131072 12582912'`: the host's own first two figures, or the kernel's defaults.
+/// Formats an assignment such as `net.ipv4.tcp_rmem='4096 131072 12582912'`. Min and default are the host's
+/// own values, or the kernel's defaults.
 fn assignment(host: &HostView, buffer: Buffer, need: f64) -> String {
     let now: Vec<&str> = host.sysctl(buffer.sysctl).map(|text| text.split_whitespace().collect()).unwrap_or_default();
     let known = now.len() == 3 && now.iter().all(|figure| figure.bytes().all(|byte| byte.is_ascii_digit()));
@@ -107,7 +108,8 @@ fn assignment(host: &HostView, buffer: Buffer, need: f64) -> String {
     format!("{}='{least} {usual} {}'", buffer.sysctl, need.ceil())
 }
 
-/// The rate one stream should reach, bits/s, and whether it is known and not just more than now.
+/// Returns the target rate per stream in bits/s, and whether it is the known path capacity (else a multiple
+/// of the measured rate).
 fn target(flow: &Flow) -> (f64, bool) {
     let streams = flow.streams.len().max(1) as f64;
     match flow.capacity_bps() {
@@ -116,8 +118,8 @@ fn target(flow: &Flow) -> (f64, bool) {
     }
 }
 
-/// `--pace 1.9G`: the share of what the path carries that leaves room for a burst, for each stream. From the capacity if it is
-/// known, else from the rate reached.
+/// Formats `--pace 1.9G`: the pacing rate per stream, with headroom for bursts, from the path capacity if
+/// known, else from the measured rate.
 pub(crate) fn pace(flow: &Flow) -> String {
     let streams = flow.streams.len().max(1) as f64;
     let rate = flow.capacity_bps().map_or(flow.goodput_bps, |capacity| capacity.max(flow.goodput_bps));

@@ -1,11 +1,12 @@
-//! What a document says against the verdict made from it (rule 10 of honest measurement).
+//! Checks a verdict against the counters of its document (rule 10 of honest measurement).
 
 use landspeed_model::{Cause, Confidence, LabDocument, PhaseName, RunDocument, Stream, TcpInfo, Verdict};
 
-/// Begins the reason in the summary of a verdict that was withdrawn.
+/// Begins the reason in the summary of a withdrawn verdict.
 pub const WITHDRAWN: &str = "the document contradicts";
 
-/// Returns the verdict unless its document contradicts it: then the cause is undetermined, and the summary says why.
+/// Returns the verdict, or an undetermined one with the reason in its summary if the document contradicts
+/// it.
 pub fn withdraw_contradicted(verdict: Verdict, run: &RunDocument, lab: Option<&LabDocument>) -> Verdict {
     let found = contradictions(run, lab, &verdict);
     if found.is_empty() {
@@ -26,7 +27,7 @@ pub fn withdraw_contradicted(verdict: Verdict, run: &RunDocument, lab: Option<&L
     }
 }
 
-/// Every statement in `verdict` that the document of its run (and lab) contradicts.
+/// Lists every statement of `verdict` that the document of its run (and lab) contradicts.
 pub fn contradictions(run: &RunDocument, lab: Option<&LabDocument>, verdict: &Verdict) -> Vec<String> {
     let mut found = Vec::new();
     let mut never = |wrong: bool, what: String| {
@@ -73,7 +74,7 @@ pub fn contradictions(run: &RunDocument, lab: Option<&LabDocument>, verdict: &Ve
     let Some(lab) = lab else { return found };
     let busiest = lab.links.iter().map(|link| link.utilisation).fold(0.0, f64::max);
     let full = verdict.cause == Cause::LinkRate || verdict.summary.contains("is full");
-    // A link that is full in the steady phase has carried at least that share of what the whole run allows.
+    // A link that was full in the steady phase was used for at least that share of the whole run.
     let steady = run.phases.iter().filter(|phase| phase.name == PhaseName::Steady);
     let steady_ns = steady.map(|phase| phase.end_ns.saturating_sub(phase.start_ns)).max().unwrap_or(0);
     let least = 0.5 * (steady_ns as f64 / (lab.virtual_s * 1e9).max(1.0)).min(1.0);
@@ -89,7 +90,7 @@ pub fn contradictions(run: &RunDocument, lab: Option<&LabDocument>, verdict: &Ve
     found
 }
 
-/// The sum of counters that a document may hold anything in.
+/// Saturating sum: counters of a document may have any value.
 fn total(counters: impl Iterator<Item = u64>) -> u64 {
     counters.fold(0, u64::saturating_add)
 }

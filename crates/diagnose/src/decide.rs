@@ -1,4 +1,4 @@
-//! From findings to one verdict: order, contradictions, confidence.
+//! Turns the findings into one verdict: order, contradictions, confidence.
 
 use landspeed_model::{Cause, Confidence, Direction, Evidence, Status, Verdict};
 
@@ -10,7 +10,7 @@ use crate::refute::refute;
 use crate::text;
 use crate::thresholds::MIN_JUDGED_NS;
 
-/// Weighs every cause and names one, or says why none can be named.
+/// Evaluates every cause and names one, or explains why none can be named.
 pub(crate) fn decide(flow: &Flow) -> Verdict {
     if let Some(verdict) = nothing_to_judge(flow) {
         return verdict;
@@ -42,7 +42,7 @@ pub(crate) fn decide(flow: &Flow) -> Verdict {
     verdict(flow, &findings, named, &rivals, strength.confidence())
 }
 
-/// The first of the strongest, but a rate that was asked for and reached before all.
+/// Index of the strongest finding, the first of equals; a requested rate that was reached takes precedence.
 fn choose(findings: &[Finding]) -> Option<usize> {
     let direct = findings.iter().position(|finding| finding.direct && finding.strength().is_some());
     if direct.is_some() {
@@ -51,7 +51,7 @@ fn choose(findings: &[Finding]) -> Option<usize> {
     let strongest = [Strength::Strong, Strength::Moderate, Strength::Weak]
         .into_iter()
         .find_map(|strength| findings.iter().position(|finding| finding.strength() == Some(strength)))?;
-    // What brings the strongest about is named before it, even when it is a little less sure.
+    // A cause that produces the strongest one takes precedence, even if it is slightly weaker.
     let behind = findings.iter().position(|finding| {
         finding.strength() >= Some(Strength::Moderate) && explains(finding.cause, findings[strongest].cause)
     });
@@ -125,7 +125,7 @@ fn undetermined(flow: &Flow, findings: &[Finding], rivals: &[&Finding]) -> Verdi
     }
 }
 
-/// A run with no bytes has no cause to name.
+/// Returns an undetermined verdict for a run without bytes.
 fn nothing_to_judge(flow: &Flow) -> Option<Verdict> {
     let none = |summary: String, missing: Vec<String>, next_step: &str| Verdict {
         cause: Cause::Undetermined,
@@ -176,8 +176,8 @@ fn nothing_to_judge(flow: &Flow) -> Option<Verdict> {
     None
 }
 
-/// Full-sized segments were retransmitted repeatedly and never acknowledged: a link that is too narrow for them, and no ICMP
-/// message that says so. In the lab the link is known.
+/// Full-sized segments were retransmitted repeatedly and never acknowledged: a link with a smaller MTU and
+/// no ICMP message (PMTUD black hole). In the lab the link is known.
 fn path_mtu(flow: &Flow) -> Option<Verdict> {
     let last = || flow.streams.iter().filter_map(|stream| stream.tcp().next_back());
     let stuck =
@@ -248,7 +248,7 @@ pub(crate) fn headline(flow: &Flow) -> String {
     format!("{} from {from} to {to}{over}", text::rate(flow.goodput_bps))
 }
 
-/// Parts of the run that were not visible.
+/// Lists what was not visible in this run.
 fn visibility(flow: &Flow) -> Vec<String> {
     let mut missing = Vec::new();
     for (seen, host) in [(flow.sender_seen(), &flow.sender), (flow.receiver_seen(), &flow.receiver)] {
@@ -273,7 +273,7 @@ fn visibility(flow: &Flow) -> Vec<String> {
     missing
 }
 
-/// The readings that dropped each other cause.
+/// The readings that ruled out each of the other causes.
 fn ruled_out(findings: &[Finding], named: Option<Cause>, kept: &[&Finding]) -> Vec<Evidence> {
     findings
         .iter()

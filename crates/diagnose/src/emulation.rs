@@ -1,4 +1,5 @@
-//! What a run over an emulated path can say of it: nothing, in the seconds in which the emulation could not keep up.
+//! Validity of verdicts on an emulated path: a verdict is withdrawn if it rests on seconds in which the
+//! emulator could not keep up.
 
 use landspeed_model::{Cause, Confidence, InvalidSpan, RunDocument, Verdict, Warning};
 
@@ -6,7 +7,8 @@ use crate::decide;
 use crate::flow::Flow;
 use crate::text;
 
-/// The verdict, unless it rests on seconds in which the path was not what its file says: then the cause is undetermined.
+/// Returns the verdict, or an undetermined one if it rests on seconds in which the path did not match its
+/// file.
 pub(crate) fn withdraw_invalid(verdict: Verdict, flow: &Flow) -> Verdict {
     let Some(emulation) = &flow.document.emulation else { return verdict };
     let (start_ns, end_ns) = flow.span_ns;
@@ -35,7 +37,8 @@ pub(crate) fn withdraw_invalid(verdict: Verdict, flow: &Flow) -> Verdict {
     }
 }
 
-/// Whether the cause is about the network, or inferred from how it answers. The rest is read from the hosts' own counters.
+/// Whether the cause concerns the network or is inferred from its behaviour. Other causes come from the
+/// hosts' own counters.
 fn rests_on_path(cause: Cause) -> bool {
     !matches!(
         cause,
@@ -43,12 +46,12 @@ fn rests_on_path(cause: Cause) -> bool {
     )
 }
 
-/// The time that spans cover between two times; spans do not overlap.
+/// Total time covered by `spans` between two times, nanoseconds; spans do not overlap.
 fn length_ns(spans: &[&InvalidSpan], start_ns: u64, end_ns: u64) -> u64 {
     spans.iter().map(|span| span.end_ns.min(end_ns).saturating_sub(span.start_ns.max(start_ns))).sum()
 }
 
-/// What a reader should know of the path.
+/// Warning for a run whose emulated path was invalid at times.
 pub(crate) fn warning(document: &RunDocument) -> Option<Warning> {
     let invalid = &document.emulation.as_ref()?.invalid;
     let first = invalid.first()?;
@@ -75,13 +78,13 @@ mod tests {
     }
 
     #[test]
-    fn only_the_time_within_the_phase_counts() {
+    fn invalid_time_is_counted_within_the_phase_only() {
         let (a, b) = (span(0, 1_000), span(4_000, 5_000));
         assert_eq!(length_ns(&[&a, &b], 500, 4_200), 700);
     }
 
     #[test]
-    fn causes_at_the_hosts_do_not_rest_on_the_path() {
+    fn host_causes_do_not_depend_on_the_path() {
         for cause in [Cause::NetworkLoss, Cause::NetworkCongestion, Cause::NetworkPath, Cause::ReceiverWindow] {
             assert!(rests_on_path(cause), "{cause:?}");
         }

@@ -1,7 +1,7 @@
-//! A flow's life cut into epochs: what limited the sender at which time.
+//! Epochs of a flow: what limited the sender at which time.
 //!
-//! Between two samples a sender is in one state. The order below decides between several: what stops the sender altogether
-//! comes before what slows it down.
+//! Between two samples a sender is in one state. If several apply, the order below decides: what stops the
+//! sender comes before what slows it down.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,15 @@ use crate::thresholds::{
     WAITING_SHARE, WINDOW_FULL,
 };
 
-/// Spans listed of one state.
+/// Maximum number of spans listed per state.
 const MOST_SPANS: usize = 64;
-/// Time without an ACK that is never a stall, milliseconds: delayed ACKs and the smallest RTO are 200 ms.
+/// Time without an ACK that never counts as a stall, milliseconds: delayed ACKs and the minimum RTO take
+/// 200 ms.
 const NO_STALL_MS: f64 = 250.0;
 /// Gain of BBR's startup (2/ln 2 = 2.89; BBRv3 2.77); its probing gains are at most 1.25.
 const STARTUP_GAIN: f64 = 2.0;
 
-/// The states of a flow from its first sample to the end of its steady phase.
+/// Returns the states of a flow from its first sample to the end of its steady phase.
 pub(crate) fn epochs(flow: &Flow) -> Vec<Epoch> {
     let mut spans: Vec<(EpochState, u64, u64)> = Vec::new();
     for (from_ns, to_ns, state) in states(flow) {
@@ -52,7 +53,7 @@ pub(crate) fn epochs(flow: &Flow) -> Vec<Epoch> {
     epochs
 }
 
-/// Thousandths that add up to 1000 (method of the largest remainder).
+/// Converts times to shares per thousand that add up to 1000 (largest remainder method).
 fn permille(times: &[u64]) -> Vec<u32> {
     let total: u128 = times.iter().map(|&time| u128::from(time)).sum();
     if total == 0 {
@@ -69,7 +70,7 @@ fn permille(times: &[u64]) -> Vec<u32> {
     shares
 }
 
-/// The state of most streams between each two samples.
+/// State of most streams in each interval between samples of the first stream: start, end, state.
 fn states(flow: &Flow) -> Vec<(u64, u64, EpochState)> {
     let series: Vec<Vec<&Sample>> = flow
         .streams
@@ -99,7 +100,7 @@ fn states(flow: &Flow) -> Vec<(u64, u64, EpochState)> {
         .collect()
 }
 
-/// The state of one stream between two samples of its sender.
+/// State of one stream between two samples of its sender.
 fn state(before: &Sample, next: &Sample, model_based: bool, observed: bool) -> EpochState {
     let (Some(was), Some(tcp)) = (before.tcp.as_deref(), next.tcp.as_deref()) else { return EpochState::Unknown };
     let elapsed_us = next.t_ns.saturating_sub(before.t_ns) as f64 / 1e3;
@@ -126,20 +127,20 @@ fn state(before: &Sample, next: &Sample, model_based: bool, observed: bool) -> E
         worked(&|sample| sample.thread_cpu_ns) + worked(&|sample| sample.thread_wait_ns) >= elapsed_us * THREAD_BUSY;
     let fill = next.wmem_queued_bytes.zip(next.sndbuf_bytes).filter(|&(_, limit)| limit > 0);
     let fill = fill.map_or(1.0, |(queued, limit)| f64::from(queued) / f64::from(limit));
-    // The same reading that names the cause from one end.
+    // The same condition names the cause from one host.
     let in_flight = flight_segments(tcp) * f64::from(tcp.snd_mss_bytes);
     if observed
         && tcp.snd_wnd_bytes.is_some_and(|window| in_flight > 0.0 && in_flight >= WINDOW_FULL * f64::from(window))
     {
         return EpochState::ReceiveWindowLimited;
     }
-    // A program that is only observed may spin while its queue is full.
+    // A watched program may spin while its queue is full.
     if busy && (!observed || fill < SEND_EMPTY) {
         return EpochState::CpuLimited;
     }
     let unsent = tcp.notsent_bytes.map_or(0.0, f64::from);
     let queued = next.wmem_queued_bytes.map_or(f64::INFINITY, f64::from);
-    // An empty queue waits for nothing.
+    // An empty queue has no waiting data.
     let empty = unsent == 0.0;
     let waits = !empty && (unsent >= NOTSENT_LITTLE || unsent >= WAITING_SHARE * queued);
     let filled = if tcp.snd_cwnd > 0 { flight_segments(tcp) / f64::from(tcp.snd_cwnd) } else { 0.0 };
@@ -171,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_add_up_to_a_thousand() {
+    fn epoch_shares_add_up_to_1000() {
         for times in [vec![1, 1, 1], vec![7], vec![u64::MAX / 2, 3, u64::MAX / 3], vec![0, 5, 0, 1]] {
             assert_eq!(permille(&times).iter().sum::<u32>(), 1000, "{times:?}");
         }

@@ -1,4 +1,4 @@
-//! What one cause concluded, and the readings it weighed.
+//! Conclusion of one cause, with the readings it evaluated.
 
 use landspeed_model::{Cause, Confidence, Evidence};
 
@@ -7,19 +7,19 @@ use crate::host::End;
 use crate::stream::StreamView;
 use crate::text;
 
-/// How much a cause's own readings support it, before anything else is known.
+/// Strength of a cause by its own readings alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Strength {
     /// A hint.
     Weak,
-    /// The readings point there; one that would settle it is absent or contradicts.
+    /// The readings support it, but a decisive one is missing or contradicts.
     Moderate,
-    /// The readings agree.
+    /// All readings agree.
     Strong,
 }
 
 impl Strength {
-    /// The confidence this strength allows when nothing else speaks against it.
+    /// The highest confidence this strength allows.
     pub(crate) fn confidence(self) -> Confidence {
         match self {
             Self::Weak => Confidence::Low,
@@ -37,42 +37,43 @@ impl Strength {
     }
 }
 
-/// What became of a cause.
+/// State of a cause after evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// It holds.
+    /// The cause is supported with this strength.
     Holds(Strength),
-    /// A reading speaks against it.
+    /// A reading contradicts the cause.
     Refuted,
-    /// Its readings are missing.
+    /// The readings it needs are missing.
     Unseen,
-    /// It makes no sense for this kind of test.
+    /// The cause does not apply to this kind of test.
     NotApplicable,
 }
 
-/// A cause's conclusion.
+/// Conclusion of one cause.
 #[derive(Debug)]
 pub(crate) struct Finding {
-    /// The cause.
+    /// The evaluated cause.
     pub cause: Cause,
-    /// What became of it.
+    /// State after evaluation.
     pub standing: Standing,
-    /// A known rate was reached (asked for, or the interface's), or a round trip waited out: no inference is involved.
+    /// Whether the cause follows without inference: a known rate (requested, or the interface's) was reached,
+    /// or round trips account for all the time.
     pub direct: bool,
-    /// What was weighed.
+    /// The readings it evaluated, met or not.
     pub readings: Vec<Evidence>,
-    /// Which end or component.
+    /// The host or component it points to.
     pub place: Option<String>,
-    /// Why, as the second half of a sentence that begins with the rate.
+    /// Explanation: the second half of a sentence that begins with the rate.
     pub why: String,
-    /// What to try.
+    /// Advice to the user.
     pub next_step: String,
-    /// What was not visible.
+    /// Readings that were not visible.
     pub missing: Vec<String>,
 }
 
 impl Finding {
-    /// The strength, if the cause holds.
+    /// The strength if the cause is supported, else `None`.
     pub(crate) fn strength(&self) -> Option<Strength> {
         match self.standing {
             Standing::Holds(strength) => Some(strength),
@@ -80,7 +81,7 @@ impl Finding {
         }
     }
 
-    /// A cause that makes no sense for this kind of test.
+    /// A finding for a cause that does not apply to this kind of test.
     pub(crate) fn not_applicable(cause: Cause) -> Self {
         Self {
             cause,
@@ -95,16 +96,16 @@ impl Finding {
     }
 }
 
-/// What a value is compared with.
+/// Condition a reading is compared with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Bound {
-    /// Met from here up.
+    /// Met if the value is at least this.
     AtLeast(f64),
-    /// Met below.
+    /// Met if the value is below this.
     Below(f64),
-    /// Met above.
+    /// Met if the value is above this.
     Above(f64),
-    /// Met between, both ends included.
+    /// Met if the value is in this range, limits included.
     Within(f64, f64),
 }
 
@@ -127,7 +128,7 @@ impl Bound {
         }
     }
 
-    /// The stream whose value speaks most for the bound.
+    /// Index and value of the stream that is closest to meeting the bound.
     fn worst(self, figure: &Figure) -> (usize, f64) {
         match self {
             Self::AtLeast(_) | Self::Above(_) | Self::Within(..) => figure.largest,
@@ -145,13 +146,13 @@ pub(crate) struct Scales<'f, 'a> {
 }
 
 impl<'f, 'a> Scales<'f, 'a> {
-    /// Empty scales for `cause`.
+    /// Creates an empty collection for `cause`.
     pub(crate) fn new(flow: &'f Flow<'a>, cause: Cause) -> Self {
         Self { flow, cause, readings: Vec::new(), missing: Vec::new() }
     }
 
-    /// Compares a figure over streams with `bound`; `series` is the path below a stream (`sender.samples[].bytes`).
-    /// `None`, and noted as missing, when it was not read.
+    /// Compares a per-stream figure with `bound` and records it; `series` is the path below a stream
+    /// (`sender.samples[].bytes`). Returns `None` and records it as missing if it was not read.
     pub(crate) fn figure(
         &mut self,
         metric: &str,
@@ -178,32 +179,32 @@ impl<'f, 'a> Scales<'f, 'a> {
         Some(met)
     }
 
-    /// How full the send buffer is.
+    /// Records the fill of the send buffer: send queue memory over `SO_SNDBUF`.
     pub(crate) fn send_fill(&mut self, bound: Bound) -> Option<bool> {
         let fill = self.flow.figure(StreamView::send_fill);
         self.figure("send queue memory over SO_SNDBUF", fill, "ratio", bound, "sender.samples[].wmem_queued_bytes")
     }
 
-    /// How much waits in the send buffer.
+    /// Records the unsent bytes in the send queue.
     pub(crate) fn unsent(&mut self, bound: Bound) -> Option<bool> {
         let unsent = self.flow.figure(StreamView::notsent);
         self.figure("bytes written and not sent", unsent, "bytes", bound, "sender.samples[].tcp.notsent_bytes")
     }
 
-    /// Which part of the send buffer waits.
+    /// Records the unsent share of the send queue.
     pub(crate) fn unsent_share(&mut self, bound: Bound) -> Option<bool> {
         let (metric, share) = ("bytes not sent over send queue memory", self.flow.figure(StreamView::waiting_share));
         self.figure(metric, share, "ratio", bound, "sender.samples[].tcp.notsent_bytes")
     }
 
-    /// How full the congestion window is.
+    /// Records the fill of the congestion window.
     pub(crate) fn flight_over_cwnd(&mut self, bound: Bound) -> Option<bool> {
         let flight = self.flow.figure(StreamView::flight_over_cwnd);
         let metric = "segments in flight over the congestion window";
         self.figure(metric, flight, "ratio", bound, "sender.samples[].tcp.snd_cwnd")
     }
 
-    /// How full the peer's window is.
+    /// Records the fill of the receive window.
     pub(crate) fn flight_over_window(&mut self, bound: Bound) -> Option<bool> {
         let flight = self.flow.figure(StreamView::flight_over_window);
         self.figure(
@@ -215,7 +216,7 @@ impl<'f, 'a> Scales<'f, 'a> {
         )
     }
 
-    /// Compares one value with `bound`; `source` is a document path.
+    /// Compares one value with `bound` and records it; `source` is a document path.
     pub(crate) fn value(
         &mut self,
         metric: &str,
@@ -234,7 +235,7 @@ impl<'f, 'a> Scales<'f, 'a> {
         Some(bound.met(value))
     }
 
-    /// [`Self::value`], but silent when the value was not read.
+    /// As [`Self::value`], but a missing value is not recorded as missing.
     pub(crate) fn optional(
         &mut self,
         metric: &str,
@@ -276,23 +277,23 @@ impl<'f, 'a> Scales<'f, 'a> {
         });
     }
 
-    /// Notes something that was not visible.
+    /// Records a reading that was not visible.
     pub(crate) fn lacks(&mut self, what: &str) {
         self.missing.push(what.to_owned());
     }
 
-    /// The finding with nothing but its standing.
+    /// Returns a finding with this standing and no texts.
     pub(crate) fn close(self, standing: Standing) -> Finding {
         Finding { standing, readings: self.readings, missing: self.missing, ..Finding::not_applicable(self.cause) }
     }
 
-    /// A reading speaks against the cause; or nothing could be read.
+    /// Returns a finding for a contradicted cause, or for one without any reading.
     pub(crate) fn refuted(self) -> Finding {
         let standing = if self.readings.is_empty() { Standing::Unseen } else { Standing::Refuted };
         self.close(standing)
     }
 
-    /// The cause holds.
+    /// Returns a finding for a supported cause.
     pub(crate) fn holds(self, strength: Strength, why: String, next_step: String) -> Finding {
         Finding { why, next_step, ..self.close(Standing::Holds(strength)) }
     }

@@ -1,4 +1,4 @@
-//! One direction of a run in its steady phase, both ends: what every cause looks at.
+//! One direction of a run in its steady phase, with both hosts: the input of every cause.
 
 use landspeed_calc::ETHERNET_OVERHEAD_BYTES;
 use landspeed_model::{
@@ -13,19 +13,19 @@ use crate::text;
 use crate::thresholds::{CWND_FULL, MIN_SAMPLES, MIN_STEADY_NS, MSS_FELL, RAMP_RATIO};
 use crate::udp::Udp;
 
-/// One direction, precomputed.
+/// One direction of a run, precomputed for evaluation.
 pub(crate) struct Flow<'a> {
-    /// The whole run.
+    /// The complete run document.
     pub document: &'a RunDocument,
-    /// The direction looked at, never `Both`.
+    /// The evaluated direction, never `Both`.
     pub direction: Direction,
-    /// What was in force, or at least asked for.
+    /// Effective parameters, or the requested ones if unknown.
     pub parameters: &'a Parameters,
     /// The steady phase, nanoseconds; the span of all samples when no phase was recorded.
     pub span_ns: (u64, u64),
     /// Whether `span_ns` is a recorded steady phase.
     pub steady: bool,
-    /// Its streams.
+    /// Streams of this direction.
     pub streams: Vec<StreamView<'a>>,
     /// The sending host.
     pub sender: HostView<'a>,
@@ -33,29 +33,29 @@ pub(crate) struct Flow<'a> {
     pub receiver: HostView<'a>,
     /// Payload rate delivered in the steady phase, all streams, bits/s; zero when nothing was.
     pub goodput_bps: f64,
-    /// The accounting of a UDP test.
+    /// UDP accounting; `None` for TCP.
     pub udp: Option<Udp>,
-    /// The path, where a lab built it.
+    /// The links of the path, if a lab built it.
     pub route: Option<Route<'a>>,
-    /// Whether other programs' data was observed from this host, without a test of one's own.
+    /// Whether the flow belongs to other programs and was watched on this host.
     pub observed: bool,
-    /// Of an observed flow: what this host did beside its socket.
+    /// Watched flows: readings of this host besides the socket.
     pub beside: Option<&'a WatchHost>,
 }
 
-/// A figure over all streams of a direction.
+/// A per-stream figure aggregated over a direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Figure {
-    /// The aggregate.
+    /// Mean or ratio over all streams.
     pub value: f64,
-    /// The stream with the largest value, and that value.
+    /// Index of the stream with the largest value, and the value.
     pub largest: (usize, f64),
-    /// The stream with the smallest value, and that value.
+    /// Index of the stream with the smallest value, and the value.
     pub smallest: (usize, f64),
 }
 
 impl<'a> Flow<'a> {
-    /// The view of `direction` (`Both` is taken as the upload).
+    /// Returns `direction` of a run (`Both` is treated as the upload).
     pub(crate) fn new(document: &'a RunDocument, direction: Direction) -> Self {
         let direction = direction.parts()[0];
         let phase = document.phases.iter().find(|phase| {
@@ -92,7 +92,7 @@ impl<'a> Flow<'a> {
         flow
     }
 
-    /// [`Self::new`] of a flow that other programs made and this host, the client, observed.
+    /// As [`Self::new`], for a flow of other programs watched by this host, the client.
     pub(crate) fn observed(document: &'a RunDocument, direction: Direction, beside: &'a WatchHost) -> Self {
         let mut flow = Self::new(document, direction);
         flow.observed = true;
@@ -104,22 +104,22 @@ impl<'a> Flow<'a> {
         flow
     }
 
-    /// Whether the client sends: of an observed flow, this host.
+    /// Whether the client sends. In a watched flow, the client is this host.
     pub(crate) fn sends(&self) -> bool {
         self.sender.end == End::Client
     }
 
-    /// The client: of an observed flow, this host.
+    /// The client; in a watched flow, this host.
     pub(crate) fn local(&self) -> &HostView<'a> {
         self.host(End::Client)
     }
 
-    /// The host at an end.
+    /// Returns the host on that side.
     pub(crate) fn host(&self, end: End) -> &HostView<'a> {
         if self.sender.end == end { &self.sender } else { &self.receiver }
     }
 
-    /// [`Self::new`] of a lab's flow, with what the lab knows of its path.
+    /// As [`Self::new`], for a flow of a lab, with the links and queues of its path.
     pub(crate) fn in_lab(
         lab: &'a LabDocument,
         flow: &'a LabFlow,
@@ -131,7 +131,7 @@ impl<'a> Flow<'a> {
         view
     }
 
-    /// Length of the span, seconds.
+    /// Length of the evaluated span, seconds.
     pub(crate) fn seconds(&self) -> f64 {
         (self.span_ns.1 - self.span_ns.0) as f64 / 1e9
     }
@@ -141,30 +141,31 @@ impl<'a> Flow<'a> {
         matches!(self.parameters.protocol, Protocol::TcpRr | Protocol::UdpRr)
     }
 
-    /// Whether the test sent datagrams at a rate.
+    /// Whether this is a UDP test.
     pub(crate) fn is_udp(&self) -> bool {
         self.parameters.protocol == Protocol::Udp
     }
 
-    /// Samples of the worst-sampled sender in the span; of the worst-sampled receiver, where the sender reported totals only.
+    /// Smallest number of sender samples of any stream in the span; receiver samples if the sender reported
+    /// totals only.
     pub(crate) fn samples(&self) -> usize {
         let seen = self.sender_seen();
         let of = |stream: &StreamView<'_>| if seen { stream.sent.len() } else { stream.read.len() };
         self.streams.iter().map(of).min().unwrap_or(0)
     }
 
-    /// Whether there are samples enough for a verdict that is sure of itself.
+    /// Whether there are enough samples for a verdict with high confidence.
     pub(crate) fn sampled_well(&self) -> bool {
         self.steady && self.samples() >= MIN_SAMPLES && self.lasted()
     }
 
-    /// Whether the span is long enough for a verdict that is sure of itself. A phase begins with its first byte: what was asked
-    /// to last so long may be a little shorter.
+    /// Whether the span is long enough for a verdict with high confidence. The phase begins with the first
+    /// byte, so it may be slightly shorter than the requested duration.
     pub(crate) fn lasted(&self) -> bool {
         self.span_ns.1 - self.span_ns.0 >= MIN_STEADY_NS - MIN_STEADY_NS / 50
     }
 
-    /// What is missing for a confident verdict: `18 samples, 20 are needed`; only what is not enough is named.
+    /// Formats what is missing for high confidence, such as `18 samples, 20 are needed`.
     pub(crate) fn too_little(&self) -> String {
         let mut short = Vec::new();
         if !self.lasted() {
@@ -177,29 +178,29 @@ impl<'a> Flow<'a> {
         short.join("; ")
     }
 
-    /// Whether every stream's sender reported, and more than its totals.
+    /// Whether the sender of every stream reported samples, not just totals.
     pub(crate) fn sender_seen(&self) -> bool {
         !self.streams.is_empty() && self.streams.iter().all(|stream| stream.sender().is_some_and(watched))
     }
 
-    /// Whether every stream's receiver reported, and more than its totals.
+    /// Whether the receiver of every stream reported samples, not just totals.
     pub(crate) fn receiver_seen(&self) -> bool {
         !self.streams.is_empty() && self.streams.iter().all(|stream| stream.receiver().is_some_and(watched))
     }
 
-    /// Whether the run ended as it should, with both reports.
+    /// Whether the run completed with the reports of both sides.
     pub(crate) fn complete(&self) -> bool {
-        // The latencies of a request/response test are the client's: it needs no report from the server.
+        // Request/response latencies are measured by the client: the server's report is not needed.
         let seen = self.is_rr() || self.sender_seen() && self.receiver_seen();
         self.document.status == Status::Complete && seen
     }
 
-    /// Whether both ends are one machine and share its cores.
+    /// Whether both sides run on one machine and share its cores.
     pub(crate) fn same_host(&self) -> bool {
         if self.loopback() {
             return true;
         }
-        // The lab's hosts share a kernel and its name, and have all the CPU they ask for.
+        // Lab hosts share a kernel and a host name, but their CPU time is unlimited.
         if self.route.is_some() {
             return false;
         }
@@ -214,8 +215,8 @@ impl<'a> Flow<'a> {
         self.document.path.as_ref().is_some_and(|path| path.loopback)
     }
 
-    /// Whether there is something between the ends that can queue or lose: not on loopback, where a packet sent is a
-    /// packet received by the same core, unless a qdisc is attached there.
+    /// Whether something between the hosts can queue or drop packets. On loopback only a qdisc can: otherwise a
+    /// packet is received by the core that sent it.
     pub(crate) fn has_network(&self) -> bool {
         let queues = |host: &HostView| {
             host.series.is_some_and(|series| series.qdiscs.iter().any(|qdisc| qdisc.kind != "noqueue"))
@@ -223,7 +224,7 @@ impl<'a> Flow<'a> {
         !self.loopback() || queues(&self.sender) || queues(&self.receiver)
     }
 
-    /// Mean over streams of a figure each has; the mean weighs streams equally.
+    /// Unweighted mean over the streams that have the figure.
     pub(crate) fn figure(&self, of: impl Fn(&StreamView<'a>) -> Option<f64>) -> Option<Figure> {
         let values: Vec<(usize, f64)> = self
             .streams
@@ -239,7 +240,7 @@ impl<'a> Flow<'a> {
         })
     }
 
-    /// A ratio of two counters' movements, summed over streams before dividing.
+    /// Ratio of the increases of two counters, each summed over streams before dividing.
     pub(crate) fn moved_ratio(
         &self,
         part: impl Fn(&TcpInfo) -> Option<u64>,
@@ -260,13 +261,13 @@ impl<'a> Flow<'a> {
         Some(figure)
     }
 
-    /// A counter's movement summed over streams; `None` when no stream has it.
+    /// Increase of a sender counter, summed over streams; `None` if no stream has it.
     pub(crate) fn moved(&self, counter: impl Fn(&TcpInfo) -> Option<u64>) -> Option<f64> {
         let moved: Vec<f64> = self.streams.iter().filter_map(|stream| stream.moved(&counter)).collect();
         (!moved.is_empty()).then(|| moved.iter().sum())
     }
 
-    /// [`Self::moved`] of the receivers' counters.
+    /// As [`Self::moved`], for the receivers' counters.
     pub(crate) fn received(&self, counter: impl Fn(&TcpInfo) -> Option<u64>) -> Option<f64> {
         let moved: Vec<f64> = self.streams.iter().filter_map(|stream| stream.received(&counter)).collect();
         (!moved.is_empty()).then(|| moved.iter().sum())
@@ -288,17 +289,17 @@ impl<'a> Flow<'a> {
         srtt.map(|figure| figure.value)
     }
 
-    /// RTT of the empty path, microseconds: from the lab's links, else the smallest that TCP saw.
+    /// RTT of the empty path, microseconds: from the lab's links, or else the minimum that TCP measured.
     ///
-    /// Reordering makes TCP time the wrong segment: a minimum of microseconds on a path of milliseconds. There, the RTT that 5 %
-    /// of the samples are below stands in.
+    /// Reordering makes TCP time the wrong segment and yields a minimum of microseconds on a path of
+    /// milliseconds. In this case the 5th percentile of the samples is used.
     pub(crate) fn min_rtt_us(&self) -> Option<f64> {
         if let Some(route) = &self.route {
             return Some(route.base_rtt_us).filter(|&us| us > 0.0);
         }
         let readings = |of: &dyn Fn(&TcpInfo) -> Option<u32>| -> Vec<u32> {
             let all = self.streams.iter().flat_map(|stream| stream.tcp().filter_map(of).collect::<Vec<_>>());
-            // The kernel says ~0 until it has a sample.
+            // tcp_info reports ~0 before the first RTT sample.
             let mut all: Vec<u32> = all.filter(|&us| us > 0 && us < u32::MAX).collect();
             all.sort_unstable();
             all
@@ -307,7 +308,8 @@ impl<'a> Flow<'a> {
         let smoothed = readings(&|tcp| Some(tcp.rtt_us));
         let low = smoothed.get(smoothed.len() / 20).copied().unwrap_or(least);
         let reorders = self.moved(|tcp| tcp.reord_seen.map(u64::from)).is_some_and(|seen| seen > 0.0);
-        // After a retransmission TCP times by the timestamp option, in whole milliseconds, rounded down.
+        // After a retransmission TCP measures the RTT with the timestamp option, in whole milliseconds, rounded
+        // down.
         let coarse =
             least.is_multiple_of(1000) && readings(&|tcp| Some(tcp.total_retrans)).last().is_some_and(|&n| n > 0);
         Some(f64::from(match () {
@@ -317,7 +319,7 @@ impl<'a> Flow<'a> {
         }))
     }
 
-    /// Payload rate that the slowest link known to be on the path can carry beside other flows, bits/s.
+    /// Payload rate that the slowest known link of the path can carry besides other flows, bits/s.
     pub(crate) fn capacity_bps(&self) -> Option<f64> {
         let own_bps = self.wire_bps().filter(|_| self.goodput_bps > 0.0)?;
         let wire = match &self.route {
@@ -330,8 +332,8 @@ impl<'a> Flow<'a> {
         Some(wire / with_headers).filter(|bps| bps.is_finite())
     }
 
-    /// The largest send MSS of the run, the smallest after it and the last one, bytes, where timeouts made TCP probe with a smaller
-    /// one.
+    /// Largest send MSS of the run, smallest after it and last, bytes, if timeouts made TCP probe with a
+    /// smaller MSS.
     pub(crate) fn mss_fell(&self) -> Option<[f64; 3]> {
         let of_stream = |stream: &StreamView<'_>| {
             let readings =
@@ -347,13 +349,13 @@ impl<'a> Flow<'a> {
         self.streams.iter().find_map(of_stream)
     }
 
-    /// Whether a sender got no ACK for so long, at any time of the run, that only a timeout ended it.
+    /// Whether any sender hit a retransmission timeout.
     pub(crate) fn stalled(&self) -> bool {
         let tcp = |stream: &StreamView<'_>| stream.tcp().any(|tcp| tcp.backoff > 0 || tcp.total_rto.unwrap_or(0) > 0);
         self.streams.iter().any(tcp)
     }
 
-    /// Send MSS, bytes.
+    /// Mean send MSS, bytes.
     pub(crate) fn mss(&self) -> Option<f64> {
         let sampled = self.figure(|stream| stream.gauge(|tcp| Some(f64::from(tcp.snd_mss_bytes))));
         sampled.map(|figure| figure.value).filter(|&mss| mss > 0.0)
@@ -364,17 +366,19 @@ impl<'a> Flow<'a> {
         self.streams.iter().find_map(|stream| stream.sender()?.congestion.as_deref()).map(str::to_lowercase)
     }
 
-    /// Whether the congestion control paces to a model of the path instead of filling a window until loss.
+    /// Whether the congestion control paces to a model of the path (BBR) instead of filling a window until
+    /// loss.
     pub(crate) fn is_model_based(&self) -> bool {
         self.congestion().is_some_and(|name| name.starts_with("bbr"))
     }
 
-    /// Congestion window in the last quarter of the phase over the first quarter, over all streams.
+    /// Ratio of the congestion window in the last quarter of the phase to that in the first, over all streams.
     pub(crate) fn window_growth(&self) -> Option<f64> {
         self.window_in_last_quarter_over(0)
     }
 
-    /// The same over the second quarter: what came after losses in the first one.
+    /// Ratio of the congestion window in the last quarter to that in the second: excludes losses in the first
+    /// quarter.
     pub(crate) fn late_window_growth(&self) -> Option<f64> {
         self.window_in_last_quarter_over(1)
     }
@@ -393,31 +397,33 @@ impl<'a> Flow<'a> {
         (first > 0.0).then(|| last / first)
     }
 
-    /// [`Self::window_growth`] when the window fills the path, grows, and nothing was lost: the run was too short.
+    /// [`Self::window_growth`] if the window fills the path, still grows and nothing was lost: the run was too
+    /// short.
     pub(crate) fn still_ramping(&self) -> Option<f64> {
         let lost = self.moved(|tcp| Some(u64::from(tcp.total_retrans)))?;
         let filled = self.figure(StreamView::flight_over_cwnd)?.value;
         self.window_growth().filter(|&growth| growth >= RAMP_RATIO && lost == 0.0 && filled >= CWND_FULL)
     }
 
-    /// Rate on the wire for the goodput measured, Ethernet's preamble, header, checksum and gap included, bits/s.
+    /// Rate on the wire for the measured goodput, with Ethernet's preamble, header, FCS and inter-frame gap,
+    /// bits/s.
     pub(crate) fn wire_bps(&self) -> Option<f64> {
         self.with_headers(f64::from(ETHERNET_OVERHEAD_BYTES))
     }
 
-    /// Rate of the frames as the kernel's pacing counts them (Ethernet's 14-byte header, no checksum or gap), bits/s.
+    /// Rate of the frames as the kernel's pacing counts them (14-byte Ethernet header, no FCS or gap), bits/s.
     pub(crate) fn frame_bps(&self) -> Option<f64> {
         self.with_headers(14.0)
     }
 
-    /// Goodput with IP's, the transport's and `link` bytes of headers added to each packet.
+    /// Goodput plus IP, transport and `link` bytes of headers per packet, bits/s.
     fn with_headers(&self, link: f64) -> Option<f64> {
         let v6 = self.streams.first().is_some_and(|stream| stream.stream.client_addr.matches(':').count() > 1);
         let ip = if v6 { 40.0 } else { 20.0 };
         let (payload, transport) = if self.is_udp() {
             (f64::from(self.parameters.udp.as_ref()?.payload_bytes), 8.0)
         } else {
-            // 20 bytes of TCP header and 12 of timestamps.
+            // TCP: 20 bytes of header and 12 of timestamps.
             (self.mss()?, 32.0)
         };
         (payload > 0.0).then(|| self.goodput_bps * (payload + ip + transport + link) / payload)
@@ -436,12 +442,12 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// Whether an end was sampled over time. iperf3 reports only its totals.
+/// Whether a side has samples over time. iperf3 reports only totals.
 fn watched(end: &StreamEnd) -> bool {
     !end.samples.is_empty()
 }
 
-/// The span of all samples of a direction, for a run that recorded no steady phase.
+/// Span of all samples of a direction, for a run without a recorded steady phase.
 fn sampled_span(document: &RunDocument, direction: Direction) -> (u64, u64) {
     let times = || {
         document

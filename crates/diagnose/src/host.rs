@@ -1,18 +1,18 @@
-//! One host during the steady phase: which cores were busy, with what, and which counters moved.
+//! One host during the steady phase: busy cores by kind of time, and counter increases.
 
 use landspeed_model::{Direction, EndCost, Ends, HostSeries, HostSnapshot, RunDocument};
 
-/// One of the two hosts.
+/// One side of the test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Where the test was started.
+    /// The host that started the test.
     Client,
-    /// The server.
+    /// The host that accepted the test.
     Server,
 }
 
 impl End {
-    /// The key of the document's `Ends`.
+    /// Key in the document's `Ends`.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Client => "client",
@@ -20,7 +20,7 @@ impl End {
         }
     }
 
-    /// Sender and receiver of a direction.
+    /// Returns the sender and the receiver of a direction.
     pub(crate) const fn roles(direction: Direction) -> (Self, Self) {
         match direction {
             Direction::Upload | Direction::Both => (Self::Client, Self::Server),
@@ -36,17 +36,17 @@ impl End {
     }
 }
 
-/// A host as the steady phase saw it.
+/// Readings of one host in the steady phase.
 pub(crate) struct HostView<'a> {
-    /// Which one.
+    /// Client or server.
     pub end: End,
-    /// What it is called: `client` or `server`, of a flow that was only observed `local host` or `remote host`.
+    /// Name in texts: `client` or `server`; for a watched flow `local host` or `remote host`.
     pub name: &'static str,
-    /// The host at the start.
+    /// Configuration of the host before the test.
     pub snapshot: Option<&'a HostSnapshot>,
-    /// What it did.
+    /// Counter increases and samples during the test.
     pub series: Option<&'a HostSeries>,
-    /// What the test cost it.
+    /// CPU time and other costs of the test.
     pub cost: Option<&'a EndCost>,
     /// Mean use of each core in the steady phase; empty when it was not sampled.
     pub cores: Vec<CoreMean>,
@@ -57,25 +57,25 @@ pub(crate) struct HostView<'a> {
 pub(crate) struct CoreMean {
     /// Core number.
     pub core: u32,
-    /// Everything but idle and I/O wait.
+    /// All time but idle and I/O wait.
     pub busy: f64,
-    /// System.
+    /// System time, without interrupts.
     pub system: f64,
-    /// Softirqs and hard interrupts.
+    /// Softirqs and hardware interrupts.
     pub softirq: f64,
-    /// Stolen by the hypervisor.
+    /// Steal time: CPU time taken by the hypervisor.
     pub steal: f64,
 }
 
 impl CoreMean {
-    /// System and interrupt time together: what moving data costs the kernel.
+    /// System and interrupt time: the kernel's cost of moving data.
     pub(crate) fn kernel(&self) -> f64 {
         self.system + self.softirq
     }
 }
 
 impl<'a> HostView<'a> {
-    /// One end of `document` over `span_ns`.
+    /// Returns the readings of one side of `document` within `span_ns`.
     pub(crate) fn new(document: &'a RunDocument, end: End, span_ns: (u64, u64)) -> Self {
         let series = end.of(&document.host_series);
         let cost = match end {
@@ -86,22 +86,22 @@ impl<'a> HostView<'a> {
         Self { end, name: end.name(), snapshot: end.of(&document.hosts), series, cost, cores }
     }
 
-    /// What it is called in texts.
+    /// Returns the name of the host in texts.
     pub(crate) fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The core with the most busy time.
+    /// Returns the core with the most busy time.
     pub(crate) fn busiest(&self) -> Option<&CoreMean> {
         self.cores.iter().max_by(|a, b| a.busy.total_cmp(&b.busy))
     }
 
-    /// The core with the most softirq time.
+    /// Returns the core with the most softirq time.
     pub(crate) fn most_interrupted(&self) -> Option<&CoreMean> {
         self.cores.iter().max_by(|a, b| a.softirq.total_cmp(&b.softirq))
     }
 
-    /// One core by number.
+    /// Returns a core by number.
     pub(crate) fn core(&self, number: u32) -> Option<&CoreMean> {
         self.cores.iter().find(|core| core.core == number)
     }
@@ -111,22 +111,23 @@ impl<'a> HostView<'a> {
         mean(self.cores.iter().map(|core| core.busy))
     }
 
-    /// Mean stolen share over all cores.
+    /// Mean steal time over all cores, as a share.
     pub(crate) fn steal(&self) -> Option<f64> {
         mean(self.cores.iter().map(|core| core.steal))
     }
 
-    /// A sysctl's words.
+    /// Value of a sysctl, as the kernel prints it.
     pub(crate) fn sysctl(&self, key: &str) -> Option<&'a str> {
         self.snapshot?.sysctls.get(key).map(String::as_str)
     }
 
-    /// The last of a sysctl's numbers (`min default max`), or its only one.
+    /// Last value of a sysctl (`min default max`), or its only one.
     pub(crate) fn sysctl_max(&self, key: &str) -> Option<u64> {
         self.sysctl(key)?.split_ascii_whitespace().last()?.parse().ok()
     }
 
-    /// Sum of the NIC counters whose name `matches`; zero when none moved, `None` when the host was not sampled.
+    /// Sum of the increases of NIC counters whose name `matches`; 0 if none increased, `None` if the host was
+    /// not sampled.
     pub(crate) fn nic_sum(&self, matches: impl Fn(&str) -> bool) -> Option<u64> {
         let series = self.series?;
         Some(
@@ -138,21 +139,21 @@ impl<'a> HostView<'a> {
         )
     }
 
-    /// An SNMP counter's movement; zero when it did not move, `None` when the host was not sampled.
+    /// Increase of an SNMP counter; 0 if it did not increase, `None` if the host was not sampled.
     pub(crate) fn snmp(&self, name: &str) -> Option<i64> {
         let series = self.series?;
         Some(series.snmp.iter().find(|counter| counter.name == name).map_or(0, |counter| counter.delta))
     }
 
-    /// Speed of the interface, bits/s, when the interface has a real one.
+    /// Speed of the interface, bits/s, if it has a physical one.
     ///
-    /// A veth says 10 Gb/s and a virtio NIC often says nothing or an invented figure; neither limits anything.
+    /// veth reports 10 Gb/s, and a virtio NIC often none or an arbitrary one; neither is a limit.
     pub(crate) fn line_rate_bps(&self) -> Option<f64> {
         Some(self.snapshot?.nic.as_ref()?.line_rate_bps()? as f64)
     }
 }
 
-/// Mean use of each core over `span_ns`, weighted by how much of each reading lies in it.
+/// Mean use of each core over `span_ns`, each sample weighted by its overlap with the span.
 fn mean_cores(series: &HostSeries, span_ns: (u64, u64)) -> Vec<CoreMean> {
     let (from, to) = (span_ns.0 as f64, span_ns.1 as f64);
     let mut sums: Vec<(f64, CoreMean)> = Vec::new();
@@ -190,7 +191,7 @@ fn mean_cores(series: &HostSeries, span_ns: (u64, u64)) -> Vec<CoreMean> {
         .collect()
 }
 
-/// Mean of what is finite; `None` of nothing.
+/// Mean of the finite values; `None` without any.
 pub(crate) fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     let (count, sum) = values.filter(|value| value.is_finite()).fold((0_u32, 0.0), |(n, sum), v| (n + 1, sum + v));
     (count > 0).then(|| sum / f64::from(count)).filter(|mean| mean.is_finite())

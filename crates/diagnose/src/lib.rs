@@ -1,12 +1,12 @@
-//! What held a transfer back: samples in, one verdict with its evidence out.
+//! Diagnosis of a transfer: takes samples, returns one verdict with its evidence.
 //!
-//! [`diagnose`] looks at one direction of a run, in its steady phase, from both ends; [`diagnose_lab`] adds the links and queues
-//! that a lab built. Each cause weighs its own readings and can be refuted by what the rest of the document says; a decision
-//! table orders those that hold, and causes that contradict each other lower the confidence. "Undetermined, because X was not
-//! visible" is a valid answer; a confident wrong one is the worst bug. [`warnings`] says what weakens the run's figures whatever
-//! the cause.
+//! [`diagnose`] evaluates one direction of a run, in its steady phase, from both hosts; [`diagnose_lab`]
+//! adds the links and queues of a lab. Each cause evaluates its own readings and can be refuted by the rest
+//! of the document; a decision table orders the remaining ones, and contradicting causes lower the
+//! confidence. "Undetermined, because X was not visible" is a valid answer; a confident wrong one is the
+//! worst bug. [`warnings`] lists what makes the run's figures less reliable, whatever the cause.
 //!
-//! The procedure and its measured figures are in `docs/verdicts.md`; every threshold has its source beside it in
+//! The procedure and its measured values are in `docs/verdicts.md`; the source of each threshold is in
 //! `thresholds.rs`.
 #![forbid(unsafe_code)]
 
@@ -38,28 +38,28 @@ use landspeed_model::{Direction, LabDocument, LabFlow, RunDocument, Verdict, Wat
 pub use contradictions::{WITHDRAWN, contradictions, withdraw_contradicted};
 pub use warnings::warnings;
 
-/// Names what held one direction of a run back. `Both` is answered for the upload.
+/// Names the limit of one direction of a run. For `Both` the upload is evaluated.
 ///
-/// Never panics and never puts a value that is not finite into the verdict, whatever the document holds.
+/// Never panics, and never returns non-finite values, whatever the document contains.
 pub fn diagnose(document: &RunDocument, direction: Direction) -> Verdict {
     let flow = flow::Flow::new(document, direction);
     withdraw_contradicted(emulation::withdraw_invalid(decide::decide(&flow), &flow), document, None)
 }
 
-/// [`diagnose`] for a flow of other programs that this host observed from its end: the document's client is this host, and the
-/// server reported nothing. `beside` is what this host did beside the flow's socket. The rules are the same; texts speak of the
-/// local and the remote host and advise no options of `run`.
+/// As [`diagnose`], for a flow of other programs watched on this host: the document's client is this host,
+/// and the server reported nothing. `beside` has the readings of this host besides the flow's socket. The
+/// rules are the same; texts speak of the local and the remote host and do not suggest options of `run`.
 pub fn diagnose_watched(document: &RunDocument, direction: Direction, beside: &WatchHost) -> Verdict {
     let flow = flow::Flow::observed(document, direction, beside);
     watched::adapt(withdraw_contradicted(decide::decide(&flow), document, None), &flow)
 }
 
-/// The rate that a verdict's summary begins with, before the colon.
+/// Returns the rate with which a verdict's summary begins, up to the colon.
 pub fn headline(document: &RunDocument, direction: Direction) -> String {
     decide::headline(&flow::Flow::new(document, direction))
 }
 
-/// [`diagnose`] for a flow of a lab run, with what the lab knows of the links and queues on its path. `None` when the flow has
+/// As [`diagnose`], for a flow of a lab run, with the links and queues of its path. `None` if the flow has
 /// no run.
 pub fn diagnose_lab(lab: &LabDocument, flow: &LabFlow, direction: Direction) -> Option<Verdict> {
     let run = flow.run.as_ref()?;

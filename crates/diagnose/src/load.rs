@@ -1,4 +1,4 @@
-//! How hard the cores of each end worked for the test, and which end is the slower one.
+//! CPU load of each side, and which side is slower.
 
 use landspeed_model::StreamEnd;
 
@@ -11,7 +11,7 @@ use crate::thresholds::{
     WAITS, WINDOW_FULL,
 };
 
-/// Sender or receiver.
+/// The side of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// The sending host.
@@ -20,24 +20,24 @@ pub(crate) enum Role {
     Receiver,
 }
 
-/// What fills the core.
+/// Kind of load that fills the core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// System calls of the stream's thread: mostly the copy between user and kernel memory.
     Copy,
-    /// The stream's thread in its own code.
+    /// User code of the stream's thread.
     User,
     /// Softirqs on a core: the packet path.
     Softirq,
-    /// All cores of the host: the thread has to wait for one.
+    /// All cores of the host are busy: the thread waits for one.
     Crowded,
-    /// Something else on the thread's core: it was ready to run and had to wait.
+    /// Other work on the thread's core: the thread was runnable and had to wait.
     Starved,
-    /// Both ends on one machine: neither thread is always at work, but one of them always is.
+    /// Both sides run on one machine: neither thread is always busy, but one of them is at any time.
     Turns,
 }
 
-/// The reading that decided, with the threshold it reached.
+/// The reading that decided, with its threshold.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Decisive {
     pub metric: &'static str,
@@ -45,37 +45,37 @@ pub(crate) struct Decisive {
     pub threshold: f64,
 }
 
-/// One end's cores.
+/// CPU load of one side.
 #[derive(Debug)]
 pub(crate) struct Load {
-    /// How surely a core is the limit here, from one end's readings; `None` when it is not.
+    /// Strength of the evidence that a core limits, from this side's readings; `None` if it does not.
     pub strength: Option<Strength>,
-    /// The reading behind the strength, where neither the mean of the threads nor a core's is.
+    /// The deciding reading, if it is neither the mean over threads nor a core's load.
     pub decided: Option<Decisive>,
-    /// With what.
+    /// Kind of load.
     pub kind: Kind,
-    /// The core concerned, when known.
+    /// The loaded core, if known.
     pub core: Option<CoreMean>,
-    /// Whether that core is known from pinning (or its interrupts), and not just the busiest.
+    /// Whether the core is known from pinning or from its softirqs; else it is the busiest one.
     pub core_certain: bool,
-    /// Share of the phase the stream threads were on a core.
+    /// Share of the phase in which the stream threads ran on a core.
     pub threads: Option<Figure>,
-    /// Share of the phase they were ready to run and had none.
+    /// Share of the phase in which they were runnable without a core.
     pub waits: Option<Figure>,
-    /// Both together.
+    /// Sum of `threads` and `waits`.
     pub work: Option<Figure>,
-    /// System time in thread time.
+    /// Share of system time in the CPU time of the threads.
     pub system_share: Option<f64>,
 }
 
 impl Load {
-    /// Whether the threads were kept from their cores for a time worth naming.
+    /// Whether the threads waited for a core for a relevant time.
     pub(crate) fn kept_waiting(&self) -> bool {
         self.waits.is_some_and(|figure| figure.value >= KEPT_WAITING)
     }
 }
 
-/// Looks at one end.
+/// Evaluates the CPU load of one side.
 pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
     let host = host_of(flow, role);
     let end = |stream: &StreamView<'a>| end_of(stream, role);
@@ -83,7 +83,7 @@ pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
     let mut threads = shares(&|thread| Some(thread.cpu));
     let mut waits = shares(&|thread| thread.wait);
     let mut work = shares(&|thread| Some(thread.work()));
-    // Of several threads the one that serves the socket is not visible: the busiest one may be.
+    // With several threads, the one that serves the socket is unknown: assume the busiest.
     let guessed = threads.is_none() && host.end == End::Client;
     if let Some(thread) = flow.beside.and_then(|beside| beside.busiest.as_ref()).filter(|_| guessed) {
         let figure = |value| Some(Figure { value, largest: (0, value), smallest: (0, value) });
@@ -111,8 +111,8 @@ pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
     if load.kept_waiting() {
         load.kind = Kind::Starved;
     }
-    // Softirqs first: they can fill a core that no thread of the test runs on. On one shared machine they run
-    // on whichever core the sender happens to use, so they name no end.
+    // Softirqs first: they can fill a core without any test thread. If both sides share the host, they run on
+    // whichever core the sender uses and do not point to a side.
     if let Some(core) = host
         .most_interrupted()
         .filter(|core| core.softirq >= SOFTIRQ_SHARE && core.kernel() >= CORE_BUSY && !flow.same_host())
@@ -128,7 +128,7 @@ pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
     let Some((threads, work)) = threads.zip(work) else { return load };
     let all = threads.value * flow.streams.len() as f64;
     let cores = host.snapshot.map_or(0, |snapshot| snapshot.cores_online).max(host.cores.len() as u32);
-    // A thread cannot have what the hypervisor takes.
+    // Steal time is not available to the threads.
     let stolen = host.steal().unwrap_or(0.0).clamp(0.0, 0.5);
     let decisive = |metric, value, threshold| Some(Decisive { metric, value, threshold });
     if work.value >= THREAD_BUSY {
@@ -147,7 +147,8 @@ pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
     } else if let Some(turns) = slower_of_two_in_turns(flow)
         && turns.slower == role
     {
-        // A buffer locked small makes the threads wake each other for every few segments: it may be what is behind it.
+        // With a small fixed buffer the threads wake each other every few segments: the buffer may be the actual
+        // limit.
         load.strength = Some(if flow.parameters.window_bytes.is_some() { Strength::Weak } else { turns.strength });
         load.kind = Kind::Turns;
         load.decided = Some(turns.decided);
@@ -156,7 +157,7 @@ pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
         let metric = "share of time on a core or ready for one, busiest stream thread";
         load.decided = decisive(metric, work.largest.1, THREAD_BUSY);
     } else if waits.is_some() {
-        // The kernel says how long the threads waited: it was not long enough.
+        // The kernel reported the wait time, and it was short.
     } else if pinned.is_some_and(|core| core.busy >= CORE_BUSY) && threads.largest.1 >= THREAD_STARVED {
         load.strength = Some(Strength::Moderate);
         load.kind = Kind::Starved;
@@ -170,17 +171,17 @@ pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
     load
 }
 
-/// Which of two ends that take turns is the slower one.
+/// The slower of two sides that take turns on shared cores.
 struct Turns {
     slower: Role,
     strength: Strength,
     decided: Decisive,
 }
 
-/// Bulk data between two ends of one machine with next to no path between them: when the two threads together are at
-/// work (or ready to) all the time, each is held up by the other's core. The slower is the receiver when data
-/// queues there, else whichever has more work. On loopback softirqs wait for a core as well, which no thread's
-/// account shows: there a thread that was kept waiting is a hint even when the two do not add up.
+/// Finds the slower side for TCP bulk transfers between two processes on one machine with a minimal RTT: if
+/// the two threads together are busy or runnable all the time, each waits for the other. The slower one is
+/// the receiver if data queues there, else the one with more work. On loopback softirqs wait for a core too
+/// and are in no thread's account: there a thread that had to wait is a hint even if the sum is lower.
 fn slower_of_two_in_turns(flow: &Flow) -> Option<Turns> {
     let short = flow.same_host() && flow.min_rtt_us().is_some_and(|us| us <= SHORT_PATH_US);
     if !short || flow.is_rr() || flow.udp.is_some() {
@@ -194,7 +195,7 @@ fn slower_of_two_in_turns(flow: &Flow) -> Option<Turns> {
     let longest = kept().reduce(f64::max).filter(|&wait| wait >= KEPT_WAITING);
     let (sender, receiver) = (work(Role::Sender)?, work(Role::Receiver)?);
     let (strength, metric, value, threshold) = match longest {
-        // One that is always at work is the slower one by itself; two that are show by their queues.
+        // One thread that is always busy is the slower one by itself; if both are, their queues decide.
         _ if (sender >= THREAD_BUSY) != (receiver >= THREAD_BUSY) => return None,
         _ if sender + receiver >= THREAD_BUSY => {
             let metric = "share of time on a core or ready for one, threads of both ends";
@@ -227,7 +228,7 @@ fn thread_of(stream: &StreamView, role: Role) -> Option<ThreadShare> {
     }
 }
 
-/// The host in a role.
+/// Returns the host with that role.
 pub(crate) fn host_of<'f, 'a>(flow: &'f Flow<'a>, role: Role) -> &'f HostView<'a> {
     match role {
         Role::Sender => &flow.sender,
@@ -235,7 +236,7 @@ pub(crate) fn host_of<'f, 'a>(flow: &'f Flow<'a>, role: Role) -> &'f HostView<'a
     }
 }
 
-/// A stream's end in a role.
+/// Returns the sending or receiving side of a stream.
 pub(crate) fn end_of<'a>(stream: &StreamView<'a>, role: Role) -> Option<&'a StreamEnd> {
     match role {
         Role::Sender => stream.sender(),
@@ -243,7 +244,7 @@ pub(crate) fn end_of<'a>(stream: &StreamView<'a>, role: Role) -> Option<&'a Stre
     }
 }
 
-/// Whether the receiver holds the sender up, by its queues: data waits there. `None` when no queue was seen.
+/// Whether queues show that the receiver delays the sender; `None` if no queue was read.
 pub(crate) fn receiver_behind(flow: &Flow) -> Option<bool> {
     let signs = [
         flow.rwnd_limited().map(|figure| figure.value >= RWND_LIMITED),
@@ -253,7 +254,7 @@ pub(crate) fn receiver_behind(flow: &Flow) -> Option<bool> {
     if signs.iter().all(Option::is_none) { None } else { Some(signs.contains(&Some(true))) }
 }
 
-/// Whether the sender had time to spare: it waited for its own schedule.
+/// Whether the sender had idle time, waiting for its own schedule.
 pub(crate) fn sender_waits(flow: &Flow) -> bool {
     flow.figure(StreamView::wait_share).is_some_and(|figure| figure.value >= WAITS)
 }

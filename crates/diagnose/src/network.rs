@@ -1,4 +1,4 @@
-//! What both TCPs say of the network: losses, reordering, queues. Shared by the network's causes.
+//! Network symptoms in the counters of both TCPs: losses, reordering, queues. Shared by the network causes.
 
 use landspeed_calc::{cubic_window_segments, reno_window_segments, window_rate_bps};
 
@@ -17,85 +17,87 @@ use crate::thresholds::{
     WAITING_SHARE,
 };
 
-/// What was seen.
+/// Network symptoms of a flow.
 #[derive(Debug)]
 pub(crate) struct Symptoms {
     /// Whether the congestion control paces to a model of the path (BBR).
     pub model_based: bool,
-    /// How surely congestion control holds data back: data waits and the receiver's window is open.
+    /// Strength of the evidence that congestion control limits: data waits while the receive window is open.
     pub limited: Option<Strength>,
-    /// Segments retransmitted in the phase.
+    /// Segments retransmitted in the steady phase.
     pub resent: Option<f64>,
-    /// Retransmitted over sent segments.
+    /// Ratio of retransmitted to sent segments.
     pub loss: Option<f64>,
     /// Segments delivered with an ECN mark.
     pub marked: f64,
-    /// Duplicate SACKs over retransmissions: retransmissions that were not needed.
+    /// Ratio of DSACKs to retransmissions: the share of spurious retransmissions.
     pub spurious: Option<f64>,
-    /// Retransmission timeouts.
+    /// Retransmission timeouts (RTO) in the phase.
     pub timeouts: f64,
-    /// Smoothed over minimum RTT.
+    /// Ratio of smoothed to minimum RTT.
     pub inflation: Option<f64>,
-    /// The queue the path holds.
+    /// Queue in the path, from the RTT.
     pub queue: Queue,
-    /// Tenth percentile of the smoothed RTT over the minimum, where the difference is more than host noise: a queue that never
-    /// empties.
+    /// Ratio of the 10th percentile of the smoothed RTT to the minimum, if the difference exceeds host noise:
+    /// above 1 for a queue that never empties.
     pub lowest_inflation: Option<f64>,
-    /// Measured rate over the one the response function predicts for the loss seen.
+    /// Ratio of the measured rate to the rate that the response function predicts for the measured loss.
     pub fit: Option<f64>,
-    /// Packets the sender's own queueing disciplines dropped.
+    /// Packets dropped by the sender's qdiscs.
     pub qdisc_drops: f64,
-    /// Segments retransmitted from the start to the end of the phase.
+    /// Segments retransmitted from the start of the run to the end of the phase.
     pub resent_so_far: f64,
-    /// Of these, those before the phase and in its first quarter.
+    /// Part of `resent_so_far` before the phase and in its first quarter.
     pub resent_early: f64,
-    /// Reordering events that SACK showed in the phase.
+    /// Reordering events detected by SACK in the phase.
     pub reordered: f64,
-    /// Data segments that left the sender's TCP and never reached the receiver's, over the whole run: both count them. `None`
-    /// without both ends.
+    /// Data segments sent by the sender's TCP and not received by the receiver's, over the whole run, from both
+    /// counters. `None` without both hosts.
     pub never_arrived: Option<f64>,
-    /// ACKs that left the receiver and never reached the sender, over those that left; `None` without both ends.
+    /// Share of the receiver's ACKs that did not reach the sender; `None` without both hosts.
     pub acks_lost: Option<f64>,
-    /// Share of the queueing delay that lies on the reverse path: from bytes received and not yet acknowledged.
+    /// Share of the queueing delay on the reverse path, from the bytes received but not yet acknowledged at the
+    /// sender.
     pub reverse_share: Option<f64>,
-    /// Median delivery rate just before losses over the highest one.
+    /// Ratio of the median delivery rate just before losses to the highest delivery rate.
     pub ceiling: Option<f64>,
-    /// Coefficient of variation of the congestion windows, all streams, from which losses reduced them. A buffer overflows at
-    /// the same window each time.
+    /// Coefficient of variation of the congestion windows just before loss reduced them, all streams. A buffer
+    /// overflows at the same window each time.
     pub peaks_spread: Option<f64>,
-    /// 90th over 10th percentile of the smoothed RTT.
+    /// Ratio of the 90th to the 10th percentile of the smoothed RTT.
     pub rtt_range: Option<f64>,
-    /// Share of the data that left while less was in flight than just before losses, on average. A ceiling is hit at the largest
-    /// flight; random loss strikes any packet.
+    /// Mean share of the data sent while less was in flight than just before losses. A ceiling is hit at the
+    /// largest flight; random loss occurs at any.
     pub flight_rank: Option<f64>,
-    /// Coefficient of variation of the delivered segments between samples, all streams. A full link delivers evenly.
+    /// Coefficient of variation of the segments delivered between samples, all streams. A full link delivers
+    /// evenly.
     pub delivery_spread: Option<f64>,
-    /// Segments resent in each interval that has any, over what independent losses would put there.
+    /// Segments retransmitted per interval with losses, relative to independent losses.
     pub burstiness: Option<f64>,
-    /// Share of the intervals that have losses.
+    /// Share of the intervals with losses.
     pub losing_share: f64,
-    /// Samples in the last three quarters of the phase that show new retransmissions.
+    /// Samples with new retransmissions in the last three quarters of the phase.
     pub late_losses: usize,
-    /// Over-limit events over packets of the sender's shaping qdisc.
+    /// Ratio of overlimit events to packets of the sender's shaping qdisc.
     pub shaped: Option<f64>,
 }
 
-/// What the RTT says of the queue in the path.
+/// Queue in the path as the RTT shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Queue {
-    /// The RTT is far above its minimum.
+    /// RTT far above its minimum.
     Standing,
-    /// The RTT is a little above its minimum and rises with the data in flight.
+    /// RTT slightly above its minimum, rising with the data in flight.
     Shallow,
-    /// Above, but not plainly.
+    /// RTT above its minimum, without a clear pattern.
     Some,
-    /// The RTT is flat.
+    /// RTT near its minimum.
     None,
-    /// No RTT was read.
+    /// The RTT was not read.
     Unseen,
 }
 
-/// Reads the symptoms.
+/// Computes the symptoms of a flow.
 pub(crate) fn symptoms(flow: &Flow) -> Symptoms {
     let pattern = Pattern::new(flow);
     let resent = flow.moved(|tcp| Some(u64::from(tcp.total_retrans)));
@@ -143,7 +145,7 @@ pub(crate) fn symptoms(flow: &Flow) -> Symptoms {
     }
 }
 
-/// Segments retransmitted until a moment, all streams.
+/// Segments retransmitted up to `until_ns`, all streams.
 fn resent_until(flow: &Flow, until_ns: u64) -> f64 {
     let last = |stream: &StreamView<'_>| {
         let samples = &stream.sender()?.samples;
@@ -153,8 +155,8 @@ fn resent_until(flow: &Flow, until_ns: u64) -> f64 {
     flow.streams.iter().filter_map(last).sum()
 }
 
-/// Segments counted as sent by one end and not as received by the other at the end of the run, and those sent. `forward`: from
-/// the sender's to the receiver's TCP.
+/// Segments sent by one TCP and not received by the other at the end of the run, and those sent. `forward`:
+/// from the sender to the receiver.
 fn missing(
     flow: &Flow,
     sent: impl Fn(&TcpInfo) -> Option<u32>,
@@ -171,12 +173,12 @@ fn missing(
         let (out, came) = (last(from, &sent)?, last(to, &received)?);
         sums = (sums.0 + out - came, sums.1 + out);
     }
-    // Segments in flight when the last samples were read count as missing, too.
+    // Segments still in flight at the last samples count as missing too.
     (!flow.streams.is_empty()).then_some((sums.0.max(0.0), sums.1))
 }
 
-/// Share of the queueing delay that lies on the reverse path. Bytes received and not yet acknowledged at the sender, divided
-/// by the flow's rate, are the delay of the reverse path.
+/// Share of the queueing delay on the reverse path: the bytes received but not yet acknowledged at the
+/// sender, divided by the flow's rate, are the delay of the reverse path.
 fn reverse_share(flow: &Flow) -> Option<f64> {
     let (base_us, srtt_us) = (flow.min_rtt_us()?, flow.srtt_us()?);
     let waits_us = srtt_us - base_us;
@@ -211,7 +213,7 @@ fn reverse_share(flow: &Flow) -> Option<f64> {
     })
 }
 
-/// Over-limit events over packets of the sender's own shaper, if it has one.
+/// Ratio of overlimit events to packets of the sender's own shaper, if there is one.
 fn shaped(flow: &Flow) -> Option<f64> {
     const SHAPERS: &[&str] = &["tbf", "htb", "hfsc", "cake", "netem"];
     let qdiscs = &flow.sender.series?.qdiscs;
@@ -226,16 +228,15 @@ fn limited(flow: &Flow, lossy: bool) -> Option<Strength> {
     let unsent = flow.figure(StreamView::notsent).map(|figure| figure.value)?;
     let share = flow.figure(StreamView::waiting_share).map_or(0.0, |figure| figure.value);
     let waits = unsent >= NOTSENT_LITTLE || share >= WAITING_SHARE;
-    // Pacing makes each write wait a little, even of an application that offers next to nothing.
+    // Pacing delays each write slightly, even of an application that sends very little.
     let starving = flow.figure(StreamView::send_fill).is_some_and(|figure| figure.value < SEND_EMPTY);
     let filled = flow.figure(StreamView::flight_over_cwnd).map_or(0.0, |figure| figure.value);
     match () {
         () if filled >= CWND_FULL && unsent > 0.0 => Some(Strength::Strong),
-        // BBR's window is twice what it means to have in flight: its own pacing holds the data back, the window does
-        // not.
+        // BBR's window is twice its target flight: its pacing holds the data back, not the window.
         () if flow.is_model_based() && waits && !starving => Some(Strength::Strong),
         () if filled >= CWND_MOSTLY && waits && lossy => Some(Strength::Moderate),
-        // The lab says what the path did: data that waits for nothing at this host waits for the network.
+        // In a lab run the path is known: data that nothing on this host delays waits for the network.
         () if flow.route.is_some() && waits && !starving => Some(Strength::Moderate),
         () => None,
     }
@@ -265,7 +266,7 @@ fn rtt_quantile_us(flow: &Flow, quantile: f64) -> Option<f64> {
     readings.get((readings.len() as f64 * quantile) as usize).copied().map(f64::from)
 }
 
-/// Correlation (Pearson) of RTT with the segments in flight: a filling queue makes one follow the other.
+/// Pearson correlation of RTT and segments in flight: close to 1 while a queue fills.
 pub(crate) fn rtt_follows_flight(stream: &StreamView) -> Option<f64> {
     let pairs: Vec<(f64, f64)> =
         stream.tcp().filter(|tcp| tcp.rtt_us > 0).map(|tcp| (flight_segments(tcp), f64::from(tcp.rtt_us))).collect();
@@ -285,8 +286,8 @@ pub(crate) fn rtt_follows_flight(stream: &StreamView) -> Option<f64> {
     (xx > 0.0 && yy > 0.0).then(|| xy / (xx.sqrt() * yy.sqrt()))
 }
 
-/// Measured rate of a stream over the rate its congestion control reaches at this loss (RFC 9438 §5 for CUBIC, RFC
-/// 3649 for Reno). `None` for congestion controls without such a function.
+/// Ratio of a stream's measured rate to the rate its congestion control reaches at this loss (RFC 9438 §5
+/// for CUBIC, RFC 3649 for Reno). `None` for congestion controls without a response function.
 fn fit(flow: &Flow, loss: f64) -> Option<f64> {
     if loss <= 0.0 || flow.goodput_bps <= 0.0 {
         return None;
@@ -301,7 +302,7 @@ fn fit(flow: &Flow, loss: f64) -> Option<f64> {
     (predicted > 0.0).then(|| flow.goodput_bps / predicted)
 }
 
-/// The readings all three share.
+/// Records the readings common to the network causes.
 pub(crate) fn weigh(scales: &mut Scales, flow: &Flow) {
     scales.flight_over_cwnd(Bound::AtLeast(CWND_FULL));
     let waiting = if flow.is_model_based() { Bound::AtLeast(NOTSENT_LITTLE) } else { Bound::Above(0.0) };
@@ -311,7 +312,7 @@ pub(crate) fn weigh(scales: &mut Scales, flow: &Flow) {
     }
 }
 
-/// Loss in the phase, compared with "any" or "none".
+/// Records the loss in the phase; `expected`: losses support the cause, else their absence does.
 pub(crate) fn weigh_loss(scales: &mut Scales, flow: &Flow, seen: &Symptoms, expected: bool) {
     let bound = if expected { Bound::Above(0.0) } else { Bound::Below(1.0) };
     let end = Some(flow.sender.end);
@@ -319,7 +320,7 @@ pub(crate) fn weigh_loss(scales: &mut Scales, flow: &Flow, seen: &Symptoms, expe
     scales.value("segments retransmitted", seen.resent, "segments", bound, end, source);
 }
 
-/// RTT in the phase, compared with a queue or a flat RTT.
+/// Records the RTT in the phase; `queue`: a standing queue supports the cause, else a flat RTT does.
 pub(crate) fn weigh_rtt(scales: &mut Scales, flow: &Flow, seen: &Symptoms, queue: bool) {
     let bound = if queue { Bound::AtLeast(RTT_QUEUE) } else { Bound::Below(RTT_FLAT) };
     let end = Some(flow.sender.end);
@@ -333,7 +334,7 @@ pub(crate) fn weigh_rtt(scales: &mut Scales, flow: &Flow, seen: &Symptoms, queue
     );
 }
 
-/// Correlation and response function, where they were computed.
+/// Records the correlation and the response function, if they were computed.
 pub(crate) fn weigh_loss_pattern(scales: &mut Scales, flow: &Flow, seen: &Symptoms, queue: bool) {
     let end = Some(flow.sender.end);
     let bound = if queue { Bound::AtLeast(RTT_FOLLOWS) } else { Bound::Below(RTT_FOLLOWS) };
@@ -353,18 +354,18 @@ pub(crate) fn weigh_loss_pattern(scales: &mut Scales, flow: &Flow, seen: &Sympto
 }
 
 impl Symptoms {
-    /// Whether the loss seen explains the rate; `None` without a response function.
+    /// Whether the measured loss explains the rate; `None` without a response function.
     pub(crate) fn fits(&self) -> Option<bool> {
         self.fit.map(|fit| (1.0 / RESPONSE_FIT..=RESPONSE_FIT).contains(&fit))
     }
 
-    /// Whether data always waits in the path, so that no window is what limits.
+    /// Whether data always waits in the path, so that the window does not limit.
     pub(crate) fn always_queued(&self) -> bool {
         self.lowest_inflation.is_some_and(|ratio| ratio >= ALWAYS_QUEUED)
     }
 
-    /// Whether losses strike at any window, singly (true), or at a ceiling (false): many at once, when most is in flight, at about
-    /// the same window each time. `None` when neither is plain.
+    /// Whether losses are random: single, at any window (true), or at a ceiling (false): in bursts, with most
+    /// data in flight, at about the same window each time. `None` if neither is clear.
     pub(crate) fn at_random(&self) -> Option<bool> {
         if self.model_based {
             return self.delivery_spread.map(|spread| spread >= DELIVERY_VARIES_BBR);
@@ -375,7 +376,7 @@ impl Symptoms {
         if self.losing_share == 0.0 {
             return None;
         }
-        // Where every interval has losses, none stands out.
+        // With losses in every interval, bursts do not stand out.
         let singly = self.burstiness.is_none_or(|bursts| bursts < SINGLE_LOSSES);
         let varies = self.delivery_spread >= Some(DELIVERY_VARIES);
         if singly && (self.losing_share < LOSES_SELDOM || varies) {
@@ -385,7 +386,7 @@ impl Symptoms {
         (many || self.flight_rank >= Some(AT_CEILING)).then_some(false)
     }
 
-    /// How surely single losses are random: far from any ceiling, or at least rare.
+    /// Strength of the evidence for random loss: strong far from any ceiling, weaker if losses are merely rare.
     pub(crate) fn random_strength(&self) -> Strength {
         match () {
             () if self.at_random() != Some(true) || self.delivers_evenly() => Strength::Weak,
@@ -395,13 +396,13 @@ impl Symptoms {
         }
     }
 
-    /// Whether what waits in the path may all wait in the sender's own qdisc, where BBR's pacing puts it.
+    /// Whether all data that waits may be in the sender's own qdisc, where BBR's pacing queues it.
     pub(crate) fn own_bursts(&self, flow: &Flow) -> bool {
         let waits_us = flow.srtt_us().zip(flow.min_rtt_us()).map_or(0.0, |(srtt, min)| srtt - min);
         self.model_based && (waits_us < OWN_BURSTS_US || waits_us * flow.goodput_bps / 8e6 < OWN_BURSTS)
     }
 
-    /// Whether data was delivered so evenly that a link or a shaper sets the rate.
+    /// Whether delivery is so even that a link or a shaper sets the rate.
     pub(crate) fn delivers_evenly(&self) -> bool {
         self.delivery_spread.is_some_and(|spread| spread < DELIVERY_EVEN)
     }

@@ -1,4 +1,5 @@
-//! What the counters of all streams show over the steady phase: at which window losses strike, how evenly data is delivered.
+//! Patterns in the counters of all streams over the steady phase: the window at which losses occur, and how
+//! evenly data is delivered.
 
 use landspeed_model::TcpInfo;
 
@@ -20,7 +21,7 @@ pub(crate) struct Pattern {
 }
 
 impl Pattern {
-    /// Reads the samples of the steady phase.
+    /// Computes the patterns from the samples of the steady phase.
     pub(crate) fn new(flow: &Flow) -> Self {
         let count = flow.streams.iter().map(|stream| stream.tcp().count()).min().unwrap_or(0);
         let total = |of: &dyn Fn(&TcpInfo) -> f64| -> Vec<f64> {
@@ -55,7 +56,7 @@ impl Pattern {
     }
 }
 
-/// Median delivery rate at losses over the highest (98th percentile).
+/// Ratio of the median delivery rate at losses to the highest (98th percentile).
 fn ceiling(rates: &[f64], losses: &[usize]) -> Option<f64> {
     let mut at_losses: Vec<f64> = losses.iter().map(|&at| rates[at - 1].max(rates[at])).collect();
     let mut sorted = rates.to_vec();
@@ -67,7 +68,7 @@ fn ceiling(rates: &[f64], losses: &[usize]) -> Option<f64> {
 
 fn flight_rank(flights: &[f64], losses: &[usize]) -> Option<f64> {
     let all: f64 = flights.iter().sum();
-    // Where nearly every interval has losses, none stands out.
+    // With losses in nearly every interval, none stands out.
     if losses.len() < FEW_CEILINGS || 2 * losses.len() > flights.len() || all <= 0.0 {
         return None;
     }
@@ -78,7 +79,8 @@ fn flight_rank(flights: &[f64], losses: &[usize]) -> Option<f64> {
     mean(losses.iter().map(rank))
 }
 
-/// Segments resent in each interval that has any, over the mean that independent losses (Poisson) with as many such intervals have.
+/// Segments retransmitted per interval with losses, divided by the mean for independent (Poisson) losses
+/// with the same number of such intervals.
 fn burstiness(resent: f64, with_losses: usize, intervals: usize) -> Option<f64> {
     if with_losses == 0 || with_losses == intervals {
         return None;
@@ -88,12 +90,12 @@ fn burstiness(resent: f64, with_losses: usize, intervals: usize) -> Option<f64> 
     Some(resent / with_losses as f64 / expected)
 }
 
-/// Segments that left the sender for good. Kernels before 4.18 count only what was sent.
+/// Segments that left the sender's in-flight count (delivered). Kernels before 4.18 count only sent ones.
 fn arrived(tcp: &TcpInfo) -> Option<u32> {
     tcp.delivered.or(tcp.data_segs_out)
 }
 
-/// Coefficient of variation of the segments delivered between two samples, over their time.
+/// Coefficient of variation of the delivery rate between samples: segments delivered over time.
 fn delivery_spread(flow: &Flow, count: usize) -> Option<f64> {
     let mut rates = vec![0.0; count - 1];
     for stream in &flow.streams {
@@ -108,7 +110,7 @@ fn delivery_spread(flow: &Flow, count: usize) -> Option<f64> {
     spread(&rates)
 }
 
-/// Standard deviation over mean.
+/// Coefficient of variation: standard deviation over mean.
 fn spread(values: &[f64]) -> Option<f64> {
     let mean_of = mean(values.iter().copied()).filter(|&mean| mean > 0.0)?;
     let square = mean(values.iter().map(|value| (value - mean_of).powi(2)))?;
@@ -121,7 +123,7 @@ mod tests {
 
     #[test]
     fn independent_losses_are_not_bursts() {
-        // Half of the intervals with losses: ln 2 losses in each interval, 2 ln 2 in each of those with any.
+        // Half of the intervals have losses: ln 2 losses per interval, 2 ln 2 per interval with losses.
         let independent = burstiness(100.0 * 2f64.ln(), 50, 100).unwrap();
         assert!((independent - 1.0).abs() < 1e-12, "{independent}");
         assert!(burstiness(500.0, 10, 100).unwrap() > 40.0);
@@ -130,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ceiling_ranks_high_and_random_loss_in_the_middle() {
+    fn flight_rank_separates_ceilings_from_random_loss() {
         let sawtooth: Vec<f64> = (0..60).map(|at| f64::from(50 + at % 20)).collect();
         let at_peaks: Vec<usize> = (1..60).filter(|at| at % 20 == 0).collect();
         assert_eq!(flight_rank(&sawtooth, &at_peaks), None);

@@ -1,4 +1,4 @@
-//! Which CPUs serve the streams' receive queues, and which threads run there.
+//! CPUs that serve the streams' receive queues, and the threads that run on them.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use crate::flow::Flow;
 use crate::host::End;
 use crate::thresholds::SHARED_QUEUE;
 
-/// Streams whose receive queues one CPU of the receiver serves.
+/// Streams whose receive queues are served by one CPU of the receiver.
 pub(crate) struct SharedQueue {
-    /// The CPU.
+    /// Number of the serving CPU.
     pub cpu: u32,
-    /// Numbers of the streams, two or more.
+    /// Stream numbers, two or more.
     pub streams: Vec<u32>,
 }
 
 impl SharedQueue {
-    /// `streams 0, 2 and 3`.
+    /// Formats the streams, such as `streams 0, 2 and 3`.
     pub fn words(&self) -> String {
         let numbers: Vec<String> = self.streams.iter().map(ToString::to_string).collect();
         match numbers.split_last() {
@@ -38,8 +38,8 @@ impl SharedQueue {
     }
 }
 
-/// The CPU that serves most streams, where several of them meet on it although the receiver has others. On one host the CPU
-/// is that of the sender.
+/// The CPU that serves most streams, if several streams share it although the receiver has other CPUs.
+/// `None` if both sides run on one host: there it is the sender's CPU.
 pub(crate) fn shared_queue(flow: &Flow) -> Option<SharedQueue> {
     let cores = flow.receiver.snapshot.map_or(0, |snapshot| snapshot.cores_online);
     if flow.same_host() || cores < 2 {
@@ -55,7 +55,7 @@ pub(crate) fn shared_queue(flow: &Flow) -> Option<SharedQueue> {
     (streams.len() as f64 >= SHARED_QUEUE).then_some(SharedQueue { cpu, streams })
 }
 
-/// What to do about a stream's thread that is pinned to the CPU that serves its receive queue.
+/// Advice for a stream's thread that is pinned to the CPU that serves its receive queue.
 pub(crate) fn beside_its_queue(flow: &Flow) -> Option<String> {
     let cores = flow.receiver.snapshot.map_or(0, |snapshot| snapshot.cores_online);
     if flow.same_host() || cores < 2 || flow.document.iperf3.is_some() {
@@ -73,7 +73,7 @@ pub(crate) fn beside_its_queue(flow: &Flow) -> Option<String> {
     Some(format!("The thread of stream {id} is pinned to core {cpu}, which serves its receive queue: use {option}."))
 }
 
-/// One sentence about streams that meet on a CPU.
+/// One sentence about streams that share a CPU.
 pub(crate) fn spread(flow: &Flow, shared: &SharedQueue) -> String {
     let words = shared.words();
     format!(

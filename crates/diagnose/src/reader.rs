@@ -1,10 +1,10 @@
-//! Whether the receiving application reads as fast as data arrives, from its queue.
+//! Whether the receiving application keeps up, from its receive queue.
 
 use crate::flow::Flow;
 use crate::stream::StreamView;
 use crate::thresholds::{BACKLOG, READER_BEHIND, READER_KEEPS_UP, RWND_LIMITED, WINDOW_FULL};
 
-/// What the receive queue says.
+/// State of the receiving application by its receive queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reader {
     /// The queue is full: the application is behind.
@@ -13,15 +13,15 @@ pub(crate) enum Reader {
     Unclear,
     /// The queue is empty: the application keeps up.
     KeepsUp,
-    /// The queue was not seen; by the shrinking of the window it offers the application is behind.
+    /// Queue not visible; the offered window shrinks, so the application seems to be behind.
     SeemsBehind,
-    /// The queue was not seen; the window it offers is steady.
+    /// Queue not visible; the offered window is steady.
     SeemsToKeepUp,
-    /// Nothing was seen.
+    /// Neither the queue nor the window was visible.
     Unseen,
 }
 
-/// Reads the queue, or guesses from the window the sender was offered.
+/// Classifies the receive queue, or estimates from the window offered to the sender.
 pub(crate) fn reader(flow: &Flow) -> Reader {
     if let Some(fill) = flow.figure(StreamView::receive_fill) {
         let backlog = flow.figure(StreamView::receive_backlog).is_some_and(|figure| figure.value >= BACKLOG);
@@ -32,7 +32,7 @@ pub(crate) fn reader(flow: &Flow) -> Reader {
             _ => Reader::Unclear,
         };
     }
-    // A full buffer closes the window it offers; a small buffer that is kept empty offers the same window always.
+    // A full buffer closes the offered window; a small buffer that is kept empty offers a constant window.
     let steadiness = flow.figure(|stream| {
         let largest = stream.tcp().filter_map(|tcp| tcp.snd_wnd_bytes).max().filter(|&bytes| bytes > 0)?;
         stream.gauge(|tcp| tcp.snd_wnd_bytes.map(|bytes| f64::from(bytes) / f64::from(largest)))
@@ -44,7 +44,7 @@ pub(crate) fn reader(flow: &Flow) -> Reader {
     }
 }
 
-/// Whether the sender is limited by the window the receiver offers, and whether both signs agree.
+/// Whether the receive window limits the sender, by two indicators.
 pub(crate) fn window_limited(flow: &Flow) -> Option<Limited> {
     let time = flow.rwnd_limited().map(|figure| figure.value >= RWND_LIMITED);
     let fill = flow.figure(StreamView::flight_over_window).map(|figure| figure.value >= WINDOW_FULL);
@@ -56,13 +56,13 @@ pub(crate) fn window_limited(flow: &Flow) -> Option<Limited> {
     }
 }
 
-/// How plainly the receive window limits.
+/// Strength of the evidence that the receive window is the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Limited {
-    /// Both signs say so.
+    /// Both indicators show it.
     Plainly,
-    /// One of two signs says so.
+    /// One of two indicators shows it.
     Partly,
-    /// Neither.
+    /// No indicator shows it.
     No,
 }

@@ -1,4 +1,4 @@
-//! What the rest of the document says against a cause. A refuted cause cannot be named.
+//! Refutation: readings elsewhere in the document that contradict a cause. A refuted cause cannot be named.
 
 use landspeed_model::Cause;
 
@@ -8,7 +8,8 @@ use crate::load::takes_turns;
 use crate::network::{Queue, Symptoms, symptoms};
 use crate::thresholds::FULL_LINK;
 
-/// Takes the standing of each cause that the document contradicts, and leaves the reading that did. Weakens those it doubts.
+/// Refutes each cause that the document contradicts, with the reading as evidence, and weakens doubtful
+/// ones.
 pub(crate) fn refute(flow: &Flow, findings: &mut [Finding]) {
     if flow.is_rr() {
         return;
@@ -23,8 +24,8 @@ pub(crate) fn refute(flow: &Flow, findings: &mut [Finding]) {
             finding.cause,
             Cause::NetworkLoss | Cause::NetworkCongestion | Cause::ShallowBuffer | Cause::Policer
         );
-        // A buffer, a reader or an application that limits leaves the path room. A rate that was asked for and reached needs no
-        // inference.
+        // If a buffer, a reader or an application limits, the path is not full. A requested rate that was reached
+        // needs no inference.
         let refuted = ((window || inferred) && full_link(flow, &mut scales))
             || (window && own_queue && waits_here(flow, &mut scales))
             || (by_network && seen.as_ref().is_some_and(|seen| nothing_lost(seen, &mut scales)));
@@ -39,7 +40,7 @@ pub(crate) fn refute(flow: &Flow, findings: &mut [Finding]) {
     }
 }
 
-/// What would have to be known to be sure that a window limits.
+/// The information that is missing to be certain that a window limits.
 fn doubt(flow: &Flow, seen: Option<&Symptoms>) -> Option<&'static str> {
     if seen.is_some_and(|seen| maybe_full(flow, seen)) {
         Some("whether the path was full: its queue never emptied")
@@ -50,7 +51,7 @@ fn doubt(flow: &Flow, seen: Option<&Symptoms>) -> Option<&'static str> {
     }
 }
 
-/// The lab's path was full.
+/// Whether the lab's path was full.
 fn full_link(flow: &Flow, scales: &mut Scales) -> bool {
     let Some(hop) = flow.route.as_ref().and_then(|route| route.full()) else { return false };
     let metric = format!("utilisation of {}", hop.link.name);
@@ -58,7 +59,7 @@ fn full_link(flow: &Flow, scales: &mut Scales) -> bool {
     scales.value(&metric, Some(hop.utilisation), "ratio", Bound::Below(FULL_LINK), None, &source) == Some(false)
 }
 
-/// The sender's own queue holds data: what waits there has passed both windows.
+/// Whether the sender's own qdisc has a backlog: data there has already passed both windows.
 fn waits_here(flow: &Flow, scales: &mut Scales) -> bool {
     let Some(hop) = flow.route.as_ref().and_then(|route| route.forward.first()) else { return false };
     let metric = "bytes waiting in the sender's qdisc";
@@ -66,13 +67,13 @@ fn waits_here(flow: &Flow, scales: &mut Scales) -> bool {
     scales.value(metric, Some(hop.backlog_bytes), "bytes", Bound::Below(1.0), None, &source) == Some(false)
 }
 
-/// Data always waits in a queue of the path: either the window exceeds what a full path holds, or it leaves in bursts that queue.
-/// Only the lab knows which.
+/// Whether data always waits in a queue of the path: the window exceeds the BDP of a full path, or bursts
+/// queue. Only a lab run can tell which.
 fn maybe_full(flow: &Flow, seen: &Symptoms) -> bool {
     flow.route.is_none() && !flow.same_host() && (seen.queue == Queue::Standing || seen.always_queued())
 }
 
-/// Both TCPs agree that every segment arrived.
+/// Whether both TCPs agree that every segment arrived.
 fn nothing_lost(seen: &Symptoms, scales: &mut Scales) -> bool {
     if seen.marked > 0.0 || seen.never_arrived != Some(0.0) {
         return false;

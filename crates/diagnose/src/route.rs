@@ -1,13 +1,13 @@
-//! The links and queues on a flow's path, from a lab document. Two real hosts cannot see them.
+//! Links and queues on a flow's path, from a lab document. They are not visible between two real hosts.
 
 use landspeed_calc::ETHERNET_OVERHEAD_BYTES;
 use landspeed_model::{Direction, LabDocument, LabFlow, LabLink, LabQueue, QueueRole, TopologyLink};
 
 use crate::thresholds::{ACKS_LOST, FULL_LINK, POLICER_FRAMES, SHALLOW_BDP};
 
-/// The links from the sender to the receiver, and those back.
+/// The links from the sender to the receiver and back.
 pub(crate) struct Route<'a> {
-    /// The sender's and the receiver's node.
+    /// Node names of the sender and the receiver.
     pub ends: [&'a str; 2],
     /// From the sender to the receiver, in order.
     pub forward: Vec<Hop<'a>>,
@@ -19,48 +19,49 @@ pub(crate) struct Route<'a> {
     pub base_rtt_us: f64,
 }
 
-/// One link in one direction, with the queue that feeds it.
+/// One direction of a link, with the queue before it.
 pub(crate) struct Hop<'a> {
     /// Position of the link in the document's `links`.
     pub link_index: usize,
-    /// The link.
+    /// The link's totals over the run.
     pub link: &'a LabLink,
     /// The queue before it and its position in the document's `queues`.
     pub queue: Option<(usize, &'a LabQueue)>,
     /// Largest IP packet that passes, bytes.
     pub mtu_bytes: u32,
-    /// Bits that passed in the steady phase over what the rate allows, all flows, 0..=1.
+    /// Share of the link's capacity used in the steady phase by all flows, 0..=1.
     pub utilisation: f64,
-    /// The same from the first to the last drop of its queue there, where that is a fifth of the phase at least.
+    /// Utilisation between the queue's first and last drop in the phase, if they are at least a fifth of it
+    /// apart.
     pub utilisation_while_dropping: Option<f64>,
     /// Packets the queue dropped in the steady phase.
     pub drops: f64,
-    /// Packets the queue dropped before the steady phase ended.
+    /// Packets the queue dropped up to the end of the steady phase.
     pub drops_so_far: f64,
-    /// Packets the queue dropped in the first quarter of the steady phase and before.
+    /// Packets the queue dropped up to the end of the first quarter of the steady phase.
     pub drops_early: f64,
     /// Frames lost on the link in the steady phase.
     pub lost: f64,
-    /// Mean over the sampled spans of the most that waited in the queue, bytes.
+    /// Mean over the sampled intervals of the maximum backlog, bytes.
     pub backlog_bytes: f64,
 }
 
-/// Where packets of the forward direction were dropped.
+/// Place of drops on the forward path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DropPlace {
-    /// The queueing discipline of the sender: hop 0.
+    /// The qdisc of the sender (hop 0).
     OwnQueue,
-    /// The queue of a switch: this hop.
+    /// The queue of a switch, by hop.
     Queue(usize),
-    /// A link: this hop.
+    /// A link, by hop.
     Link(usize),
-    /// The receiving host.
+    /// The receiving host, after the last link.
     ReceiverHost,
 }
 
 impl<'a> Route<'a> {
-    /// The path of `flow` in `direction`; `span_ns` is its steady phase in the flow's time. `None` when the topology does not
-    /// connect its ends.
+    /// Returns the path of `flow` in `direction`; `span_ns` is the steady phase in the flow's time. `None` if
+    /// the topology does not connect its hosts.
     pub(crate) fn new(
         lab: &'a LabDocument,
         flow: &LabFlow,
@@ -93,12 +94,13 @@ impl<'a> Route<'a> {
         Some(Self { ends, forward, reverse, host_drops, base_rtt_us })
     }
 
-    /// Rate that the links to the receiver have left beside other flows, bits/s. `own_bps`: what this flow uses of them.
+    /// Capacity left by other flows on the links to the receiver, bits/s. `own_bps`: the rate of this flow on
+    /// the wire.
     pub(crate) fn available_bps(&self, own_bps: f64) -> f64 {
         let left = |hop: &Hop<'_>| {
             let rate = hop.link.rate_bps as f64;
             let others = (hop.utilisation * rate - own_bps).max(0.0);
-            // A frame more or less in a span does not mean another flow.
+            // A small excess comes from single frames at the edges, not from another flow.
             if others < 0.02 * rate { rate } else { (rate - others).max(own_bps) }
         };
         self.forward.iter().map(left).fold(f64::INFINITY, f64::min)
@@ -110,19 +112,19 @@ impl<'a> Route<'a> {
         full().find(|hop| hop.drops > 0.0).or_else(|| full().min_by_key(|hop| hop.link.rate_bps))
     }
 
-    /// The most used forward link.
+    /// The forward link with the highest utilisation.
     pub(crate) fn busiest(&self) -> Option<&Hop<'a>> {
         self.forward.iter().max_by(|a, b| a.utilisation.total_cmp(&b.utilisation))
     }
 
-    /// The reverse link that was full, or whose queue dropped at least one frame in fifty.
+    /// The reverse link that was full, or whose queue dropped at least 2 % of the frames.
     pub(crate) fn reverse_congested(&self) -> Option<&Hop<'a>> {
         self.reverse
             .iter()
             .find(|hop| hop.utilisation >= FULL_LINK || hop.drops_so_far + hop.lost >= hop.many_drops())
     }
 
-    /// Where most packets were dropped in the steady phase, and how many there and in all.
+    /// The place with most drops in the steady phase, its drops and the total.
     pub(crate) fn main_drops(&self) -> Option<(DropPlace, f64, f64)> {
         let mut places: Vec<(DropPlace, f64)> = Vec::new();
         for (index, hop) in self.forward.iter().enumerate() {
@@ -135,12 +137,12 @@ impl<'a> Route<'a> {
         (most.1 > 0.0).then_some((most.0, most.1, all))
     }
 
-    /// Packets dropped between the two TCPs on the forward path in the steady phase.
+    /// Packets dropped on the forward path in the steady phase.
     pub(crate) fn dropped(&self) -> f64 {
         self.forward.iter().map(|hop| hop.drops + hop.lost).sum::<f64>() + self.host_drops
     }
 
-    /// The first link that a full-sized packet of `mtu_bytes` does not pass.
+    /// The first link whose MTU is smaller than `mtu_bytes`.
     pub(crate) fn too_narrow_for(&self, mtu_bytes: f64) -> Option<&Hop<'a>> {
         self.forward.iter().find(|hop| f64::from(hop.mtu_bytes) < mtu_bytes)
     }
@@ -165,7 +167,7 @@ impl<'a> Hop<'a> {
         };
         let quarter_ns = span_ns.0 + (span_ns.1 - span_ns.0) / 4;
         let drops = |from_ns: u64, to_ns: u64| queue.map_or(0.0, |(_, queue)| dropped_within(queue, from_ns, to_ns));
-        // Without a series of drops, the losses of the whole run stand in.
+        // Without a series of drops, use the losses of the whole run.
         let lost = match wire.map(|(_, wire)| wire).filter(|wire| !wire.series.drops.is_empty()) {
             Some(wire) => dropped_within(wire, span_ns.0, span_ns.1),
             None => link.lost as f64,
@@ -185,25 +187,25 @@ impl<'a> Hop<'a> {
         })
     }
 
-    /// Drops from which ACKs suffer: one frame in fifty of those that passed, and not just a few.
+    /// Number of drops that impairs ACKs: 2 % of the frames that passed, and more than a few.
     pub(crate) fn many_drops(&self) -> f64 {
         let passed = self.queue.map_or(0, |(_, queue)| queue.packets) as f64;
         (passed * ACKS_LOST).max(20.0)
     }
 
-    /// Limit of the queue, bytes; of one that counts packets, as full frames.
+    /// Limit of the queue, bytes; a limit in packets is converted to full frames.
     pub(crate) fn limit_bytes(&self) -> Option<f64> {
         let (_, queue) = self.queue?;
         let by_packets = queue.limit_packets.map(|packets| packets as f64 * f64::from(self.mtu_bytes));
         queue.limit_bytes.map(|bytes| bytes as f64).or(by_packets)
     }
 
-    /// Whether the queue holds hardly more than the frame that arrives.
+    /// Whether the queue holds hardly more than one frame, as a policer does.
     pub(crate) fn polices(&self) -> bool {
         self.limit_bytes().is_some_and(|limit| limit <= POLICER_FRAMES * (f64::from(self.mtu_bytes) + 14.0))
     }
 
-    /// The queue's limit over the bandwidth-delay product that a window needs per stream (Appenzeller 2004).
+    /// Ratio of the queue's limit to BDP ÷ √streams (Appenzeller 2004).
     pub(crate) fn limit_over_bdp(&self, base_rtt_us: f64, streams: usize) -> Option<f64> {
         let bdp = self.link.rate_bps as f64 * base_rtt_us / 8e6;
         let share = bdp / (streams.max(1) as f64).sqrt();
@@ -221,7 +223,7 @@ fn joins(link: &TopologyLink, from: &str, to: &str) -> bool {
     (a == from && b == to) || (a == to && b == from)
 }
 
-/// Nodes from `from` to `to` over the fewest links.
+/// Nodes on the path with fewest links.
 fn shortest_path<'a>(links: &'a [TopologyLink], from: &str, to: &str) -> Option<Vec<&'a str>> {
     let start = links.iter().flat_map(|link| &link.between).find(|node| *node == from)?;
     let mut paths: Vec<Vec<&'a str>> = vec![vec![start]];
@@ -253,7 +255,7 @@ fn shortest_path<'a>(links: &'a [TopologyLink], from: &str, to: &str) -> Option<
     None
 }
 
-/// Points of a queue's series that lie within a span of the scenario's time.
+/// Indices of a queue's samples within a span of virtual time.
 fn points(queue: &LabQueue, from_ns: u64, to_ns: u64) -> std::ops::Range<usize> {
     let width = queue.series.interval_ns.max(1);
     let count = queue.series.bytes.len().max(queue.series.drops.len());
@@ -265,7 +267,8 @@ fn dropped_within(queue: &LabQueue, from_ns: u64, to_ns: u64) -> f64 {
     queue.series.drops.get(points(queue, from_ns, to_ns)).map_or(0.0, |drops| drops.iter().sum::<u64>() as f64)
 }
 
-/// Utilisation of the link behind a queue from its first to its last drop within a span, where that is a fifth of the span.
+/// Utilisation of the link between the queue's first and last drop within a span, if they are at least a
+/// fifth of the span apart.
 fn used_while_dropping(queue: &LabQueue, link: &LabLink, span_ns: (u64, u64)) -> Option<f64> {
     let points = points(queue, span_ns.0, span_ns.1);
     let drops = queue.series.drops.get(points.clone())?;
@@ -276,8 +279,8 @@ fn used_while_dropping(queue: &LabQueue, link: &LabLink, span_ns: (u64, u64)) ->
     used(queue, link, (at(first), at(last + 1))).filter(|_| long).map(|(share, _)| share)
 }
 
-/// Utilisation of the link behind a queue, and the mean of what waited, within a span. The queue counts bytes without
-/// framing; the link's totals say how much that adds.
+/// Utilisation of the link and mean backlog of its queue within a span. The queue counts bytes without
+/// framing; the link's totals give the framing overhead.
 fn used(queue: &LabQueue, link: &LabLink, span_ns: (u64, u64)) -> Option<(f64, f64)> {
     let points = points(queue, span_ns.0, span_ns.1);
     let bytes: u64 = queue.series.bytes.get(points.clone())?.iter().sum();

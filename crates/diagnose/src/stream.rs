@@ -1,16 +1,16 @@
-//! One stream during the steady phase: ratios from cumulative counters and means of gauges.
+//! One stream during the steady phase: ratios of cumulative counters and means of gauges.
 //!
-//! Every figure is `None` when it was not read, and finite when it is there.
+//! A figure is `None` if it was not read; otherwise it is finite.
 
 use landspeed_model::{PhaseName, Sample, Stream, StreamEnd, TcpInfo};
 
 use crate::host::mean;
 
-/// A stream with the samples of the steady phase picked out.
+/// A stream with its samples of the steady phase.
 pub(crate) struct StreamView<'a> {
-    /// Position in the document's `streams`.
+    /// Index in the document's `streams`.
     pub index: usize,
-    /// The stream.
+    /// The stream in the document.
     pub stream: &'a Stream,
     /// The sender's samples in the steady phase.
     pub sent: Vec<&'a Sample>,
@@ -18,12 +18,12 @@ pub(crate) struct StreamView<'a> {
     pub read: Vec<&'a Sample>,
     /// Payload bytes delivered in the steady phase.
     pub bytes: u64,
-    /// Whether its ends are programs that do not report how they spend their time.
+    /// Whether the flow was watched: its programs do not report how their threads spend time.
     pub observed: bool,
 }
 
 impl<'a> StreamView<'a> {
-    /// `stream` within `span_ns`.
+    /// Returns the part of `stream` within `span_ns`.
     pub(crate) fn new(index: usize, stream: &'a Stream, span_ns: (u64, u64)) -> Self {
         let within = |end: &'a Option<StreamEnd>| -> Vec<&'a Sample> {
             let samples = end.as_ref().map(|end| end.samples.as_slice()).unwrap_or_default();
@@ -37,29 +37,29 @@ impl<'a> StreamView<'a> {
         Self { index, stream, sent: within(&stream.sender), read: within(&stream.receiver), bytes, observed: false }
     }
 
-    /// The sending end.
+    /// Returns the sender's report.
     pub(crate) fn sender(&self) -> Option<&'a StreamEnd> {
         self.stream.sender.as_ref()
     }
 
-    /// The receiving end.
+    /// Returns the receiver's report.
     pub(crate) fn receiver(&self) -> Option<&'a StreamEnd> {
         self.stream.receiver.as_ref()
     }
 
-    /// The sender's `tcp_info` readings, in order.
+    /// Iterates over the sender's `tcp_info` samples, in order.
     pub(crate) fn tcp(&self) -> impl DoubleEndedIterator<Item = &'a TcpInfo> + '_ {
         self.sent.iter().filter_map(|sample| sample.tcp.as_deref())
     }
 
-    /// Last minus first of a cumulative counter of the sender's `tcp_info`.
+    /// Increase of a cumulative counter of the sender's `tcp_info`.
     pub(crate) fn moved(&self, counter: impl Fn(&TcpInfo) -> Option<u64>) -> Option<f64> {
         let first = self.tcp().find_map(&counter)?;
         let last = self.tcp().rev().find_map(&counter)?;
         last.checked_sub(first).map(|delta| delta as f64)
     }
 
-    /// Last minus first of a cumulative counter of the receiver's `tcp_info`.
+    /// Increase of a cumulative counter of the receiver's `tcp_info`.
     pub(crate) fn received(&self, counter: impl Fn(&TcpInfo) -> Option<u64>) -> Option<f64> {
         let mut readings = self.read.iter().filter_map(|sample| counter(sample.tcp.as_deref()?));
         let first = readings.next()?;
@@ -71,8 +71,8 @@ impl<'a> StreamView<'a> {
         mean(self.tcp().filter_map(gauge))
     }
 
-    /// Segments in flight over the congestion window, each summed over the samples: BBR's window of four packets, with which it
-    /// measures the RTT, must not outweigh the rest.
+    /// Ratio of segments in flight to the congestion window, each summed over the samples, so that BBR's window
+    /// of four packets (ProbeRTT) does not dominate.
     pub(crate) fn flight_over_cwnd(&self) -> Option<f64> {
         let (flight, window) = self.tcp().fold((0.0, 0.0), |(flight, window), tcp| {
             (flight + flight_segments(tcp), window + f64::from(tcp.snd_cwnd))
@@ -80,7 +80,7 @@ impl<'a> StreamView<'a> {
         (window > 0.0).then_some(flight / window)
     }
 
-    /// Bytes in flight over the window the peer offers. A closed window (zero) counts as full.
+    /// Ratio of bytes in flight to the receive window. A closed window (zero) counts as full.
     pub(crate) fn flight_over_window(&self) -> Option<f64> {
         self.gauge(|tcp| match tcp.snd_wnd_bytes? {
             0 => Some(1.0),
@@ -88,7 +88,7 @@ impl<'a> StreamView<'a> {
         })
     }
 
-    /// Memory charged to the send queue over `SO_SNDBUF`. Bookkeeping can take it past 1.
+    /// Ratio of send queue memory to `SO_SNDBUF`. Overhead can raise it above 1.
     pub(crate) fn send_fill(&self) -> Option<f64> {
         mean(self.sent.iter().filter_map(|sample| {
             let (queued, limit) = (sample.wmem_queued_bytes?, sample.sndbuf_bytes?);
@@ -96,12 +96,12 @@ impl<'a> StreamView<'a> {
         }))
     }
 
-    /// Bytes written and not yet sent.
+    /// Mean bytes written and not yet sent.
     pub(crate) fn notsent(&self) -> Option<f64> {
         self.gauge(|tcp| tcp.notsent_bytes.map(f64::from))
     }
 
-    /// Bytes written and not yet sent over the memory charged to the send queue.
+    /// Ratio of unsent bytes to send queue memory.
     pub(crate) fn waiting_share(&self) -> Option<f64> {
         mean(self.sent.iter().filter_map(|sample| {
             let (queued, waiting) = (sample.wmem_queued_bytes?, sample.tcp.as_deref()?.notsent_bytes?);
@@ -109,19 +109,19 @@ impl<'a> StreamView<'a> {
         }))
     }
 
-    /// `SO_SNDBUF` at the end of the steady phase.
+    /// `SO_SNDBUF` at the end of the steady phase, bytes.
     pub(crate) fn sndbuf(&self) -> Option<f64> {
         let sampled = self.sent.iter().rev().find_map(|sample| sample.sndbuf_bytes).map(f64::from);
         sampled.or_else(|| self.sender()?.sndbuf_bytes.map(|bytes| bytes as f64)).filter(|&bytes| bytes > 0.0)
     }
 
-    /// `SO_RCVBUF` at the end of the steady phase.
+    /// `SO_RCVBUF` at the end of the steady phase, bytes.
     pub(crate) fn rcvbuf(&self) -> Option<f64> {
         let sampled = self.read.iter().rev().find_map(|sample| sample.rcvbuf_bytes).map(f64::from);
         sampled.or_else(|| self.receiver()?.rcvbuf_bytes.map(|bytes| bytes as f64)).filter(|&bytes| bytes > 0.0)
     }
 
-    /// Unread bytes over `SO_RCVBUF`.
+    /// Mean ratio of unread bytes to `SO_RCVBUF`.
     pub(crate) fn receive_fill(&self) -> Option<f64> {
         let fallback = self.rcvbuf();
         mean(self.read.iter().filter_map(|sample| {
@@ -130,13 +130,13 @@ impl<'a> StreamView<'a> {
         }))
     }
 
-    /// `SO_RCVBUF` at the end of the phase over its start.
+    /// Ratio of `SO_RCVBUF` at the end of the phase to that at its start.
     pub(crate) fn rcvbuf_growth(&self) -> Option<f64> {
         let sizes = || self.read.iter().filter_map(|sample| sample.rcvbuf_bytes).filter(|&bytes| bytes > 0);
         Some(f64::from(sizes().next_back()?) / f64::from(sizes().next()?))
     }
 
-    /// Unread bytes over unread bytes and the window still offered: how much of what the buffer holds is backlog.
+    /// Ratio of unread bytes to unread bytes plus open window: the share of the buffer in use that is backlog.
     pub(crate) fn receive_backlog(&self) -> Option<f64> {
         mean(self.read.iter().filter_map(|sample| {
             let unread = f64::from(sample.receive_queue_bytes?);
@@ -145,14 +145,15 @@ impl<'a> StreamView<'a> {
         }))
     }
 
-    /// Time the stream moved data at `end`, nanoseconds.
+    /// Time during which `end` transferred data, nanoseconds.
     pub(crate) fn lifetime_ns(end: &StreamEnd) -> Option<f64> {
         let moved = end.last_byte_ns.zip(end.first_byte_ns).map(|(last, first)| last.saturating_sub(first));
         let sampled = || Some(end.samples.last()?.t_ns.saturating_sub(end.samples.first()?.t_ns));
         moved.filter(|&ns| ns > 0).or_else(sampled).filter(|&ns| ns > 0).map(|ns| ns as f64)
     }
 
-    /// What the thread behind `end` did in the phase its `samples` are of; over its whole life, where samples lack it.
+    /// CPU use of the thread behind `end` in the phase covered by `samples`; over its lifetime if samples lack
+    /// it.
     pub(crate) fn thread(end: &StreamEnd, samples: &[&Sample]) -> Option<ThreadShare> {
         let first = samples.iter().find(|sample| sample.thread_cpu_ns.is_some());
         let last = samples.iter().rev().find(|sample| sample.thread_cpu_ns.is_some());
@@ -170,22 +171,22 @@ impl<'a> StreamView<'a> {
         Some(ThreadShare { cpu: end.thread_cpu_ns as f64 / life, wait })
     }
 
-    /// What the sending thread did.
+    /// CPU use of the sending thread.
     pub(crate) fn sending_thread(&self) -> Option<ThreadShare> {
         Self::thread(self.sender()?, &self.sent)
     }
 
-    /// What the receiving thread did.
+    /// CPU use of the receiving thread.
     pub(crate) fn receiving_thread(&self) -> Option<ThreadShare> {
         Self::thread(self.receiver()?, &self.read)
     }
 
-    /// Share of its life the sender waited for its own schedule.
+    /// Share of its lifetime that the sender waited for its own schedule.
     pub(crate) fn wait_share(&self) -> Option<f64> {
         self.wait_share_of(self.sender()?)
     }
 
-    /// Share of its life the receiver waited for its own schedule (`--read-rate`).
+    /// Share of its lifetime that the receiver waited for its own schedule (`--read-rate`).
     pub(crate) fn read_wait_share(&self) -> Option<f64> {
         self.wait_share_of(self.receiver()?)
     }
@@ -203,23 +204,23 @@ impl<'a> StreamView<'a> {
     }
 }
 
-/// Shares of time of a stream's thread; what is left of 1 it slept: no data, no room, or its own schedule.
+/// Shares of a thread's time, 0..=1; the rest is sleep: no data, no buffer space, or its own schedule.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ThreadShare {
-    /// On a core.
+    /// Running on a core.
     pub cpu: f64,
-    /// Ready to run without a core; `None` where the kernel does not say.
+    /// Runnable without a core; `None` if the kernel does not report it.
     pub wait: Option<f64>,
 }
 
 impl ThreadShare {
-    /// On a core or ready for one: time in which nothing but a core held the thread up.
+    /// Running or runnable: time in which only the CPU limited the thread.
     pub(crate) fn work(self) -> f64 {
         self.cpu + self.wait.unwrap_or(0.0)
     }
 }
 
-/// Segments the network holds: sent, neither acknowledged in any way nor believed lost, retransmissions included
+/// Segments in flight: sent and neither acknowledged, SACKed nor considered lost, retransmissions included
 /// (`tcp_packets_in_flight` in the kernel's tcp.h).
 pub(crate) fn flight_segments(tcp: &TcpInfo) -> f64 {
     let flight = i64::from(tcp.unacked) - i64::from(tcp.sacked) - i64::from(tcp.lost) + i64::from(tcp.retrans);

@@ -1,13 +1,13 @@
-//! Figures as a person reads them.
+//! Formatting of figures for people.
 
 use landspeed_units::{BitRate, Bytes, Nanos};
 
-/// `9.41 Gb/s`. Anything that is not a rate prints as zero.
+/// Formats a rate, such as `9.41 Gb/s`; a non-finite value prints as zero.
 pub(crate) fn rate(bps: f64) -> String {
     BitRate::from_bps(bps as u64).to_string()
 }
 
-/// `1.9G`, as options take it: three significant digits at most, rounded down.
+/// Formats a rate for an option, such as `1.9G`: at most three significant digits, rounded down.
 pub(crate) fn rate_argument(bps: f64) -> String {
     if !bps.is_finite() || bps < 1.0 {
         return "0".to_owned();
@@ -30,22 +30,22 @@ pub(crate) fn rate_argument(bps: f64) -> String {
     format!("{text}{suffix}")
 }
 
-/// `6.00 MiB`, and `1 MB` where a size is round in powers of 1000.
+/// Formats a size, such as `6.00 MiB`, or `1 MB` if it is round in powers of 1000.
 pub(crate) fn bytes(bytes: f64) -> String {
     Bytes::new(bytes as u64).to_string()
 }
 
-/// `50.0 ms`, from microseconds.
+/// Formats a time in microseconds, such as `50.0 ms`.
 pub(crate) fn micros(us: f64) -> String {
     Nanos::new((us * 1e3) as u64).to_string()
 }
 
-/// `50.0 ms`, from nanoseconds.
+/// Formats a time in nanoseconds, such as `50.0 ms`.
 pub(crate) fn nanos(ns: f64) -> String {
     Nanos::new(ns as u64).to_string()
 }
 
-/// `97 %`; small shares keep two significant digits (`0.0046 %`).
+/// Formats a share, such as `97 %`; small shares keep two significant digits (`0.0046 %`).
 pub(crate) fn percent(share: f64) -> String {
     let value = share * 100.0;
     if !value.is_finite() || value == 0.0 {
@@ -60,7 +60,7 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// A plain number: integers without a fraction, small ones with three digits.
+/// Formats a plain number: integers without decimals, small values with three digits.
 pub(crate) fn number(value: f64) -> String {
     if value.fract() == 0.0 && value.abs() < 1e15 {
         format!("{value:.0}")
@@ -71,7 +71,7 @@ pub(crate) fn number(value: f64) -> String {
     }
 }
 
-/// A value in the unit an evidence line uses.
+/// Formats a value in the unit of an evidence line.
 pub(crate) fn in_unit(value: f64, unit: &str) -> String {
     match unit {
         "bytes" => bytes(value),
@@ -82,7 +82,7 @@ pub(crate) fn in_unit(value: f64, unit: &str) -> String {
     }
 }
 
-/// Whether a list as the kernel writes it (`0-3,8`) has a number.
+/// Whether a kernel list such as `0-3,8` contains a number.
 pub(crate) fn lists(list: &str, number: u32) -> bool {
     list.split(',').any(|part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_argument_is_short_and_never_rounds_up() {
+    fn rate_arguments_are_rounded_down_to_three_digits() {
         assert_eq!(rate_argument(1.9e9), "1.9G");
         assert_eq!(rate_argument(949_999_999.0), "949M");
         assert_eq!(rate_argument(9.4149e9), "9.41G");
@@ -114,13 +114,13 @@ mod tests {
     }
 
     #[test]
-    fn a_core_is_found_in_a_list() {
+    fn kernel_core_lists_are_parsed() {
         assert!(lists("0-3,8", 2) && lists("0-3,8\n", 8));
         assert!(!lists("0-3,8", 4) && !lists("", 0) && !lists("a-b", 1));
     }
 
     #[test]
-    fn a_threshold_prints_in_its_unit() {
+    fn thresholds_are_printed_with_their_unit() {
         assert_eq!(in_unit(0.2, "ratio"), "0.20");
         assert_eq!(in_unit(65_536.0, "bytes"), "64.0 KiB");
         assert_eq!(in_unit(20.0, "samples"), "20 samples");

@@ -1,298 +1,319 @@
-//! Every figure a decision hangs on, with where it comes from.
+//! Thresholds of the decisions, with their sources.
 //!
-//! "Measured" is the table in `docs/verdicts.md`: kernel 6.18, 20 ms path, cubic and bbr.
+//! "Measured" refers to the table in `docs/verdicts.md`: kernel 6.18, 20 ms path, cubic and bbr.
 
-/// Samples below which a verdict is never sure. Procedure in `docs/verdicts.md`: sample at least 20 times over 2 s,
-/// because the kernel's chronos tick in jiffies and a congestion epoch lasts many round trips.
+/// Minimum samples for high confidence. Procedure in `docs/verdicts.md`: sample at least 20 times over 2 s,
+/// because the kernel's chrono counters tick in jiffies and a congestion epoch lasts many round trips.
 pub(crate) const MIN_SAMPLES: usize = 20;
 
-/// Steady phase below which a verdict is never sure, nanoseconds. Same source.
+/// Minimum steady phase for high confidence, nanoseconds. Same source.
 pub(crate) const MIN_STEADY_NS: u64 = 2_000_000_000;
 
-/// Share of a host's core time stolen by the hypervisor worth a warning.
+/// Share of a host's core time that is steal time: worth a warning.
 pub(crate) const STEAL_SHARE: f64 = 0.03;
 
-/// Cores kept busy by something other than the test worth a warning: a quarter of one core.
+/// Load that is not the test's, in cores: worth a warning from a quarter of a core.
 pub(crate) const OTHER_LOAD_CORES: f64 = 0.25;
 
-/// Ticks a host reading must span for its shares to mean something: one tick in ten is 10 %.
+/// Minimum clock ticks per host sample for meaningful shares: one tick in ten is 10 %.
 pub(crate) const TICKS_PER_READING: f64 = 10.0;
 
-/// Goodput from which offloads that are off cost CPU time, bits/s: below it one core copes with single frames.
+/// Goodput above which disabled offloads cost relevant CPU time, bits/s; below it one core copes with
+/// single frames.
 pub(crate) const FAST_PATH_BPS: f64 = 1e9;
 
-/// Congestion window in the last quarter over the first quarter from which it counts as growing.
+/// Ratio of the congestion window in the last quarter to the first: the window is growing.
 pub(crate) const RAMP_RATIO: f64 = 1.1;
 
-/// Spread of the goodput between intervals (coefficient of variation) worth a warning.
+/// Coefficient of variation of the goodput between intervals: worth a warning.
 pub(crate) const GOODPUT_CV: f64 = 0.25;
 
-/// TCP memory in use over `tcp_mem`'s pressure threshold worth a warning. At 1 the kernel shrinks windows
-/// (`tcp_under_memory_pressure`); facts: a stall of 66 s was seen.
+/// Ratio of TCP memory in use to `tcp_mem`'s pressure threshold: worth a warning. At 1 the kernel shrinks
+/// windows (`tcp_under_memory_pressure`); a stall of 66 s was observed.
 pub(crate) const TCP_MEMORY: f64 = 0.9;
 
-/// Flight over congestion window from which the window is what holds data back. Procedure step 5; measured 1.03 at
-/// 0.1 % loss against ≤ 0.43 for every other cause.
+/// Ratio of flight to congestion window: the congestion window limits. Procedure step 5; measured 1.03 at
+/// 0.1 % loss and ≤ 0.43 for every other cause.
 pub(crate) const CWND_FULL: f64 = 0.9;
 
-/// Share of a core's time in system and interrupts from which the core is the limit. Procedure step 0.
+/// Share of a core's time in system and interrupts: the core limits. Procedure step 0.
 pub(crate) const CORE_BUSY: f64 = 0.9;
 
-/// Soft interrupt share of such a core from which interrupts, and not the copy, are what fills it.
+/// Softirq share of a full core: interrupts, not the copy, fill it.
 pub(crate) const SOFTIRQ_SHARE: f64 = 0.5;
 
-/// Share of its life a stream's thread is on a core from which the thread is the limit. The thread counterpart
-/// of step 0: a thread that blocks on a socket is off its core, so whatever limits it elsewhere shows here.
+/// Share of its lifetime that a stream's thread runs on a core: the thread limits. The thread counterpart
+/// of step 0: a thread that blocks on a socket is off its core, so any other limit shows here.
 pub(crate) const THREAD_BUSY: f64 = 0.9;
 
-/// Thread share from which a host whose cores are all busy is taken to have kept the thread waiting, where the kernel
-/// does not say how long it did.
+/// Thread share on a host whose cores are all busy: the thread lacked CPU time. Used if the kernel does not
+/// report its wait time.
 pub(crate) const THREAD_STARVED: f64 = 0.5;
 
-/// Share of the phase a thread is ready to run and has no core, from which that is worth naming. Measured beside other
-/// load: 0.16 to 0.28 overflowed an 8 MiB UDP socket; without any load it is below 0.02.
+/// Share of the phase in which a thread is runnable without a core: relevant. Measured 0.16 to 0.28 with
+/// other load, which overflowed an 8 MiB UDP socket; below 0.02 without load.
 pub(crate) const KEPT_WAITING: f64 = 0.1;
 
-/// Minimum RTT up to which two ends on one machine hand data over at once, microseconds: what holds it up is then
-/// whichever of the two threads has work. Measured 1 to 3 µs over loopback and veth.
+/// Maximum minimum RTT for two processes on one machine that hand data over directly, microseconds: then
+/// only the two threads can delay it. Measured 1 to 3 µs over loopback and veth.
 pub(crate) const SHORT_PATH_US: f64 = 1000.0;
 
-/// Growth of the receive buffer within the phase from which autotuning was still at it.
+/// Growth of the receive buffer within the phase: autotuning was still active.
 pub(crate) const BUFFER_GREW: f64 = 2.0;
 
-/// Steady phase below which nothing is said at all, nanoseconds: a few scheduler slices and jiffies.
+/// Minimum steady phase for any verdict, nanoseconds: a few scheduler slices and jiffies.
 pub(crate) const MIN_JUDGED_NS: u64 = 200_000_000;
 
-/// Share of time with data outstanding below which an application that is only observed leaves the connection idle most of the time.
-/// The kernel's clock (`busy_time`) runs whenever anything is written and not acknowledged: what is left is the application's.
+/// Share of time with data outstanding: below it, a watched application leaves the connection idle most of
+/// the time. The kernel's `busy_time` counts while written data is unacknowledged; the rest is the
+/// application's.
 pub(crate) const OUTSTANDING_LITTLE: f64 = 0.5;
 
-/// Enforcement periods in which a control group used up its CPU quota, over all in which it ran, from which the quota holds a flow
-/// back. A group that stays below its quota has none.
+/// Share of its enforcement periods in which a control group used up its CPU quota (throttled): the quota
+/// limits. A group that stays below its quota has none.
 pub(crate) const QUOTA_USED_UP: f64 = 0.25;
 
-/// Share of the readings with a thread in state D (uninterruptible sleep) from which it waits for storage.
+/// Share of the samples with a thread in state D (uninterruptible sleep): it waits for storage.
 pub(crate) const STATE_BLOCKED: f64 = 0.3;
 
-/// Bytes read from storage (at a receiver: written to it) over bytes of the flow from which that storage is the flow's.
+/// Ratio of bytes read from storage (receiver: written) to bytes of the flow: the storage access belongs to
+/// the flow.
 pub(crate) const STORAGE_MOVES: f64 = 0.5;
 
-/// Readings with a new request from which a flow answers requests.
+/// Minimum samples with a new request for a flow that answers requests.
 pub(crate) const FEW_REQUESTS: f64 = 3.0;
 
-/// Share of the readings between an answer and the next request from which the gaps limit.
+/// Share of the samples between an answer and the next request: the gaps limit.
 pub(crate) const IDLE_BETWEEN: f64 = 0.4;
 
-/// Time without new data after which an answer is over, milliseconds.
+/// Time without new data after which an answer is considered complete, milliseconds.
 pub(crate) const QUIET_MS: u32 = 20;
 
-/// Difference from which the ages of the last request and of the last answer say which came later, milliseconds: the kernel counts
-/// them in ticks of up to 10 ms.
+/// Minimum difference between the ages of the last request and the last answer to tell their order,
+/// milliseconds: the kernel counts them in ticks of up to 10 ms.
 pub(crate) const AGES_DIFFER_MS: u32 = 10;
 
-/// Share of its life the sender waits for its own schedule from which it had time to spare.
+/// Share of its lifetime that the sender waits for its own schedule: it has idle time.
 pub(crate) const WAITS: f64 = 0.1;
 
-/// The same from which the schedule is plainly what limits it.
+/// Share of its lifetime that the sender waits for its own schedule: the schedule is the limit.
 pub(crate) const MOSTLY_WAITS: f64 = 0.5;
 
-/// Rate measured over rate asked for from which the rate counts as reached. Headroom of one part in twenty for
-/// start, end and headers; the procedure's figure for a NIC at its rate.
+/// Ratio of measured to requested rate: the rate was reached. One part in twenty allows for start, end and
+/// headers; the procedure's figure for a NIC at its rate.
 pub(crate) const RATE_REACHED: f64 = 0.95;
 
-/// Rate on the wire over the interface's speed above which the speed is not a real one.
+/// Ratio of the rate on the wire to the interface's speed above which the reported speed cannot be real.
 pub(crate) const RATE_IMPOSSIBLE: f64 = 1.05;
 
-/// Time limited by the receive window over busy time. Procedure step 1; measured 0.45 to 1.0 against 0 otherwise
-/// (BBR halves it: it probes below the window).
+/// Share of the busy time that is rwnd-limited. Procedure step 1; measured 0.45 to 1.0, otherwise 0 (BBR
+/// halves it: it probes below the window).
 pub(crate) const RWND_LIMITED: f64 = 0.2;
 
-/// Flight over the peer's window. Procedure step 1; measured 1.0 to 1.04 against ≤ 0.20 otherwise.
+/// Ratio of flight to receive window. Procedure step 1; measured 1.0 to 1.04, otherwise ≤ 0.20.
 pub(crate) const WINDOW_FULL: f64 = 0.9;
 
-/// Unread bytes over `SO_RCVBUF` from which the reader is behind. A full buffer holds about half to two thirds of
-/// `SO_RCVBUF` as payload, the rest is bookkeeping (tcp.h `tcp_win_from_space`, initial scaling 1/2).
+/// Ratio of unread bytes to `SO_RCVBUF`: the reader is behind. A full buffer has about half to two thirds
+/// of `SO_RCVBUF` as payload, the rest is overhead (tcp.h `tcp_win_from_space`, initial scaling 1/2).
 pub(crate) const READER_BEHIND: f64 = 0.5;
 
-/// Unread bytes over `SO_RCVBUF` below which the reader keeps up; between the two the other ratio decides.
+/// Ratio of unread bytes to `SO_RCVBUF` below which the reader keeps up; between the two, [`BACKLOG`]
+/// decides.
 pub(crate) const READER_KEEPS_UP: f64 = 0.25;
 
-/// Unread bytes over unread bytes and open window from which what the buffer holds is backlog.
+/// Ratio of unread bytes to unread bytes plus open window: the buffered data is backlog.
 pub(crate) const BACKLOG: f64 = 0.8;
 
-/// Send queue memory over `SO_SNDBUF` from which the buffer is full. A writer that waits is woken when a third of the buffer is
-/// free (`sk_stream_is_writeable`), so a buffer that limits is two thirds to wholly full. Measured 1.06 and 1.14.
+/// Ratio of send queue memory to `SO_SNDBUF`: the buffer is full. A blocked writer is woken when a third of
+/// the buffer is free (`sk_stream_is_writeable`), so a buffer that limits is at least two thirds full.
+/// Measured 1.06 and 1.14.
 pub(crate) const SEND_FULL: f64 = 0.65;
 
-/// The same below which the application leaves the buffer empty. Procedure step 3; measured 0.06 and 0.20.
+/// Ratio of send queue memory to `SO_SNDBUF` below which the application leaves the buffer empty. Procedure
+/// step 3; measured 0.06 and 0.20.
 pub(crate) const SEND_EMPTY: f64 = 0.3;
 
-/// Unsent bytes below which nothing waits to be sent, bytes. Procedure step 2: one GSO frame of 64 KiB.
+/// Unsent bytes below which no data waits. Procedure step 2: one GSO packet of 64 KiB.
 pub(crate) const NOTSENT_LITTLE: f64 = 65_536.0;
 
-/// Unsent bytes over send queue memory from which data waits, whatever its size. Measured 0.12 (9 KB of 73 KB) when the
-/// buffer was the limit under BBR, 0.7 (2.6 of 3.7 MB) when loss was; a slow path has a small buffer and never 64 KiB.
+/// Ratio of unsent bytes to send queue memory: data waits, whatever its size. Measured 0.12 (9 KB of 73 KB)
+/// when the buffer limited with BBR, 0.7 (2.6 of 3.7 MB) when loss did; a slow path has a small buffer and
+/// never 64 KiB.
 pub(crate) const WAITING_SHARE: f64 = 0.25;
 
-/// The same as a share of `SO_SNDBUF`, for buffers of many megabytes in which one write is more than 64 KiB.
+/// Ratio of unsent bytes to `SO_SNDBUF`, for buffers of many megabytes in which one write exceeds 64 KiB.
 pub(crate) const NOTSENT_SHARE: f64 = 0.05;
 
-/// Time limited by the send buffer over busy time. Measured 0.42 under BBR and 0.01 under cubic for the same limit:
-/// supports, never decides.
+/// Share of the busy time that is sndbuf-limited. Measured 0.42 with BBR and 0.01 with cubic for the same
+/// limit: supports a cause, never decides.
 pub(crate) const SNDBUF_LIMITED: f64 = 0.2;
 
-/// The same from which it decides, whatever the other gauges say. Measured 0.82 to 1.0 where the buffer was the limit.
+/// Share of the busy time that is sndbuf-limited: decides, whatever the other gauges show. Measured 0.82 to
+/// 1.0 when the buffer limited.
 pub(crate) const SNDBUF_MOSTLY: f64 = 0.5;
 
-/// Smoothed over minimum RTT from which a queue is plainly there: half an RTT of waiting. Procedure step 5 says
-/// "srtt ≫ min_rtt"; a drop-tail buffer of one BDP swings between 1 and 2.
+/// Ratio of smoothed to minimum RTT: a queue is certain, half an RTT of waiting. Procedure step 5 says
+/// "srtt ≫ min_rtt"; with a drop-tail buffer of one BDP the ratio varies between 1 and 2.
 pub(crate) const RTT_QUEUE: f64 = 1.5;
 
-/// The same below which the RTT is flat.
+/// Ratio of smoothed to minimum RTT below which the RTT is flat.
 pub(crate) const RTT_FLAT: f64 = 1.2;
 
-/// Waiting time below which an inflated RTT is host noise and not a queue, microseconds.
+/// Queueing delay below which a higher RTT is host noise, microseconds.
 pub(crate) const QUEUE_US: f64 = 200.0;
 
-/// 90th percentile of the smoothed RTT over the minimum below which a rise is noise of a path without a queue.
+/// Ratio of the 90th percentile of the smoothed RTT to the minimum below which a rise is noise.
 pub(crate) const RTT_SHALLOW: f64 = 1.05;
 
-/// Correlation of RTT with flight from which a small rise of the RTT is a shallow queue filling.
+/// Correlation of RTT and flight: a small rise of the RTT is a shallow queue that fills.
 pub(crate) const RTT_FOLLOWS: f64 = 0.6;
 
-/// Measured over predicted rate within which loss explains the rate. The response functions assume one reduction for
-/// each lost packet, evenly spaced: RFC 9438 §5 and Mathis 1997 agree with practice to a small factor.
+/// Factor between measured and predicted rate within which loss explains the rate. The response functions
+/// assume one reduction per lost packet, evenly spaced: RFC 9438 §5 and Mathis 1997 agree with practice
+/// within a small factor.
 pub(crate) const RESPONSE_FIT: f64 = 4.0;
 
-/// Retransmissions below which a loss rate is an anecdote.
+/// Minimum retransmissions for a meaningful loss rate.
 pub(crate) const FEW_RETRANSMITS: f64 = 10.0;
 
-/// Loss rate to which a model-based congestion control reduces its rate (BBRv2 and v3 `loss_thresh`; v1 tolerates
-/// more).
+/// Loss rate at which a model-based congestion control reduces its rate (`loss_thresh` of BBRv2 and v3; v1
+/// tolerates more).
 pub(crate) const MODEL_LOSS: f64 = 0.02;
 
-/// Share of the retransmissions that another counter explains for that counter to name the place.
+/// Share of the retransmissions explained by another counter: that counter gives the place of the loss.
 pub(crate) const EXPLAINS: f64 = 0.5;
 
-/// UDP loss from which loss, and not the offered rate, holds the goodput back.
+/// UDP loss ratio: loss, not the offered rate, limits the goodput.
 pub(crate) const UDP_LOSS: f64 = 0.01;
 
-/// Concurrency (rate × mean latency ÷ requests outstanding) from which round trips are all that happens.
+/// Ratio of concurrency (rate × mean latency) to outstanding requests: round trips account for all the
+/// time.
 pub(crate) const ROUND_TRIP: f64 = 0.9;
 
-/// Flight over congestion window from which, with loss and data waiting, the window is probably the limit. In the
-/// gap between what was measured for other causes (≤ 0.43) and [`CWND_FULL`].
+/// Ratio of flight to congestion window: with loss and waiting data the window probably limits. Between the
+/// measurements for other causes (≤ 0.43) and [`CWND_FULL`].
 pub(crate) const CWND_MOSTLY: f64 = 0.6;
 
-/// Share of a link's rate from which it is full, framing included. The lab's links carry 0.98 to 1.0 under backlog; BBR's
-/// RTT probes take 2 % of the time.
+/// Utilisation of a link that is full, with framing. The lab's links reach 0.98 to 1.0 with a backlog;
+/// BBR's ProbeRTT takes 2 % of the time.
 pub(crate) const FULL_LINK: f64 = 0.94;
 
-/// Full frames that a queue may hold at most to count as a policer: it drops whatever arrives beside another frame.
+/// Maximum queue limit of a policer, full frames: it drops nearly every frame that arrives while another is
+/// queued.
 pub(crate) const POLICER_FRAMES: f64 = 4.0;
 
-/// Limit of a queue over BDP ÷ √streams (Appenzeller et al., SIGCOMM 2004) below which it is shallow.
+/// Ratio of a queue's limit to BDP ÷ √streams (Appenzeller et al., SIGCOMM 2004) below which it is shallow.
 pub(crate) const SHALLOW_BDP: f64 = 0.5;
 
-/// Share of the retransmissions that may be real losses where reordering is the cause.
+/// Maximum share of real losses among the retransmissions if reordering is the cause.
 pub(crate) const REAL_LOSS: f64 = 0.25;
 
-/// ACKs lost over ACKs sent from which the reverse path is congested. ACKs are cumulative: TCP bears single losses.
+/// Share of ACKs lost: the reverse path is congested. ACKs are cumulative, so TCP tolerates single losses.
 pub(crate) const ACKS_LOST: f64 = 0.02;
 
-/// Share of the queueing delay that lies on the reverse path from which that is where the queue is.
+/// Share of the queueing delay on the reverse path: the queue is there.
 pub(crate) const REVERSE_QUEUE: f64 = 0.7;
 
-/// Share of the retransmissions that came early from which slow start caused them.
+/// Share of early retransmissions: slow start caused them.
 pub(crate) const EARLY_LOSS: f64 = 0.8;
 
-/// Median delivery rate just before losses over the highest (98th percentile) from which losses happen at a ceiling. Random loss
-/// strikes at any rate: 0.33 to 0.77 measured, against 0.80 to 0.99 at a buffer's or policer's ceiling.
+/// Ratio of the median delivery rate just before losses to the highest (98th percentile): losses occur at a
+/// ceiling. Random loss occurs at any rate: measured 0.33 to 0.77, and 0.80 to 0.99 at the ceiling of a
+/// buffer or policer.
 pub(crate) const CEILING: f64 = 0.79;
 
-/// RTTs without an ACK from which a flow is stalled.
+/// RTTs without an ACK: the flow is stalled.
 pub(crate) const STALL_RTTS: f64 = 4.0;
 
-/// Over-limit events over packets of a shaping qdisc from which the qdisc and not the path sets the rate.
+/// Ratio of overlimit events to packets of a shaping qdisc: the qdisc, not the path, sets the rate.
 pub(crate) const SHAPED: f64 = 0.1;
 
-/// Streams whose receive queues one core serves, from which they share it.
+/// Minimum streams per core for a shared receive queue.
 pub(crate) const SHARED_QUEUE: f64 = 2.0;
 
-/// Requeues over packets of a qdisc from which the driver's ring held it up: a few are normal.
+/// Ratio of requeues to packets of a qdisc: the driver's ring delayed it; a few requeues are normal.
 pub(crate) const REQUEUED: f64 = 0.01;
 
-/// Send MSS over its largest below which path MTU discovery lowered it: PPPoE takes 8 bytes of 1448.
+/// Ratio of the send MSS to its largest value below which PMTUD lowered it: PPPoE takes 8 bytes of 1448.
 pub(crate) const MSS_FELL: f64 = 0.999;
 
-/// Coefficient of variation of the congestion windows at losses below which a buffer overflowed at the same window each time;
-/// measured 0.02 to 0.12 for policers and shallow buffers.
+/// Coefficient of variation of the congestion windows at losses below which a buffer overflows at the same
+/// window each time; measured 0.02 to 0.12 for policers and shallow buffers.
 pub(crate) const PEAKS_ALIKE: f64 = 0.15;
 
-/// Reductions of the congestion window that are needed for their spread to mean something.
+/// Minimum reductions of the congestion window for a meaningful spread.
 pub(crate) const FEW_PEAKS: usize = 7;
 
-/// Samples with new losses after the first quarter of the phase up to which slow start is still what cost the rate.
+/// Maximum samples with new losses after the first quarter of the phase if slow start is the cause.
 pub(crate) const FEW_LATE_LOSSES: usize = 1;
 
-/// Tenth percentile of the smoothed RTT over the minimum from which the path's queue never empties. Measured up to 1.03 for flows
-/// that a window limits, 1.075 for one whose window was just above what a full path holds.
+/// Ratio of the 10th percentile of the smoothed RTT to the minimum: the path's queue never empties.
+/// Measured up to 1.03 for window-limited flows, 1.075 for a window slightly above the BDP.
 pub(crate) const ALWAYS_QUEUED: f64 = 1.05;
 
-/// Share of the segments that reordering makes TCP retransmit from which it keeps the congestion window small. Measured 0.002 and
-/// more where it did, 0.0002 beside a path that was full.
+/// Share of the segments that reordering makes TCP retransmit: it keeps the congestion window small.
+/// Measured 0.002 and more when it did, 0.0002 on a full path.
 pub(crate) const REORDERING_HURTS: f64 = 0.001;
 
-/// Share of the data that left with less in flight than before losses, from which losses strike at a ceiling. Measured 0.65 to 0.95
-/// for shallow buffers and policers, 0.41 to 0.57 for random loss.
+/// Share of the data sent with less in flight than before losses: losses occur at a ceiling. Measured 0.65
+/// to 0.95 for shallow buffers and policers, 0.41 to 0.57 for random loss.
 pub(crate) const AT_CEILING: f64 = 0.65;
 
-/// Samples with new losses that are needed for [`AT_CEILING`].
+/// Minimum samples with new losses for [`AT_CEILING`].
 pub(crate) const FEW_CEILINGS: usize = 3;
 
-/// Coefficient of variation of the delivered segments below which a link or a shaper sets the rate. Measured up to 0.021 on paths
-/// that were full, 0.044 and more where reordering was the limit.
+/// Coefficient of variation of the delivered segments below which a link or a shaper sets the rate.
+/// Measured up to 0.021 on full paths, 0.044 and more when reordering limited.
 pub(crate) const DELIVERY_EVEN: f64 = 0.025;
 
-/// The same spread: above it, single losses in most intervals are random, if the sender reduces its window for each loss. Measured
-/// 0.29 and more for random loss, up to 0.24 for policers.
+/// Coefficient of variation of the delivered segments above which single losses in most intervals are
+/// random, if the sender reduces its window for each loss. Measured 0.29 and more for random loss, up to
+/// 0.24 for policers.
 pub(crate) const DELIVERY_VARIES: f64 = 0.27;
 
-/// The same from which losses are plainly random. Measured up to 0.45 for policers, unless they drop in bursts.
+/// Coefficient of variation of the delivered segments above which losses are clearly random. Measured up to
+/// 0.45 for policers, unless they drop in bursts.
 pub(crate) const DELIVERY_VARIES_MUCH: f64 = 0.45;
 
-/// The same for BBR, which keeps to its rate. Measured 0.08 and more for random loss, up to 0.08 (once 0.19) for policers and shallow
+/// Coefficient of variation of the delivered segments above which losses are random with BBR, which keeps
+/// its rate. Measured 0.08 and more for random loss, up to 0.08 (once 0.19) for policers and shallow
 /// buffers.
 pub(crate) const DELIVERY_VARIES_BBR: f64 = 0.1;
 
-/// The same from which a standing queue alone does not make a path full. Measured up to 0.05 on full paths, beside other traffic too.
+/// Coefficient of variation of the delivered segments above which a standing queue alone does not prove a
+/// full path. Measured up to 0.05 on full paths, with other traffic too.
 pub(crate) const DELIVERY_UNEVEN: f64 = 0.06;
 
-/// 90th over 10th percentile of the smoothed RTT below which BBR's probes meet no queue: what sets the rate is before the path.
-/// Measured 1.00 to 1.01 for a shaper on the sender, 1.03 and more for full paths.
+/// Ratio of the 90th to the 10th percentile of the smoothed RTT below which BBR's probes meet no queue, so
+/// that the rate is set before the path. Measured 1.00 to 1.01 for a shaper on the sender, 1.03 and more
+/// for full paths.
 pub(crate) const PROBES_UNSEEN: f64 = 1.015;
 
-/// Segments retransmitted in each sample with losses, over those that independent losses put there, from which a queue overflowed.
-/// Measured 6 to 40 for queues and policers of one stream, 1 to 4 for random loss, bursts of three included.
+/// Segments retransmitted per sample with losses, relative to independent losses: a queue overflowed.
+/// Measured 6 to 40 for queues and policers of one stream, 1 to 4 for random loss, including bursts of
+/// three.
 pub(crate) const LOST_IN_BURSTS: f64 = 5.0;
 
-/// Queue below which a path that holds it may be empty: TCP small queues let two GSO packets of 64 KiB wait in the sender's qdisc.
+/// Backlog below which the path itself may be empty, bytes: TCP small queues allow two GSO packets of 64
+/// KiB in the sender's qdisc.
 pub(crate) const OWN_BURSTS: f64 = 131_072.0;
 
-/// The same as a time, µs: TCP small queues let a millisecond at the pacing rate wait there, and fq as much again. Measured 0.8 to 2.4
-/// ms behind `fq maxrate`.
+/// [`OWN_BURSTS`] as a time, µs: TCP small queues allow one millisecond at the pacing rate, and fq as much
+/// again. Measured 0.8 to 2.4 ms behind `fq maxrate`.
 pub(crate) const OWN_BURSTS_US: f64 = 3000.0;
 
-/// The same below which losses come singly. Measured 0.87 to 1.3 for random loss, 1.5 to 40 at ceilings, 0.9 to 1.25 at ceilings that
-/// most intervals hit.
+/// Segments retransmitted per sample with losses, relative to independent losses, below which losses are
+/// single. Measured 0.87 to 1.3 for random loss, 1.5 to 40 at ceilings, 0.9 to 1.25 at ceilings that most
+/// intervals hit.
 pub(crate) const SINGLE_LOSSES: f64 = 1.4;
 
-/// Share of the intervals with losses below which losses are seldom. Measured 0.37 and more at policers that drop singly.
+/// Share of the intervals with losses below which losses are infrequent. Measured 0.37 and more at policers
+/// that drop singly.
 pub(crate) const LOSES_SELDOM: f64 = 0.5;
 
-/// The same below which they are rare.
+/// Share of the intervals with losses below which losses are rare.
 pub(crate) const LOSES_RARELY: f64 = 0.3;
 
-/// Data the receiving host has acknowledged over data read there from which the receive buffer still fills. Measured 1.2 to 1.7 in slow
-/// readers' first seconds on full paths.
+/// Ratio of data acknowledged by the receiving host to data read there: the receive buffer still fills.
+/// Measured 1.2 to 1.7 in the first seconds of slow readers on full paths.
 pub(crate) const STILL_FILLS: f64 = 1.1;

@@ -1,42 +1,42 @@
-//! A UDP test's accounting for one direction.
+//! UDP accounting of one direction.
 
 use landspeed_model::{Direction, LossLocation, StreamEnd, UdpEnd};
 
 use crate::flow::Flow;
 use crate::host::mean;
 
-/// Datagrams that GRO puts into one batch at most (`UDP_GRO_CNT_MAX` in the kernel's udp.h).
+/// Maximum datagrams that GRO merges into one batch (`UDP_GRO_CNT_MAX` in the kernel's udp.h).
 const MAX_BATCH: f64 = 64.0;
 
 /// Packets and rates of one direction, all streams.
 #[derive(Debug, Default)]
 pub(crate) struct Udp {
-    /// Packets lost over packets sent, 0..=1; `None` without both ends.
+    /// Ratio of lost to sent packets, 0..=1; `None` without both reports.
     pub loss: Option<f64>,
-    /// Packets lost.
+    /// Packets lost, all streams.
     pub lost: f64,
-    /// Of the lost: dropped by the receiving socket.
+    /// Part of `lost` dropped by the receiving socket.
     pub at_socket: f64,
-    /// Whether the socket dropped batches, so that `at_socket` is a lower bound that all losses may belong to.
+    /// Whether the socket dropped GRO batches: then `at_socket` is a lower bound, up to all losses.
     pub in_batches: bool,
-    /// Of the lost: dropped in the receiving host before the socket (backlog, interface).
+    /// Part of `lost` dropped in the receiving host before the socket (backlog, interface).
     pub in_receiver: f64,
-    /// Of the lost: dropped in the sending host (qdisc, interface).
+    /// Part of `lost` dropped in the sending host (qdisc, interface).
     pub in_sender: f64,
-    /// Of the lost: what no host counter explains.
+    /// Part of `lost` that no host counter explains.
     pub in_network: f64,
-    /// Packets the sender's kernel refused: dropped in its own queueing discipline before they were sent.
+    /// Packets refused by the sender's kernel: dropped by its own qdisc before transmission.
     pub refused: f64,
-    /// The refused over those and the sent, 0..=1.
+    /// Ratio of refused to refused plus sent packets, 0..=1.
     pub refused_share: f64,
-    /// Payload rate the senders put out in the steady phase, bits/s.
+    /// Payload rate of the senders in the steady phase, bits/s.
     pub offered_bps: Option<f64>,
-    /// Payload rate asked for, bits/s.
+    /// Requested payload rate, bits/s; `None` without `--rate`.
     pub asked_bps: Option<f64>,
 }
 
 impl Udp {
-    /// The accounting of `flow`.
+    /// Computes the UDP accounting of `flow`.
     pub(crate) fn new(flow: &Flow) -> Self {
         let sum = |of: &dyn Fn(&UdpEnd) -> u64, sender: bool| -> f64 {
             let ends = flow.streams.iter().filter_map(|s| if sender { s.sender() } else { s.receiver() });
@@ -61,7 +61,7 @@ impl Udp {
                 .filter(|&rate| rate > 0.0),
             ..Self::default()
         };
-        // The ledger is kept for the whole run: with two directions its places cannot be separated.
+        // The ledger covers the whole run: for two directions its places cannot be separated.
         if flow.document.requested.direction != Direction::Both {
             for loss in &flow.document.conservation.losses {
                 let packets = loss.packets as f64;
@@ -72,8 +72,8 @@ impl Udp {
                 }
             }
         }
-        // The kernel counts a batch that GRO put together as one drop. Where both ends are one machine and nothing in between can
-        // drop, what its socket dropped in batches is all that was lost.
+        // The kernel counts a GRO batch as one drop. On one machine where nothing between the sockets can drop,
+        // the batches dropped by the socket account for all losses.
         let batches = udp.at_socket > 0.0 && flow.streams.iter().any(|stream| coalesces(stream.receiver()));
         if batches && !flow.has_network() {
             udp.at_socket = lost;
@@ -86,28 +86,28 @@ impl Udp {
         udp
     }
 
-    /// Offered over asked-for rate.
+    /// Ratio of offered to requested rate.
     pub(crate) fn reached(&self) -> Option<f64> {
         Some(self.offered_bps? / self.asked_bps?)
     }
 
-    /// Whether loss is what holds the goodput back.
+    /// Whether loss limits the goodput.
     pub(crate) fn loses(&self) -> bool {
         self.loss.is_some_and(|loss| loss >= crate::thresholds::UDP_LOSS)
     }
 
-    /// Whether the sender's own kernel refusing packets is what holds the rate back.
+    /// Whether packets refused by the sender's kernel limit the rate.
     pub(crate) fn refuses(&self) -> bool {
         self.refused_share >= crate::thresholds::UDP_LOSS
     }
 
-    /// A part of the lost packets as a share of them.
+    /// Returns `part` as a share of the lost packets.
     pub(crate) fn share(&self, part: f64) -> Option<f64> {
         (self.lost > 0.0).then(|| part / self.lost)
     }
 }
 
-/// Whether the receiver got datagrams in batches.
+/// Whether the receiver got datagrams in GRO batches.
 fn coalesces(end: Option<&StreamEnd>) -> bool {
     end.and_then(|end| end.udp.as_ref()).is_some_and(|udp| udp.gro_used)
 }

@@ -1,4 +1,4 @@
-//! What weakens a run's figures, whatever held it back.
+//! Warnings: whatever makes a run's figures less reliable, independent of the cause.
 
 mod gaps;
 
@@ -12,15 +12,15 @@ use crate::thresholds::{
     FAST_PATH_BPS, GOODPUT_CV, MIN_SAMPLES, OTHER_LOAD_CORES, STEAL_SHARE, TCP_MEMORY, TICKS_PER_READING,
 };
 
-/// Offloads whose absence costs CPU time per packet, as `ethtool -k` and the kernel spell them.
+/// Offloads that save CPU time per packet, by their names in `ethtool -k` and in the kernel.
 const OFFLOADS: &[(&str, &[&str])] = &[
     ("tso", &["tso", "tcp-segmentation-offload", "tx-tcp-segmentation"]),
     ("gso", &["gso", "generic-segmentation-offload", "tx-generic-segmentation"]),
     ("gro", &["gro", "generic-receive-offload", "rx-gro"]),
 ];
 
-/// Everything a reader should know before trusting a figure of `document`. Codes are stable words; each appears
-/// once for each end it concerns.
+/// Lists everything a reader should know before relying on figures of `document`. Codes are stable; each
+/// appears once per host it concerns.
 pub fn warnings(document: &RunDocument) -> Vec<Warning> {
     let mut found = Vec::new();
     if document.status == Status::Failed {
@@ -52,7 +52,7 @@ fn push(found: &mut Vec<Warning>, code: &str, message: String) {
     found.push(Warning { code: code.to_owned(), message });
 }
 
-/// What concerns the test as a whole.
+/// Warnings about the test as a whole.
 fn whole_run(document: &RunDocument, flows: &[Flow], found: &mut Vec<Warning>) {
     if document.status == Status::Partial {
         push(found, "partial", "The run was cut short; figures cover the part that was measured.".to_owned());
@@ -89,10 +89,10 @@ fn whole_run(document: &RunDocument, flows: &[Flow], found: &mut Vec<Warning>) {
     }
 }
 
-/// What concerns one direction.
+/// Warnings about one direction.
 fn direction(flow: &Flow, found: &mut Vec<Warning>) {
     let way = way(flow.direction);
-    // The latencies of a request/response test are all the client's.
+    // Request/response latencies are all measured by the client.
     if !flow.is_rr() && (!flow.sender_seen() || !flow.receiver_seen()) {
         let lost = if flow.sender_seen() { &flow.receiver } else { &flow.sender };
         let message = if flow.document.iperf3.is_some() {
@@ -186,15 +186,16 @@ fn zero_copy(flow: &Flow, found: &mut Vec<Warning>) {
     }
 }
 
-/// `net.ipv4.tcp_notsent_lowat` when it is set to something that bites (the default is 2^32 − 1).
+/// `net.ipv4.tcp_notsent_lowat`, if it is set to an effective value (the default is 2^32 − 1).
 pub(crate) fn lowat(host: &HostView) -> Option<u64> {
     host.sysctl_max("net.ipv4.tcp_notsent_lowat").filter(|&bytes| bytes > 0 && bytes < 1 << 31)
 }
 
-/// Busy core time that is not the test's. Softirqs count as the test's: they cannot be separated.
+/// Warns of busy core time that is not the test's. Softirqs count as the test's: they cannot be separated.
 fn other_load(flow: &Flow, client: &HostView, server: &HostView, found: &mut Vec<Warning>) {
     if flow.same_host() {
-        // Two accounts of one machine: either has the whole host, the threads of both ends are the test's.
+        // Both reports are of one machine: each covers the whole host, and the threads of both sides belong to the
+        // test.
         let Some(cost) = client.cost.or(server.cost) else { return };
         let threads = [client.cost, server.cost].into_iter().flatten().map(|cost| cost.thread_cpu_s).sum();
         load_of("this host", cost, threads, &[client, server], flow.seconds(), found);
@@ -218,7 +219,7 @@ fn load_of(who: &str, cost: &EndCost, threads_s: f64, hosts: &[&HostView], secon
     }
 }
 
-/// What concerns one host.
+/// Warnings about one host.
 fn host(host: &HostView, goodput_bps: f64, found: &mut Vec<Warning>) {
     let name = host.name();
     let steal =

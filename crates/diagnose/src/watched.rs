@@ -1,4 +1,4 @@
-//! What a verdict advises where the flow belongs to another program: it cannot be run again with other options.
+//! Advice for flows of other programs: they cannot be run again with other options.
 
 use landspeed_model::{Cause, Evidence, Verdict};
 
@@ -9,11 +9,12 @@ use crate::stream::StreamView;
 use crate::text;
 use crate::thresholds::READER_KEEPS_UP;
 
-/// How to see what this end cannot.
+/// Advice to measure from both hosts.
 const BOTH_ENDS: &str =
     "`landspeed serve` on the remote host and `landspeed run HOST` here measure the same path from both ends.";
 
-/// The verdict with advice for a running program, and with the kernel's names as sources: there is no document of a run.
+/// Returns the verdict with advice for a running program, and with kernel names as sources, because there
+/// is no run document.
 pub(crate) fn adapt(mut verdict: Verdict, flow: &Flow) -> Verdict {
     verdict.next_step = next_step(&verdict, flow);
     if matches!(verdict.cause, Cause::SenderCpu | Cause::ReceiverCpu) {
@@ -94,7 +95,7 @@ fn busy_thread(flow: &Flow) -> String {
     }
 }
 
-/// What the core that takes in the flow's segments has to do with the thread's.
+/// Advice on the core that receives the flow's segments, relative to the thread's core.
 fn receive_core(flow: &Flow) -> Option<String> {
     let (thread, receive) = cores(flow)?;
     if thread == receive {
@@ -112,18 +113,18 @@ fn receive_core(flow: &Flow) -> Option<String> {
     ))
 }
 
-/// Core of the process's busiest thread, and core that takes in the flow's segments.
+/// Core of the process's busiest thread, and core that receives the flow's segments.
 fn cores(flow: &Flow) -> Option<(u32, u32)> {
     Some((flow.beside?.busiest.as_ref()?.cpu?, flow.beside?.receive_cpu?))
 }
 
-/// Cores on different NUMA nodes, each with its node.
+/// Cores on different NUMA nodes, each as (core, node).
 struct FarCore {
     thread: (u32, u32),
     receive: (u32, u32),
 }
 
-/// The thread's core and that of its receive queue, where they are on different NUMA nodes.
+/// Core of the thread and core of its receive queue, if they are on different NUMA nodes.
 fn far_core(flow: &Flow) -> Option<FarCore> {
     let (thread, receive) = cores(flow)?;
     let numa = &flow.local().snapshot?.numa;
@@ -155,7 +156,8 @@ impl FarCore {
     }
 }
 
-/// `tcp_info.rwnd_limited_us` instead of the path in a run's document. Text that is no such path stays.
+/// Replaces the document path of a reading with the kernel's name, such as `tcp_info.rwnd_limited_us`.
+/// Other text is kept.
 fn source(reading: &Evidence) -> String {
     let path = reading.source.as_str();
     if path.contains("].thread_") {

@@ -1,4 +1,4 @@
-//! Two interfaces of this host, and whether a path may be put between them.
+//! An emulated path between two interfaces of this host: checks and locks of the interfaces.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -15,24 +15,25 @@ use crate::peers::Management;
 use crate::status::StatusRequests;
 use landspeed_sys::process::{Capability, has_capability};
 
-/// Kind of hardware: Ethernet (linux/if_arp.h).
+/// Hardware type of Ethernet (linux/if_arp.h).
 const ARPHRD_ETHER: u16 = 1;
 pub(crate) const IFF_UP: u32 = 1;
 const IFF_LOOPBACK: u32 = 8;
 /// Offloads that merge frames on receipt.
 const MERGING: [(&str, &str); 3] = [("rx-gro", "gro"), ("rx-lro", "lro"), ("rx-gro-hw", "rx-gro-hw")];
 
-/// Two interfaces that passed the checks, locked against another emulation until dropped.
+/// Two interfaces that passed the checks, locked against other emulations until dropped.
 #[derive(Debug)]
 pub struct Between {
     names: [String; 2],
     indices: [u32; 2],
-    /// Abstract sockets, which are gone with the process; one for each interface.
+    /// One abstract socket for each interface; the kernel removes them when the process ends.
     _locks: [UnixListener; 2],
 }
 
 impl Between {
-    /// Checks and locks two interfaces of the calling thread's network namespace. `ssh_connection` is that variable's value.
+    /// Checks and locks two interfaces of the calling thread's network namespace. `ssh_connection` is the value of
+    /// `SSH_CONNECTION`.
     pub fn open(names: [&str; 2], mtu_bytes: u32, ssh_connection: Option<&str>) -> Result<Self, EmulateError> {
         if !has_capability(Capability::NetRaw) {
             return Err(EmulateError::Privilege {
@@ -73,18 +74,18 @@ impl Between {
         InBand::listen([0, 1].map(|side| (self.names[side].as_str(), self.indices[side]))).map(StatusRequests::InBand)
     }
 
-    /// The interfaces' names.
+    /// Names of the two interfaces.
     pub(crate) fn names(&self) -> &[String; 2] {
         &self.names
     }
 
-    /// The interfaces, for [`crate::carry`].
+    /// The interfaces as parameters of [`crate::carry`].
     pub fn ends(&self) -> Ends {
         Ends { names: self.names.clone(), ignore_reports: false, probe: true, watched: Vec::new() }
     }
 }
 
-/// An interface by its name; `count` are needed.
+/// Looks up an interface by name; `count` is the number of interfaces needed, for the error.
 pub(crate) fn find(netlink: &mut Netlink, name: &str, count: &str) -> Result<Link, EmulateError> {
     netlink.link(LinkId::Name(name)).map_err(|error| {
         let known = Netlink::open().and_then(|mut netlink| netlink.links()).unwrap_or_default();
@@ -105,7 +106,8 @@ pub(crate) fn find(netlink: &mut Netlink, name: &str, count: &str) -> Result<Lin
     })
 }
 
-/// Refuses an interface that is no Ethernet, down, enslaved, or has another MTU than the path.
+/// Refuses an interface that is not Ethernet, is down, is a port of a bridge or bond, or whose MTU differs from
+/// the path's.
 pub(crate) fn check_link(link: &Link, mtu_bytes: u32) -> Result<(), EmulateError> {
     let name = &link.name[..];
     let refuse = |why: String, advice: String| Err(EmulateError::interface(name, why, advice));
@@ -129,11 +131,12 @@ pub(crate) fn check_link(link: &Link, mtu_bytes: u32) -> Result<(), EmulateError
     Ok(())
 }
 
-/// Refuses an interface that carries traffic of this host: it would go through the path, and be lost with it.
+/// Refuses an interface that carries management traffic of this host, which would be sent through the path and
+/// could be cut off.
 fn refuse_management(netlink: &mut Netlink, link: &Link, management: &Management) -> Result<(), EmulateError> {
     let name = &link.name[..];
     let advice = "Use interfaces without addresses that nothing else needs.";
-    // Documentation addresses, which only a default route leads to.
+    // Documentation addresses: only a default route matches them.
     for anywhere in [IpAddr::from([192, 0, 2, 1]), IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1])] {
         if leads_to(netlink, anywhere, link.index) {
             return Err(EmulateError::interface(name, "the default route uses it", advice));
@@ -161,7 +164,8 @@ fn leads_to(netlink: &mut Netlink, address: IpAddr, index: u32) -> bool {
     netlink.route(SocketAddr::new(address, 0)).is_ok_and(|route| route.out_ifindex == index)
 }
 
-/// Refuses an interface that merges frames on receipt: a path cannot delay super-packets one by one.
+/// Refuses an interface that merges received frames: a path cannot delay the frames of a super-packet
+/// individually.
 fn refuse_merging(link: &Link) -> Result<(), EmulateError> {
     let name = &link.name[..];
     let features = Ethtool::new(name)?.features()?;
@@ -178,7 +182,7 @@ fn refuse_merging(link: &Link) -> Result<(), EmulateError> {
     Err(EmulateError::interface(name, why, format!("Switch that off: `ethtool -K {name} {}`.", off.join(" "))))
 }
 
-/// Locks an interface against another emulation.
+/// Locks an interface against other emulations.
 pub(crate) fn lock(link: &Link) -> Result<UnixListener, EmulateError> {
     let address = std::os::unix::net::SocketAddr::from_abstract_name(format!("landspeed-emulate-{}", link.index))
         .map_err(EmulateError::system("lock an interface"))?;

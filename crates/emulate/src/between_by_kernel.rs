@@ -1,5 +1,6 @@
-//! A path of the kernel's between two interfaces. As on one interface for peers, programs at the TCX hooks send what arrives into
-//! virtual links that lead to a nameless namespace, and what comes back out of the other interface: no discipline of either changes.
+//! An emulated path between two interfaces in the kernel datapath. As for a path on one interface, BPF programs
+//! at the TCX hooks redirect arriving frames into veth links to an unnamed network namespace, and frames that
+//! come back to the other interface; the queueing disciplines of both interfaces stay unchanged.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -18,37 +19,37 @@ use crate::error::EmulateError;
 use crate::namespaces::on_new_thread;
 use crate::on::{enter_middle, is_up, make_links, new_mark, refused};
 
-/// How long the probe for loops may take, nanoseconds.
+/// Duration of the loop probe, nanoseconds.
 const PROBE_NS: u64 = 100_000_000;
-/// Bytes of each ring that waits for it.
+/// Size of each receive ring for the loop probe, bytes.
 const PROBE_RING_BYTES: usize = 1 << 20;
-/// Longest frame in them, bytes.
+/// Maximum frame size in these rings, bytes.
 const PROBE_FRAME_BYTES: usize = 128;
 
 const EPERM: i32 = 1;
-/// What to do where the kernel refuses programs.
+/// Advice for when the kernel refuses to attach programs.
 const ADVICE: &str = "Leave out --datapath kernel: the userspace datapath needs no program at the interfaces.";
 
-/// A path between two interfaces; gone when this is dropped or the process ends.
+/// A path between two interfaces; removed when dropped or when the process ends.
 #[derive(Debug)]
 pub struct BetweenByKernel {
     interfaces: [u32; 2],
     middle: OwnedFd,
-    /// The ends on this host.
+    /// The veth interfaces outside of the path's namespace.
     outside: [u32; 2],
     mark: Mark,
     _returns: Vec<Attachment>,
     _promiscuous: [Promiscuous; 2],
 }
 
-/// What arrives takes the path until this is dropped.
+/// Arriving frames take the path until this is dropped.
 #[derive(Debug)]
 pub struct TakenBetween {
     _taken: [Attachment; 2],
 }
 
 impl BetweenByKernel {
-    /// Prepares the path between interfaces that passed the checks; nothing takes it yet.
+    /// Prepares the path between two interfaces that passed the checks; no traffic takes it yet.
     pub fn open(between: &Between, mtu_bytes: u32) -> Result<Self, EmulateError> {
         let names = between.names();
         if ![Capability::SysAdmin, Capability::NetAdmin].into_iter().all(has_capability) {
@@ -78,25 +79,25 @@ impl BetweenByKernel {
         Ok(Self { interfaces, middle, outside, mark, _returns: returns, _promiscuous: promiscuous })
     }
 
-    /// Moves the calling thread to the namespace of the path; returns the path's interfaces.
+    /// Moves the calling thread into the path's namespace; returns the path's interfaces.
     pub fn enter_path(&self) -> Result<Ends, EmulateError> {
         enter_middle(&self.middle, self.outside)
     }
 
-    /// From now on what arrives takes the path.
+    /// Starts to redirect arriving frames into the path.
     pub fn divert(&self) -> Result<TakenBetween, EmulateError> {
         let take = |side: usize| forward(self.interfaces[side], self.outside[side], Hook::Egress, self.mark);
         let taken = take(0).and_then(|first| Ok([first, take(1)?]));
         Ok(TakenBetween { _taken: taken.map_err(|cause| refused("an interface", cause, ADVICE))? })
     }
 
-    /// Whether both interfaces are there and up. To be asked in their network namespace.
+    /// Whether both interfaces exist and are up. Call it in their network namespace.
     pub fn is_up(&self) -> bool {
         self.interfaces.into_iter().all(is_up)
     }
 }
 
-/// Refuses interfaces that lead to each other.
+/// Refuses interfaces that are connected to each other, which would cause a forwarding loop.
 fn refuse_loop(names: &[String; 2], interfaces: [u32; 2]) -> Result<(), EmulateError> {
     let open = |side: usize| {
         let ring = FrameRing::open(interfaces[side], PROBE_FRAME_BYTES, PROBE_RING_BYTES);

@@ -1,4 +1,5 @@
-//! The thread that carries frames: reads, asks the model, sends each frame at its time.
+//! The thread of the userspace datapath: receives frames, passes them to the model, and sends each at its
+//! departure time.
 
 use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,66 +20,68 @@ use crate::live::Live;
 use crate::seconds::Seconds;
 use crate::store::Store;
 
-/// Bytes of each receive ring.
+/// Size of each receive ring, bytes.
 const RING_BYTES: usize = 32 << 20;
-/// Frames read from one side before the other has its turn.
+/// Maximum number of frames read from one interface before the other is read.
 const READ_BATCH: usize = 256;
-/// Longest wait without a look at the stop flag, nanoseconds.
+/// Maximum sleep between checks of the stop flag, nanoseconds.
 pub(crate) const LOOK_UP_NS: u64 = 20_000_000;
-/// A wait shorter than this costs more than it saves, nanoseconds.
+/// Minimum wait for which sleeping is worthwhile, nanoseconds; shorter waits spin.
 const SHORTEST_WAIT_NS: u64 = 10_000;
-/// Local experimental EtherType 1 (IEEE 802): what the probe for loops is sent with.
+/// EtherType of the loop probe: IEEE 802 local experimental EtherType 1.
 const PROBE_TYPE: [u8; 2] = [0x88, 0xb5];
-/// `tx_dropped` among a link's counters.
+/// Index of `tx_dropped` among a link's counters.
 pub(crate) const TX_DROPPED: usize = 7;
 
-/// The interfaces on both sides, in the network namespace of the calling thread.
+/// The two interfaces of a path, in the network namespace of the calling thread.
 #[derive(Debug)]
 pub struct Ends {
-    /// Names of the first and the second.
+    /// Names of the first and the second interface.
     pub(crate) names: [String; 2],
-    /// Whether multicast reports that hosts send by themselves stay out of the path.
+    /// Whether the path ignores multicast listener reports, which hosts send unsolicited.
     pub(crate) ignore_reports: bool,
-    /// Whether a frame is sent out of both to see whether they lead to each other.
+    /// Whether to send a probe out of both interfaces that detects a loop between them.
     pub(crate) probe: bool,
-    /// Further interfaces whose drops make a second invalid, each by its index and a socket of its network namespace.
+    /// Further interfaces whose drops invalidate a second: a netlink socket in the interface's namespace, and its
+    /// index.
     pub(crate) watched: Vec<(Netlink, u32)>,
 }
 
-/// What was carried.
+/// Outcome of an emulation.
 #[derive(Debug)]
 pub struct Carried {
     pub(crate) datapath: EmulateDatapath,
     pub(crate) start_unix_ns: u64,
     pub(crate) duration_ns: u64,
     pub(crate) directions: [DirectionOutcome; 2],
-    /// How far from their time frames left, nanoseconds; `None` if that is unknown.
+    /// Departure errors (sent minus scheduled), nanoseconds; `None` if unknown.
     pub(crate) errors: Option<LatencyHistogram>,
     pub(crate) invalid: Vec<InvalidSecond>,
     pub(crate) seconds: Vec<EmulateSecond>,
     pub(crate) work_share: f64,
     pub(crate) work_share_max: f64,
-    /// Why it ended by itself, if it did.
+    /// Reason for an early end, if any.
     pub(crate) broke: Option<Broke>,
 }
 
-/// Why carrying ended by itself.
+/// Reason why an emulation ended before it was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Broke {
     /// An interface disappeared or went down.
     Gone,
-    /// The interfaces lead to each other.
+    /// The interfaces are connected to each other.
     Loop,
 }
 
 impl Carried {
-    /// Whether it ended before it was stopped.
+    /// Whether the emulation ended before it was stopped.
     pub fn ended_by_itself(&self) -> bool {
         self.broke.is_some()
     }
 }
 
-/// Opens both interfaces, calls `ready`, and carries frames until `stop` is set or an interface is gone. `live` shows each second.
+/// Opens both interfaces, calls `ready`, and forwards frames until `stop` is set or an interface disappears.
+/// `live` publishes each second.
 pub fn carry(
     path: &LoadedPath,
     ends: Ends,
@@ -133,7 +136,7 @@ pub fn carry(
     ready();
     let is_over = AtomicBool::new(false);
     let broke = std::thread::scope(|scope| {
-        // Asking the kernel takes longer than a frame may be late.
+        // In a separate thread, because a netlink request takes longer than a frame may be late.
         let watching = scope.spawn(|| {
             for look in 0_u64.. {
                 let ends = is_over.load(Ordering::Relaxed);
@@ -146,7 +149,7 @@ pub fn carry(
                 sleep_until(monotonic_ns() + LOOK_UP_NS);
             }
         });
-        // Departures come before other programs, where that is permitted: as root, in the first user namespace.
+        // Real-time priority for departures, where permitted: as root, in the initial user namespace.
         let _ = use_fifo_policy();
         let broke = carrier.run(stop);
         is_over.store(true, Ordering::Relaxed);
@@ -156,7 +159,7 @@ pub fn carry(
     Ok(carrier.finish(start_unix_ns, broke))
 }
 
-/// Frames that these interfaces dropped on transmit since they exist.
+/// Sum of the interfaces' transmit drop counters.
 pub(crate) fn dropped(watched: &mut [(Netlink, u32)]) -> u64 {
     let of = |(netlink, index): &mut (Netlink, u32)| {
         let link = netlink.link(LinkId::Index(*index)).ok();
@@ -165,24 +168,25 @@ pub(crate) fn dropped(watched: &mut [(Netlink, u32)]) -> u64 {
     watched.iter_mut().map(of).sum()
 }
 
-/// What follows the addresses of a probe; no other one is alike.
+/// A loop probe without its addresses, unique to this process and time.
 pub(crate) fn probe() -> Vec<u8> {
     let nonce = realtime_ns() ^ u64::from(std::process::id()).rotate_left(32);
     [&PROBE_TYPE[..], b"landspeed loop probe", &nonce.to_ne_bytes()].concat()
 }
 
-/// Whether a frame is this probe.
+/// Whether a frame is this loop probe.
 pub(crate) fn is_probe(frame: &[u8], probe: &[u8]) -> bool {
     frame.get(12..).is_some_and(|rest| rest.starts_with(probe))
 }
 
-/// Sends a frame between two locally administered addresses that no host has: bridges flood it, hosts ignore it.
+/// Sends a frame between two locally administered addresses that no host uses: bridges flood it, hosts ignore
+/// it.
 pub(crate) fn send_probe(rings: &[FrameRing; 2], probe: &[u8]) {
     let mut frame = vec![0x02, 0, 0, 0x4c, 0x53, 0x02, 0x02, 0, 0, 0x4c, 0x53, 0x01];
     frame.extend(probe);
     frame.resize(60, 0);
     for ring in rings {
-        // An interface that refuses it does not lead to the other one.
+        // If an interface cannot send it, there is no loop.
         let _ = ring.send(&[&frame]);
     }
 }
@@ -202,7 +206,7 @@ struct Carrier<'a> {
 }
 
 impl Carrier<'_> {
-    /// Carries until `stop` is set; returns why it ended if that was not it.
+    /// Forwards frames until `stop` is set; returns the reason if it ends earlier.
     fn run(&mut self, stop: &AtomicBool) -> Option<Broke> {
         while !stop.load(Ordering::Relaxed) {
             let begin_ns = monotonic_ns();
@@ -245,19 +249,19 @@ impl Carrier<'_> {
         }
     }
 
-    /// Reads, and sends what is due; returns how many frames were moved.
+    /// Receives frames and sends those that are due; returns the number of frames handled.
     fn turn(&mut self) -> Result<usize, Broke> {
         let mut moved = 0;
         for (side, direction) in self.directions.iter_mut().enumerate() {
             let ring = &mut self.rings[side];
-            // The line advances to this time only: frames that arrive later have later timestamps.
+            // The model advances only to this time: frames that arrive later have later timestamps.
             let now_ns = monotonic_ns();
             let mut horizon_ns = now_ns - self.start_ns;
             for n in 1..=READ_BATCH {
                 let Some(frame) = ring.peek() else { break };
                 let at_ns = self.converter.monotonic(frame.timestamp_ns, now_ns).saturating_sub(self.start_ns);
                 if n == READ_BATCH {
-                    // There may be more that came before `now_ns`.
+                    // More frames from before `now_ns` may be waiting.
                     horizon_ns = horizon_ns.min(at_ns);
                 }
                 if direction.receive(&frame, at_ns, self.probe.as_deref(), &mut self.seconds) == Received::Probe {
@@ -274,7 +278,7 @@ impl Carrier<'_> {
         Ok(moved)
     }
 
-    /// Waits for a frame or for the next departure: asleep as long as that is safe, then spinning.
+    /// Waits for a frame or the next departure: sleeps while the margin allows, then spins.
     fn wait(&mut self) -> Option<Broke> {
         let next_ns = self.directions.iter().filter_map(Direction::next_departure).min();
         let now_ns = monotonic_ns();
@@ -287,7 +291,7 @@ impl Carrier<'_> {
             if woken_ns >= target_ns {
                 self.waiter.learn(woken_ns - target_ns);
             } else if !self.rings.iter().any(FrameRing::has_frame) {
-                // Woken early without a frame: by an error.
+                // Woken early without a frame: the interface may have failed.
                 let is_gone = self.rings.iter().any(|ring| ring.take_error().is_some());
                 return is_gone.then_some(Broke::Gone);
             }
@@ -299,7 +303,7 @@ impl Carrier<'_> {
         None
     }
 
-    /// Counts the frames that the kernel dropped before they were read or after they were sent.
+    /// Counts frames that the kernel dropped on receive or on transmit.
     fn gather(&mut self) {
         for (ring, direction) in self.rings.iter().zip(&mut self.directions) {
             let missed = u64::from(ring.drops().unwrap_or(0));
@@ -311,7 +315,7 @@ impl Carrier<'_> {
         self.drops_seen = self.drops_seen.max(drops);
     }
 
-    /// The second is over.
+    /// Ends the current second.
     fn conclude(&mut self, elapsed_ns: u64) {
         self.gather();
         let length_ns = self.seconds.length_ns(elapsed_ns);
@@ -321,8 +325,8 @@ impl Carrier<'_> {
     }
 }
 
-/// How much before a departure a sleep ends, nanoseconds: the 99th percentile of the lateness of sleeps, up by 99 steps when one
-/// ends later, down by one when not.
+/// Time before a departure at which a sleep ends, nanoseconds. Tracks the 99th percentile of the lateness of
+/// sleeps: plus 99 steps when a sleep ends later, minus one step otherwise.
 struct Margin(u64);
 
 impl Margin {

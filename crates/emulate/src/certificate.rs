@@ -1,4 +1,4 @@
-//! The document of a run.
+//! The JSON document (certificate) of an emulation.
 
 use landspeed_emulation::{DirectionPlan, HopCounters, LoadedPath};
 use landspeed_model::{
@@ -11,22 +11,22 @@ use landspeed_stats::LatencyHistogram;
 use crate::carry::{Broke, Carried};
 use crate::direction::DirectionOutcome;
 
-/// What the caller knows about a run.
+/// Parts of the document that the caller supplies.
 #[derive(Debug, Clone)]
 pub struct About {
-    /// The command line.
+    /// Command line of landspeed.
     pub command: Vec<String>,
-    /// Version of the program.
+    /// Version of landspeed.
     pub version: String,
-    /// Where the path was.
+    /// Placement of the path.
     pub placement: EmulatePlacement,
-    /// Why it ended, if not by itself.
+    /// Reason for the end, unless the emulation ended by itself.
     pub ended: EmulateEnd,
-    /// Exit status of the command.
+    /// Exit status of the command, if there was one.
     pub exit_status: Option<i32>,
 }
 
-/// The certificate of what was carried.
+/// Builds the document of an emulation.
 pub fn certificate(path: &LoadedPath, carried: Carried, about: About) -> EmulateDocument {
     let Carried {
         datapath,
@@ -96,7 +96,7 @@ pub fn certificate(path: &LoadedPath, carried: Carried, about: About) -> Emulate
     }
 }
 
-/// The path in short.
+/// Summary of the path: name, seed, MTU and number of links.
 pub(crate) fn emulated(path: &LoadedPath) -> EmulatedPath {
     EmulatedPath {
         name: path.path.name.clone(),

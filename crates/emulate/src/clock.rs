@@ -1,18 +1,18 @@
-//! The kernel's timestamps on the monotonic clock.
+//! Conversion of the kernel's timestamps to the monotonic clock.
 
 use landspeed_sys::clock::{monotonic_ns, realtime_ns};
 
-/// How long an offset between the two clocks is used, nanoseconds.
+/// Validity of a measured clock offset, nanoseconds.
 const VALID_NS: u64 = 50_000_000;
 
-/// How far timestamps may be after the time at which reading began, or before it, nanoseconds.
+/// Plausible range of timestamps relative to the time of reading, nanoseconds.
 const AHEAD_NS: u64 = 20_000_000;
 const BEHIND_NS: u64 = 10_000_000_000;
 
-/// Converts times of `CLOCK_REALTIME`, which may be stepped or slewed, to the monotonic clock.
+/// Converts times of `CLOCK_REALTIME`, which may be stepped or slewed, to `CLOCK_MONOTONIC`.
 #[derive(Debug)]
 pub(crate) struct Converter {
-    /// Monotonic minus realtime, nanoseconds.
+    /// Monotonic minus real time, nanoseconds.
     offset_ns: i128,
     measured_ns: u64,
 }
@@ -25,7 +25,7 @@ impl Converter {
     }
 
     fn measure(&mut self) {
-        // The closest pair of three readings.
+        // Of three readings, the one with the shortest interval between two monotonic readings.
         let mut best_ns = u64::MAX;
         for _ in 0..3 {
             let before_ns = monotonic_ns();
@@ -39,14 +39,15 @@ impl Converter {
         self.measured_ns = monotonic_ns();
     }
 
-    /// Takes a new offset now and then.
+    /// Measures the offset again if it is too old.
     pub(crate) fn refresh(&mut self, now_ns: u64) {
         if now_ns.saturating_sub(self.measured_ns) > VALID_NS {
             self.measure();
         }
     }
 
-    /// The monotonic time of a frame's timestamp; `now_ns` for one that cannot be right (well after now, or more than 10 s old).
+    /// The monotonic time of a frame's timestamp; `now_ns` if the timestamp is implausible (20 ms or more in the
+    /// future, or 10 s in the past).
     pub(crate) fn monotonic(&self, realtime_ns: u64, now_ns: u64) -> u64 {
         let at_ns = i128::from(realtime_ns) + self.offset_ns;
         match u64::try_from(at_ns) {
@@ -61,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_convert_and_wild_ones_count_as_now() {
+    fn implausible_timestamps_are_replaced_by_now() {
         let mut converter = Converter::new();
         let (real_ns, now_ns) = (realtime_ns(), monotonic_ns());
         converter.refresh(now_ns);

@@ -1,4 +1,4 @@
-//! One direction of the path with its frames.
+//! One direction of an emulated path in the userspace datapath.
 
 use std::io;
 
@@ -12,17 +12,17 @@ use crate::carry::is_probe;
 use crate::seconds::{SECOND_NS, Seconds};
 use crate::store::{Slot, Store};
 
-/// How long an interface that takes no frames is asked again, nanoseconds.
+/// Time for which a send is retried while the interface is busy, nanoseconds.
 const PATIENCE_NS: u64 = 1_000_000;
-/// All MLDv2 routers, to which hosts send reports by themselves.
+/// Destination MAC address of MLDv2 reports (all MLDv2-capable routers), which hosts send unsolicited.
 const MULTICAST_REPORTS: [u8; 6] = [0x33, 0x33, 0, 0, 0, 0x16];
 
-/// A direction at work.
+/// State of one direction: the model, the stored frames and the counters.
 pub(crate) struct Direction {
     line: Line<Slot>,
     store: Store,
     events: Vec<Event<Slot>>,
-    /// Frames whose time has come, with when that was.
+    /// Frames that are due, each with its scheduled departure.
     due: Vec<(Frame<Slot>, u64)>,
     frame_bytes: usize,
     framing_bytes: u64,
@@ -34,7 +34,7 @@ pub(crate) struct Direction {
     before: Before,
 }
 
-/// Counters at the start of the present second.
+/// Counters at the start of the current second.
 #[derive(Debug, Clone, Copy, Default)]
 struct Before {
     dropped: u64,
@@ -42,11 +42,11 @@ struct Before {
     queue_byte_ns: u128,
 }
 
-/// What a direction did.
+/// Counters of one direction at the end of an emulation.
 #[derive(Debug)]
 pub struct DirectionOutcome {
     pub(crate) counters: LineCounters,
-    /// Whether frames that were reordered are counted.
+    /// Whether reordered frames are counted.
     pub(crate) counts_reordered: bool,
     pub(crate) hops: Vec<HopCounters>,
     pub(crate) delays: LatencyHistogram,
@@ -57,12 +57,12 @@ pub struct DirectionOutcome {
     pub(crate) store_capacity: u64,
 }
 
-/// What came of a frame that was read.
+/// Result of handling a received frame.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// It was dealt with.
+    /// The frame was handled.
     Handled,
-    /// It is the probe: the interfaces lead to each other.
+    /// The frame is the loop probe: the interfaces are connected to each other.
     Probe,
 }
 
@@ -84,7 +84,7 @@ impl Direction {
         }
     }
 
-    /// A frame arrived at `at_ns` after the start.
+    /// Handles a frame that arrived at `at_ns` after the start.
     pub(crate) fn receive(
         &mut self,
         received: &ReceivedFrame<'_>,
@@ -99,7 +99,7 @@ impl Direction {
         if self.ignore_reports && data.starts_with(&MULTICAST_REPORTS) {
             return Received::Handled;
         }
-        // A tag inside the frame has room beside the MTU.
+        // A VLAN tag may add 4 bytes to a frame of the full MTU.
         if received.original_bytes as usize > self.frame_bytes + 4 || data.len() < received.original_bytes as usize {
             seconds.now().super_packets += 1;
             self.unhandled += 1;
@@ -130,7 +130,7 @@ impl Direction {
         Received::Handled
     }
 
-    /// Takes out what leaves by `now_ns` after the start.
+    /// Collects the frames that leave by `now_ns` after the start.
     pub(crate) fn collect(&mut self, now_ns: u64) {
         self.line.take(now_ns, &mut self.events);
         self.digest();
@@ -146,15 +146,16 @@ impl Direction {
         }
     }
 
-    /// When to look again, after the start.
+    /// Time of the next departure, nanoseconds after the start.
     pub(crate) fn next_departure(&self) -> Option<u64> {
         self.line.next_departure()
     }
 
-    /// Sends what is due; returns how many frames were. `start_ns` is when the emulation began, on the monotonic clock.
+    /// Sends the frames that are due; returns their number. `start_ns` is the start of the emulation on the
+    /// monotonic clock.
     ///
     /// # Errors
-    /// Those that mean the interface is gone.
+    /// Only those that mean that the interface is gone.
     pub(crate) fn send(
         &mut self,
         ring: &FrameRing,
@@ -208,12 +209,12 @@ impl Direction {
         Ok(count)
     }
 
-    /// A second of `length_ns` is over.
+    /// Ends the current second, of `length_ns`.
     pub(crate) fn conclude_second(&mut self, length_ns: u64) -> EmulateSecondDirection {
         let length = u128::from(length_ns.max(1));
         let bytes = std::mem::take(&mut self.second_bytes);
         let rate_bps = (u128::from(bytes) * 8 * u128::from(SECOND_NS) / length) as u64;
-        // Shorter ones are no seconds; the last one may be.
+        // Only whole seconds count for the peak rate; the last one may be shorter.
         if length_ns >= SECOND_NS {
             self.peak_bps = self.peak_bps.max(rate_bps);
         }
@@ -231,7 +232,7 @@ impl Direction {
         }
     }
 
-    /// The end.
+    /// Returns the final counters.
     pub(crate) fn finish(self) -> DirectionOutcome {
         DirectionOutcome {
             counters: self.line.counters(),
@@ -246,7 +247,7 @@ impl Direction {
         }
     }
 
-    /// Counts frames that the ring had no room for.
+    /// Counts frames that the receive ring dropped.
     pub(crate) fn missed(&mut self, frames: u64) {
         self.unhandled += frames;
     }

@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of emulations.
 
 use std::io;
 
@@ -6,50 +6,50 @@ use landspeed_netlink::NetlinkError;
 use landspeed_netlink::ethtool::EthtoolError;
 use landspeed_sys::ring::RingError;
 
-/// Why an emulation cannot start or go on.
+/// Reason why an emulation cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum EmulateError {
-    /// The system does not let it.
+    /// A system call failed.
     #[error("cannot {what}: {cause}")]
     System {
-        /// What was being done.
+        /// Operation that failed.
         what: String,
-        /// The system's answer.
+        /// Error of the system call.
         cause: io::Error,
     },
-    /// The kernel refused a change of the network.
+    /// A netlink request failed.
     #[error("cannot set up the network: {0}")]
     Network(NetlinkError),
-    /// An interface refused a setting.
+    /// An offload setting failed.
     #[error("cannot set up the network: {0}")]
     Offload(EthtoolError),
-    /// No packet ring.
+    /// A packet ring could not be opened.
     #[error("cannot read frames of {interface}: {cause}")]
     Ring {
-        /// The interface.
+        /// Name of the interface.
         interface: String,
-        /// The kernel's answer.
+        /// Error of the packet socket.
         cause: RingError,
     },
     /// The interface cannot be used.
     #[error("cannot emulate on {interface}: {why}\n{advice}")]
     Interface {
-        /// The interface.
+        /// Name of the interface.
         interface: String,
-        /// Why.
+        /// Reason why it cannot be used.
         why: String,
-        /// What to do, beginning with a verb.
+        /// Advice, beginning with a verb.
         advice: String,
     },
-    /// There is not enough memory for the frames of the path.
+    /// The frames of the path do not fit into memory.
     #[error("not enough memory for the path: {arithmetic}\n{advice}")]
     Memory {
-        /// Rate times delay, and what there is.
+        /// Memory needed (rate × delay, plus queues) and memory available.
         arithmetic: String,
-        /// What to do, beginning with a verb.
+        /// Advice, beginning with a verb.
         advice: String,
     },
-    /// The datapath cannot do what the path file asks for.
+    /// The kernel datapath cannot express a key of the path file.
     #[error(
         "the kernel datapath cannot emulate {key} ({direction}): {why}\n{advice}, or use the userspace datapath: leave out --datapath kernel."
     )]
@@ -58,36 +58,36 @@ pub enum EmulateError {
         key: String,
         /// `forward` or `reverse`.
         direction: &'static str,
-        /// Why.
+        /// Reason why it cannot be expressed.
         why: String,
-        /// What to do, beginning with a verb.
+        /// Advice, beginning with a verb.
         advice: String,
     },
-    /// The kernel lacks a part of its traffic control.
+    /// The kernel lacks a part of its traffic control (`tc`).
     #[error(
         "this kernel has no {part}: {cause}\nLoad it ({module}), or use the userspace datapath: leave out --datapath kernel."
     )]
     KernelLacks {
-        /// What it lacks.
+        /// Missing part, such as a queueing discipline.
         part: String,
-        /// The command that loads it, and the option of the kernel's configuration.
+        /// Command that loads it, and its kernel configuration option.
         module: String,
-        /// The kernel's answer.
+        /// Error of the netlink request.
         cause: NetlinkError,
     },
     /// A privilege is missing.
     #[error("cannot {what}: {cause}\n{advice}")]
     Privilege {
-        /// What was being done.
+        /// Operation that needs the privilege.
         what: String,
-        /// The system's answer.
+        /// Error of the system call.
         cause: io::Error,
-        /// What to do, beginning with a verb.
+        /// Advice, beginning with a verb.
         advice: String,
     },
 }
 
-// The message has the cause in it: no source, which would be printed once more.
+// The message includes the cause, so no source is set: it would be printed twice.
 impl From<NetlinkError> for EmulateError {
     fn from(error: NetlinkError) -> Self {
         Self::Network(error)

@@ -1,5 +1,5 @@
-//! Status requests over the path itself, for hosts beside a bump in the wire: UDP datagrams to the remote host. The emulation carries them
-//! like any other frame, and replies with that host's addresses.
+//! Status requests over the path itself, for hosts connected through a bump in the wire: UDP datagrams to the
+//! remote host. The emulation forwards them like any other frame, and replies with that host's addresses.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -28,11 +28,11 @@ const STATUS_BYTES: usize = 1200;
 /// Longest frame of a request, bytes: Ethernet, IPv6 and UDP headers before the payload.
 const FRAME_BYTES: usize = 14 + 40 + 8 + STATUS_BYTES;
 const RING_BYTES: usize = 256 << 10;
-/// Requests of one interface that are served before those of the other one.
+/// Maximum number of requests of one interface served before those of the other.
 const BATCH: usize = 16;
 /// Maximum number of invalid seconds in a reply; fewer fit if their messages are long.
 const MOST_SECONDS: usize = 20;
-/// TTL or hop limit of a reply: routers may follow.
+/// TTL or hop limit of a reply: there may be routers between the path and the client.
 const TTL: u8 = 64;
 /// Destination port of requests: the discard service (RFC 863). Hosts without it reply with ICMP port unreachable.
 const DISCARD: u16 = 9;
@@ -42,20 +42,21 @@ const SECOND_NS: u64 = 1_000_000_000;
 const ATTEMPTS: usize = 2;
 /// Timeout of a probe, nanoseconds.
 const PROBE_TIMEOUT_NS: u64 = 150_000_000;
-/// Timeout of a probe from an ICMP unreachable on, nanoseconds: the reply of an emulation normally arrives first.
+/// Timeout of a probe after an ICMP unreachable, nanoseconds: the reply of an emulation normally arrives first.
 const UNREACHABLE_TIMEOUT_NS: u64 = 30_000_000;
 /// Timeout of a status request to an emulation that has replied to a probe, nanoseconds.
 const STATUS_TIMEOUT_NS: u64 = SECOND_NS;
-/// Time limit for all status requests of a run, nanoseconds: the invalid seconds of hours take many replies.
+/// Time limit for all status requests of a run, nanoseconds: the invalid seconds of a long run need many
+/// replies.
 const TOTAL_TIMEOUT_NS: u64 = 5 * SECOND_NS;
 
 /// A request for the invalid seconds of the last `last_ns`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Request {
     nonce: u64,
-    /// Nanoseconds before the request.
+    /// Length of the requested period before the request, nanoseconds.
     last_ns: u64,
-    /// Only seconds after this number: previous replies have the others.
+    /// Only seconds after this number: earlier replies contained the others.
     after: Option<u64>,
 }
 
@@ -64,7 +65,7 @@ struct Reply {
     nonce: u64,
     /// `None` in the reply to a probe.
     status: Option<EmulationStatus>,
-    /// Whether there are further invalid seconds.
+    /// Whether there are more invalid seconds than this reply contains.
     more: bool,
 }
 
@@ -72,7 +73,7 @@ struct Reply {
 fn payload(kind: &[u8; 16], content: &impl Serialize, length: usize) -> Option<Vec<u8>> {
     let mut bytes = kind.to_vec();
     serde_json::to_writer(&mut bytes, content).ok()?;
-    // JSON may end in spaces.
+    // JSON may be followed by spaces, so these pad the payload.
     (bytes.len() <= length).then(|| {
         bytes.resize(length, b' ');
         bytes
@@ -83,7 +84,7 @@ fn content<T: DeserializeOwned>(kind: &[u8; 16], payload: &[u8]) -> Option<T> {
     serde_json::from_slice(payload.strip_prefix(kind)?).ok()
 }
 
-/// Two interfaces at which requests arrive.
+/// Receive rings at the two interfaces of the path.
 pub struct InBand {
     rings: [FrameRing; 2],
 }
@@ -144,7 +145,7 @@ fn reply_to(request: &Request, mut status: EmulationStatus) -> Option<Vec<u8>> {
     }
 }
 
-/// A request with the addresses of its frame, source first.
+/// A received request with the addresses of its frame, source first.
 struct Received {
     request: Request,
     is_probe: bool,
@@ -191,7 +192,7 @@ impl Received {
     }
 }
 
-/// Accepts UDP datagrams to the port of requests.
+/// BPF filter that accepts UDP datagrams to the port of requests.
 fn filter() -> Vec<Instruction> {
     let program = landspeed_wire::filter::compile(&format!("udp dst port {DISCARD}"), LinkType::ETHERNET, u32::MAX);
     let program = program.unwrap_or_else(|why| unreachable!("the filter is a constant: {why}"));
@@ -215,7 +216,7 @@ fn request_at(address: SocketAddr, last_ns: u64) -> Option<EmulationStatus> {
     exchange(&socket, &request, PROBE_BYTES)?;
     let mut found: Option<EmulationStatus> = None;
     loop {
-        // So a late reply to the previous request is ignored.
+        // A new nonce, so a late reply to the previous request is ignored.
         request.nonce = request.nonce.wrapping_add(1);
         let Some(Reply { status: Some(mut status), more, .. }) = exchange(&socket, &request, STATUS_BYTES) else {
             break;
@@ -270,7 +271,7 @@ fn exchange(socket: &UdpSocket, request: &Request, length: usize) -> Option<Repl
     None
 }
 
-/// Whether a socket error stands for an ICMP unreachable.
+/// Whether a socket error was caused by an ICMP unreachable.
 fn is_unreachable(kind: ErrorKind) -> bool {
     use ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable, PermissionDenied};
     matches!(kind, ConnectionRefused | HostUnreachable | NetworkUnreachable | PermissionDenied)
@@ -298,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lists_take_several_replies() {
+    fn long_lists_are_split_into_several_replies() {
         let present = status(0..100);
         let mut request = Request { nonce: 9, last_ns: 71 * SECOND_NS, after: None };
         let mut seconds = Vec::new();
@@ -320,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_goes_back_to_its_sender() {
+    fn replies_swap_the_addresses_of_the_request() {
         let request = Request { nonce: 3, last_ns: 1, after: Some(2) };
         let sent = payload(REQUEST, &request, STATUS_BYTES).expect("it fits");
         let ethernet = || PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);

@@ -1,9 +1,11 @@
-//! Paths in real time: frames go from one interface to another as a path file says, and the run certifies itself.
+//! Real-time emulation of paths: forwards frames between two interfaces as described in a path file, and
+//! certifies each second of the run.
 //!
-//! [`Namespaces`] puts a path around a command, [`Between`] between two interfaces of this host, [`OnInterface`] on one for given peers;
-//! all end in [`carry`] or [`carry_by_kernel`]. The former moves the frames by a separate thread: it takes them out of packet rings
-//! with the kernel's timestamps, asks [`landspeed_emulation::Line`] what becomes of them, and sends each at its time. With the latter
-//! queueing disciplines move them.
+//! [`Namespaces`] places a path around a command, [`Between`] between two interfaces of this host,
+//! [`OnInterface`] on one interface for given peers; all use [`carry`] or [`carry_by_kernel`]. The former is
+//! the userspace datapath: a thread reads frames with the kernel's timestamps from packet rings, gets each
+//! departure time from [`landspeed_emulation::Line`], and sends the frame then. The latter is the kernel
+//! datapath: queueing disciplines forward the frames.
 #![forbid(unsafe_code)]
 
 mod between;

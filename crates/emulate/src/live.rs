@@ -1,4 +1,4 @@
-//! What a running emulation shows: its seconds, as they end.
+//! Live data of a running emulation: its seconds, as they end.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,16 +7,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use landspeed_model::{EmulateSecond, InvalidSecond};
 use landspeed_sys::clock::{monotonic_ns, sleep_until};
 
-/// Seconds that are kept: two hours. Of longer emulations the last ones.
+/// Maximum number of stored seconds (two hours); older ones are discarded.
 pub(crate) const MOST_SECONDS: usize = 7200;
-/// How long an answer about the present second is waited for, nanoseconds: several times what the carrying thread sleeps at most.
+/// Timeout for the state of the current second, nanoseconds: several times the longest sleep of the forwarding
+/// thread.
 const PATIENCE_NS: u64 = 200_000_000;
 
-/// Shared between the thread that carries frames and those that show what it does.
+/// Data shared between the thread that forwards frames and those that report on it.
 #[derive(Debug, Default)]
 pub struct Live {
     shown: Mutex<Shown>,
-    /// Questions asked about the present second, and answered.
+    /// Number of snapshot requests made, and answered.
     asked: AtomicU64,
     answered: AtomicU64,
 }
@@ -27,18 +28,18 @@ struct Shown {
     elapsed_ns: u64,
     seconds: VecDeque<EmulateSecond>,
     invalid: Vec<InvalidSecond>,
-    /// The present second, if it is invalid already.
+    /// The current second, if it is already invalid.
     present: Option<InvalidSecond>,
 }
 
-/// The state of an emulation at one moment.
+/// State of an emulation at one time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Snapshot {
-    /// When the emulation began, nanoseconds since the Unix epoch; 0 before it began.
+    /// Start of the emulation, nanoseconds since the Unix epoch; 0 before it starts.
     pub start_unix_ns: u64,
-    /// How long it has run, nanoseconds.
+    /// Elapsed time, nanoseconds.
     pub elapsed_ns: u64,
-    /// Invalid seconds, the present one among them.
+    /// Invalid seconds, including the current one.
     pub invalid: Vec<InvalidSecond>,
 }
 
@@ -51,7 +52,7 @@ impl Live {
         self.shown().start_unix_ns = start_unix_ns;
     }
 
-    /// A second is over.
+    /// Adds a completed second.
     pub(crate) fn add(&self, second: EmulateSecond, invalid: Vec<InvalidSecond>, elapsed_ns: u64) {
         let mut shown = self.shown();
         if shown.seconds.len() == MOST_SECONDS {
@@ -63,13 +64,13 @@ impl Live {
         shown.elapsed_ns = elapsed_ns;
     }
 
-    /// The number of the question about the present second that waits for an answer, if one does.
+    /// Number of the pending snapshot request, if any.
     pub(crate) fn question(&self) -> Option<u64> {
         let asked = self.asked.load(Ordering::Relaxed);
         (asked != self.answered.load(Ordering::Relaxed)).then_some(asked)
     }
 
-    /// Answers the question: whether the present second is invalid already.
+    /// Answers a snapshot request: `present` is the current second, if it is already invalid.
     pub(crate) fn answer(&self, question: u64, present: Option<InvalidSecond>, elapsed_ns: u64) {
         let mut shown = self.shown();
         shown.present = present;
@@ -78,14 +79,14 @@ impl Live {
         self.answered.store(question, Ordering::Release);
     }
 
-    /// The seconds from this number on that are over.
+    /// The completed seconds with this number or a higher one.
     pub fn seconds_from(&self, number: u64) -> Vec<EmulateSecond> {
         let shown = self.shown();
         let known = shown.seconds.iter().rev().take_while(|second| second.second >= number).count();
         shown.seconds.iter().skip(shown.seconds.len() - known).cloned().collect()
     }
 
-    /// All that is known now. The thread that carries frames answers within its next wake-up.
+    /// Returns the current state. The forwarding thread answers at its next wake-up.
     pub fn snapshot(&self) -> Snapshot {
         let question = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
         let until_ns = monotonic_ns() + PATIENCE_NS;
@@ -100,7 +101,7 @@ impl Live {
         }
     }
 
-    /// The seconds, at the end.
+    /// Removes and returns all seconds, at the end of the emulation.
     pub(crate) fn take_seconds(&self) -> Vec<EmulateSecond> {
         std::mem::take(&mut self.shown().seconds).into()
     }
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_are_given_from_a_number_on() {
+    fn seconds_from_returns_later_seconds_only() {
         let live = Live::default();
         for number in [0, 1, 2, 5] {
             live.add(second(number), Vec::new(), number);
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_has_the_present_second() {
+    fn snapshot_includes_the_current_invalid_second() {
         let live = Live::default();
         let invalid =
             |number| InvalidSecond { second: number, reasons: vec![InvalidReason::Late], message: String::new() };

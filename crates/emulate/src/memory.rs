@@ -1,20 +1,20 @@
-//! Whether the frames of a path fit into memory.
+//! Memory check: the frames of a path must fit into free memory.
 
 use landspeed_emulation::{DirectionPlan, LoadedPath, predict_store};
 use landspeed_sys::process::available_memory;
 
 use crate::error::EmulateError;
 
-/// Memory that one direction needs.
+/// Memory needed by one direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Need {
-    /// Bytes.
+    /// Number of bytes.
     bytes: u64,
-    /// How they come about: "1.00 Gb/s x 25.0 ms = 3.13 MB in flight + 1.00 MB of queues".
+    /// Calculation for messages: "1.00 Gb/s x 25.0 ms = 3.13 MB in flight + 1.00 MB of queues".
     arithmetic: String,
 }
 
-/// The memory that a path needs, with the arithmetic.
+/// Memory needed by both directions of a path, with the calculation.
 fn needed_memory(path: &LoadedPath) -> [Need; 2] {
     let need = |plan: &DirectionPlan| {
         let prediction = predict_store(plan);
@@ -30,7 +30,7 @@ fn needed_memory(path: &LoadedPath) -> [Need; 2] {
     [need(&path.forward), need(&path.reverse)]
 }
 
-/// Refuses a path whose frames do not fit into the memory that is free.
+/// Refuses a path whose frames do not fit into free memory.
 pub fn check_memory(path: &LoadedPath) -> Result<(), EmulateError> {
     check_against(path, free_memory())
 }
@@ -63,7 +63,7 @@ fn megabytes(bytes: u64) -> String {
     }
 }
 
-/// Free memory, bytes: of the host, or of the control group if that has less.
+/// Free memory, bytes: that of the host, or of the cgroup if less.
 fn free_memory() -> Option<u64> {
     let read = |path: &str| std::fs::read_to_string(path).ok();
     let group = read("/proc/self/cgroup").and_then(|text| {
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_beyond_the_memory_is_refused_with_the_arithmetic() {
+    fn paths_that_exceed_memory_are_refused_with_the_calculation() {
         let text = "name = \"long\"\n[[link]]\nrate = \"10G\"\ndelay = \"1600ms\"\n[link.reverse]\nrate = \"100M\"\n";
         let path = landspeed_emulation::load(text, &mut |_| Err(String::new())).unwrap_or_else(|e| panic!("{e}"));
         assert!(check_against(&path, Some(3_000_000_000)).is_ok());
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn free_memory_is_known_here() {
+    fn free_memory_is_readable() {
         assert!(free_memory().is_some_and(|bytes| bytes > 1 << 20));
     }
 }

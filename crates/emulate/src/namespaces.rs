@@ -1,4 +1,4 @@
-//! Three network namespaces: one for the command, one for the other side, and the path between them.
+//! Three network namespaces: one for the command, one for the remote side, and one for the path between them.
 
 use std::io;
 use std::net::IpAddr;
@@ -14,19 +14,20 @@ use crate::error::EmulateError;
 use crate::status::{StatusRequests, listen};
 use landspeed_sys::process::{Capability, has_capability};
 
-/// Addresses of the command's side: of the networks for benchmarks (RFC 2544, RFC 5180), which are not routed on the Internet.
+/// IPv4 and IPv6 address of the command's side, from the benchmarking networks (RFC 2544, RFC 5180), which are
+/// not routed on the Internet.
 pub const LOCAL: [&str; 2] = ["198.18.0.1", "2001:2::1"];
-/// Addresses of the other side.
+/// IPv4 and IPv6 address of the remote side.
 pub const REMOTE: [&str; 2] = ["198.18.0.2", "2001:2::2"];
 const PREFIXES: [u8; 2] = [24, 64];
 const LOCAL_MAC: [u8; 6] = [0x02, 0, 0, 0x4c, 0x53, 0x11];
 const REMOTE_MAC: [u8; 6] = [0x02, 0, 0, 0x4c, 0x53, 0x22];
 
-/// The interface of both sides, and the path's own two.
+/// Name of the interface of each side, and names of the path's two interfaces.
 const INTERFACE: &str = "path0";
 const PATH_INTERFACES: [&str; 2] = ["local", "remote"];
 
-/// Segmentation of tunnels, which a virtual link passes whole as it does that of TCP and UDP.
+/// Segmentation offloads of tunnels: veth passes their super-packets whole, like those of TCP and UDP.
 const TUNNEL_SEGMENTATION: &[&str] = &[
     "tx-sctp-segmentation",
     "tx-udp_tnl-segmentation",
@@ -37,7 +38,7 @@ const TUNNEL_SEGMENTATION: &[&str] = &[
     "tx-ipxip6-segmentation",
 ];
 
-/// The namespaces. They have no names: they are gone with the processes in them, however these end.
+/// The three namespaces. They have no names, so the kernel removes them with their last process.
 #[derive(Debug)]
 pub struct Namespaces {
     local: OwnedFd,
@@ -46,7 +47,8 @@ pub struct Namespaces {
 }
 
 impl Namespaces {
-    /// Makes them, with links of this MTU. A process without CAP_SYS_ADMIN gets a user namespace first; it must have one thread then.
+    /// Creates the namespaces and links with this MTU. Without CAP_SYS_ADMIN the process first enters a new user
+    /// namespace, for which it must be single-threaded.
     pub fn make(mtu_bytes: u32) -> Result<Self, EmulateError> {
         if ![Capability::SysAdmin, Capability::NetAdmin, Capability::NetRaw].into_iter().all(has_capability) {
             contain::unshare_user().map_err(|cause| EmulateError::Privilege {
@@ -70,16 +72,16 @@ impl Namespaces {
         Ok(namespaces)
     }
 
-    /// The virtual links from the middle to both sides.
+    /// Creates the veth links from the path's namespace to both sides.
     fn make_links(&self, mtu_bytes: u32) -> Result<(), EmulateError> {
-        // The path sends no packets itself.
+        // The path must not send packets of its own.
         write_sysctls(&[("net/ipv6/conf/all/disable_ipv6", "1"), ("net/ipv6/conf/default/disable_ipv6", "1")]);
         let mut netlink = Netlink::open()?;
         for (name, namespace, mac) in
             [(PATH_INTERFACES[0], &self.local, LOCAL_MAC), (PATH_INTERFACES[1], &self.remote, REMOTE_MAC)]
         {
             in_namespace(namespace.as_fd(), || {
-                // Addresses are usable at once, and no others come up by themselves.
+                // Addresses are usable at once, and no further ones are configured automatically.
                 write_sysctls(&[
                     ("net/ipv6/conf/default/addr_gen_mode", "1"),
                     ("net/ipv6/conf/default/accept_ra", "0"),
@@ -103,7 +105,7 @@ impl Namespaces {
         self.local.try_clone().map_err(EmulateError::system("keep a network namespace"))
     }
 
-    /// The namespace of the other side.
+    /// The namespace of the remote side.
     pub fn remote(&self) -> Result<OwnedFd, EmulateError> {
         self.remote.try_clone().map_err(EmulateError::system("keep a network namespace"))
     }
@@ -117,7 +119,7 @@ impl Namespaces {
         Ok(StatusRequests::AtInterfaces(listeners?))
     }
 
-    /// Moves the calling thread to the namespace of the path between the two hosts; returns the path's interfaces.
+    /// Moves the calling thread into the path's namespace; returns the path's interfaces.
     pub fn enter_path(&self) -> Result<Ends, EmulateError> {
         let mut watched = Vec::new();
         for namespace in [&self.local, &self.remote] {
@@ -132,28 +134,29 @@ impl Namespaces {
     }
 }
 
-/// One side: loopback, addresses, its neighbour, no super-packets.
+/// Configures one side: loopback, addresses, neighbour entry, no super-packets.
 fn configure_side(own: [&str; 2], other: [&str; 2], other_mac: [u8; 6]) -> Result<(), EmulateError> {
     let mut netlink = Netlink::open()?;
     netlink.loopback_up()?;
     refuse_super_packets(INTERFACE)?;
     netlink.set_link(LinkId::Name(INTERFACE), &LinkSettings { up: Some(true), ..LinkSettings::default() })?;
     let index = netlink.link(LinkId::Name(INTERFACE))?.index;
-    // A kernel without IPv6 has the first address only.
+    // Without IPv6 in the kernel only the IPv4 address is added.
     let v6 = std::path::Path::new("/proc/sys/net/ipv6").exists();
     for ((own, other), prefix_bits) in own.iter().zip(other).zip(PREFIXES).take(1 + usize::from(v6)) {
         let parse = |text: &str| text.parse::<IpAddr>().expect("the constants are addresses");
         netlink.add_address(index, parse(own), prefix_bits)?;
         netlink.set_neighbour(index, parse(other), other_mac)?;
     }
-    // ping without a privilege, for the one group there is.
+    // Unprivileged ping, for the only group of the user namespace.
     let groups = std::fs::read_to_string("/proc/self/gid_map").unwrap_or_default();
     let group = groups.split_whitespace().next().unwrap_or("0");
     write_sysctls(&[("net/ipv4/ping_group_range", &format!("{group} {group}"))]);
     Ok(())
 }
 
-/// Makes a virtual interface pass single frames only, in both directions: it passes super-packets whole otherwise.
+/// Makes a veth interface pass single frames only, in both directions; by default it passes super-packets
+/// whole.
 pub(crate) fn refuse_super_packets(interface: &str) -> Result<(), EmulateError> {
     let mut tool = Ethtool::new(interface)?;
     for features in [SEGMENTATION, TUNNEL_SEGMENTATION, MERGING] {
@@ -162,14 +165,14 @@ pub(crate) fn refuse_super_packets(interface: &str) -> Result<(), EmulateError> 
     Ok(())
 }
 
-/// Settings of the namespace that a kernel may lack. Without them the kernel sends unsolicited packets.
+/// Writes settings of the namespace that some kernels lack. Without them the kernel sends unsolicited packets.
 pub(crate) fn write_sysctls(settings: &[(&str, &str)]) {
     for (name, value) in settings {
         let _ = std::fs::write(format!("/proc/sys/{name}"), value);
     }
 }
 
-/// Runs `work` on a thread of its own, so that the namespaces of the calling one do not change.
+/// Runs `work` on a new thread, so that the namespaces of the calling thread do not change.
 pub(crate) fn on_new_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }

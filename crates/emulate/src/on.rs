@@ -1,8 +1,9 @@
-//! A path on one interface of this host, for given peers only.
+//! An emulated path on one interface of this host, for given peers only.
 //!
-//! Programs at the interface's TCX hooks take the packets to and from the peers and send them into two virtual links, whose
-//! other ends are in a nameless namespace. There frames are carried as between two interfaces, and what comes back is put where it was
-//! taken. Everything belongs to descriptors of this process: the kernel removes it when the process ends, also by SIGKILL.
+//! BPF programs at the interface's TCX hooks redirect packets to and from the peers into two veth links, whose
+//! peers are in an unnamed network namespace. There frames are forwarded as between two interfaces, and frames
+//! that come back continue where they were redirected. Everything belongs to file descriptors of this process,
+//! so the kernel removes it when the process ends, also on SIGKILL.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -25,15 +26,15 @@ use crate::peers::Management;
 use crate::status::{StatusRequests, listen};
 use landspeed_sys::process::{Capability, has_capability};
 
-/// The ends of the path: towards this host, and towards the network.
+/// The path's interfaces: towards this host, and towards the network.
 const PATH_INTERFACES: [&str; 2] = ["host", "network"];
-/// What needs no program.
+/// Advice for an alternative without BPF programs.
 const INSTEAD: &str = "Put the path between two interfaces instead: --between.";
-/// `EPERM`, and `EINVAL` from a kernel that does not know TCX.
+/// Errors of attaching: `EPERM`, and `EINVAL` from a kernel without TCX.
 const EPERM: i32 = 1;
 const EINVAL: i32 = 22;
 
-/// A path on an interface, which is locked against another emulation until this is dropped.
+/// A path on an interface, which is locked against other emulations until this is dropped.
 #[derive(Debug)]
 pub struct OnInterface {
     interface: u32,
@@ -41,9 +42,9 @@ pub struct OnInterface {
     peers: Vec<Peer>,
     mark: Mark,
     middle: OwnedFd,
-    /// The ends on this host: towards this host, and towards the network.
+    /// The veth interfaces outside of the path's namespace: towards this host, and towards the network.
     outside: [u32; 2],
-    /// What brings packets back, and keeps others out.
+    /// Programs that return packets from the path, and keep other packets out of it.
     _returns: Vec<Attachment>,
     _lock: UnixListener,
 }
@@ -55,8 +56,8 @@ pub struct Diversion {
 }
 
 impl OnInterface {
-    /// Prepares a path on an interface of the calling thread's network namespace; nothing takes it yet. `ssh_connection` is that
-    /// variable's value.
+    /// Prepares a path on an interface of the calling thread's network namespace; no traffic takes it yet.
+    /// `ssh_connection` is the value of `SSH_CONNECTION`.
     pub fn open(
         name: &str,
         peers: &[IpNet],
@@ -110,17 +111,17 @@ impl OnInterface {
         Ok(StatusRequests::AtInterfaces(vec![listen(self.interface)?]))
     }
 
-    /// Whether the interface is there and up. To be asked in its network namespace.
+    /// Whether the interface exists and is up. Call it in its network namespace.
     pub fn is_up(&self) -> bool {
         is_up(self.interface)
     }
 
-    /// Moves the calling thread to the namespace of the path; returns the path's interfaces.
+    /// Moves the calling thread into the path's namespace; returns the path's interfaces.
     pub fn enter_path(&self) -> Result<Ends, EmulateError> {
         enter_middle(&self.middle, self.outside)
     }
 
-    /// From now on the packets of the peers take the path.
+    /// Starts to redirect the packets of the peers into the path.
     pub fn divert(&self) -> Result<Diversion, EmulateError> {
         let [host, network] = self.outside;
         let take = |hook, to| divert(self.interface, hook, &self.peers, to, self.mark);
@@ -129,18 +130,19 @@ impl OnInterface {
     }
 }
 
-/// Whether an interface of the calling thread's namespace is there and up.
+/// Whether an interface of the calling thread's namespace exists and is up.
 pub(crate) fn is_up(interface: u32) -> bool {
     let link = Netlink::open().and_then(|mut netlink| netlink.link(LinkId::Index(interface)));
     link.is_ok_and(|link| link.flags & IFF_UP != 0)
 }
 
-/// A mark that no other emulation uses.
+/// A packet mark unique to this emulation.
 pub(crate) fn new_mark() -> Mark {
     Mark::new(realtime_ns() ^ u64::from(std::process::id()).rotate_left(16))
 }
 
-/// Moves the calling thread to the namespace `middle`; returns the path's interfaces there, whose other ends are `outside`.
+/// Moves the calling thread into the namespace `middle`; returns the path's interfaces there, whose veth peers
+/// are `outside`.
 pub(crate) fn enter_middle(middle: &OwnedFd, outside: [u32; 2]) -> Result<Ends, EmulateError> {
     let mut watched = Vec::new();
     for index in outside {
@@ -150,7 +152,7 @@ pub(crate) fn enter_middle(middle: &OwnedFd, outside: [u32; 2]) -> Result<Ends, 
     Ok(Ends { names: PATH_INTERFACES.map(str::to_owned), ignore_reports: false, probe: false, watched })
 }
 
-/// The kernel attaches no program to the interface `name`; `instead` says what needs none.
+/// Error of attaching a program to the interface `name`; `instead` is advice that needs no program.
 pub(crate) fn refused(name: &str, cause: io::Error, instead: &str) -> EmulateError {
     let advice = match cause.raw_os_error() {
         Some(EPERM) => {
@@ -162,7 +164,8 @@ pub(crate) fn refused(name: &str, cause: io::Error, instead: &str) -> EmulateErr
     EmulateError::Privilege { what: format!("attach a program to {name}"), cause, advice }
 }
 
-/// Refuses peers that are not reached by this interface, and those that must stay reachable whatever happens.
+/// Refuses peers that are not reached by this interface, and those that must stay reachable: SSH clients and
+/// gateways.
 fn judge(
     netlink: &mut Netlink,
     link: &Link,
@@ -198,12 +201,13 @@ fn judge(
     Ok(())
 }
 
-/// The two virtual links between this host and the path; returns the ends on this host, which are down.
+/// Creates the two veth links between this host and the path; returns the indices of the interfaces on this
+/// host, which are down.
 pub(crate) fn make_links(link: &Link, middle: &OwnedFd, mtu_bytes: u32) -> Result<[u32; 2], EmulateError> {
     let here = netns::current().map_err(EmulateError::system("keep a network namespace"))?;
     let names = ["h", "n"].map(|side| format!("lsemu{}{side}", link.index % 100_000_000));
     in_namespace(middle.as_fd(), || {
-        // The path sends no packets itself.
+        // The path must not send packets of its own.
         write_sysctls(&[("net/ipv6/conf/all/disable_ipv6", "1"), ("net/ipv6/conf/default/disable_ipv6", "1")]);
         let mut netlink = Netlink::open()?;
         for (own, name) in PATH_INTERFACES.iter().zip(&names) {
@@ -219,9 +223,9 @@ pub(crate) fn make_links(link: &Link, middle: &OwnedFd, mtu_bytes: u32) -> Resul
     let mut netlink = Netlink::open()?;
     let mut indices = [0; 2];
     for (index, name) in indices.iter_mut().zip(&names) {
-        // It has no addresses and sends no unsolicited packets.
+        // The interface has no addresses and sends no unsolicited packets.
         write_sysctls(&[(&format!("net/ipv6/conf/{name}/disable_ipv6"), "1")]);
-        // The kernel splits the host's super-packets, and what was merged on receipt, before this interface.
+        // Makes the kernel split super-packets, sent or merged on receipt, before this interface.
         refuse_super_packets(name)?;
         *index = netlink.link(LinkId::Name(name))?.index;
     }

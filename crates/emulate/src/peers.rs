@@ -1,4 +1,4 @@
-//! Whose traffic may take a path on an interface of this host, and whose never does.
+//! Checks of which peers' traffic may take a path on an interface of this host: never that of management hosts.
 
 use std::net::IpAddr;
 
@@ -6,21 +6,22 @@ use ipnet::IpNet;
 
 use crate::sockets::{ESTABLISHED, Socket, parse_address, sockets};
 
-/// Most parents of this process that are looked at for an SSH session.
+/// Maximum number of parent processes searched for an SSH session.
 const MOST_PARENTS: usize = 64;
-/// Where sshd listens.
+/// TCP port of sshd.
 const SSH_PORT: u16 = 22;
-/// What this host must go on reaching as it does.
+/// Hosts that must stay directly reachable.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Management {
-    /// Hosts with an SSH session here.
+    /// Remote hosts with an SSH session on this host.
     pub sessions: Vec<IpAddr>,
     /// Next hops of default routes.
     pub gateways: Vec<IpAddr>,
 }
 
 impl Management {
-    /// Reads both from /proc. `ssh_connection` is that variable's value, which sudo removes: that of each parent counts, too.
+    /// Reads both from /proc. `ssh_connection` is the value of `SSH_CONNECTION`; sudo removes that variable, so the
+    /// parents' environments are searched too.
     pub(crate) fn read(ssh_connection: Option<&str>) -> Self {
         let mut sessions: Vec<IpAddr> = ssh_connection.and_then(client_of).into_iter().collect();
         sessions.extend(sessions_of_parents());
@@ -35,7 +36,7 @@ impl Management {
         Self { sessions, gateways }
     }
 
-    /// Why packets of `peer` must not be taken, and what to do.
+    /// The reason why packets of `peer` must not take the path, and advice; `None` if they may.
     pub(crate) fn objection(&self, peer: &IpNet) -> Option<(String, String)> {
         let covered = |list: &[IpAddr]| list.iter().find(|address| peer.contains(*address)).copied();
         let narrower = || "Name the hosts to emulate a path to: --peer ADDRESS,ADDRESS.".to_owned();
@@ -58,7 +59,7 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
 
-/// The client in `SSH_CONNECTION`, without the zone of its address.
+/// The client address in `SSH_CONNECTION`, without its zone.
 fn client_of(text: &str) -> Option<IpAddr> {
     let word = text.split_whitespace().next()?;
     word.split('%').next()?.parse::<IpAddr>().ok().map(|address| address.to_canonical())
@@ -81,7 +82,7 @@ fn sessions_of_parents() -> Vec<IpAddr> {
     found
 }
 
-/// From /proc/net/route: destination, gateway and mask as [`parse_address`] (proc_pid_net(5)).
+/// Parses /proc/net/route: destination, gateway and mask as in [`parse_address`] (proc_pid_net(5)).
 fn ipv4_gateways(table: &str) -> Vec<IpAddr> {
     let gateway = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -93,7 +94,8 @@ fn ipv4_gateways(table: &str) -> Vec<IpAddr> {
     table.lines().skip(1).filter_map(gateway).filter(|address| !address.is_unspecified()).collect()
 }
 
-/// From /proc/net/ipv6_route: destination, its bits, source, its bits, next hop (Documentation/networking/ipv6.rst).
+/// Parses /proc/net/ipv6_route: destination, its prefix length, source, its prefix length, next hop
+/// (Documentation/networking/ipv6.rst).
 fn ipv6_gateways(table: &str) -> Vec<IpAddr> {
     let gateway = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -112,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gateways_and_ssh_connections_are_read() {
+    fn gateways_and_ssh_connections_are_parsed() {
         let route = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\neth0\t00000000\t0100010A\t0003\t0\t0\t0\t\
                      00000000\t0\neth0\t0000010A\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\n";
         assert_eq!(ipv4_gateways(route), [IpAddr::from([10, 1, 0, 1])]);
@@ -123,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn management_traffic_is_never_taken() {
+    fn peers_that_cover_management_hosts_are_refused() {
         let address = |text: &str| text.parse::<IpAddr>().expect("an address");
         let management = Management {
             sessions: vec![address("10.0.0.9")],

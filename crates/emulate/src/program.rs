@@ -1,4 +1,4 @@
-//! A program in a namespace, which ends with everything it started.
+//! A program in a network namespace, killed together with its descendants.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -14,14 +14,15 @@ use landspeed_sys::process::{Identity, start_ticks};
 
 use crate::error::EmulateError;
 
-/// How a program ended.
+/// Result of a program that ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProgramEnd {
-    /// Its exit status; 128 + n after signal n.
+    /// Exit status, or 128 + n after signal n.
     pub status: i32,
 }
 
-/// A running program. Dropping it ends the program and all that it started, also what left its process group.
+/// A running program. Dropping it kills the program and all its descendants, including those in other process
+/// groups.
 #[derive(Debug)]
 pub struct Program {
     identity: Identity,
@@ -35,7 +36,7 @@ impl Program {
         let shown = command.get_program().to_string_lossy().into_owned();
         let (started_sender, started) = mpsc::channel();
         let (ended_sender, ended) = mpsc::channel();
-        // The thread stays until the program has ended: the program is ended when the thread is.
+        // The thread lives as long as the program, because the kernel kills the program when the thread ends.
         let work = move || {
             let child = netns::enter(namespace.as_fd())
                 .and_then(|()| unshare_processes())
@@ -60,7 +61,7 @@ impl Program {
         Ok(Self { identity, ended, thread: Some(thread) })
     }
 
-    /// Waits for its end at most this long.
+    /// Waits for the program's end, at most for `timeout`; `None` if it is still running.
     pub fn wait(&self, timeout: Duration) -> Option<ProgramEnd> {
         match self.ended.recv_timeout(timeout) {
             Ok(Ok(status)) => {
@@ -72,12 +73,12 @@ impl Program {
         }
     }
 
-    /// The first process.
+    /// Identity of the program's first process.
     pub fn identity(&self) -> Identity {
         self.identity
     }
 
-    /// Ends it at once.
+    /// Kills the program.
     pub fn kill(&self) {
         self.identity.kill();
     }

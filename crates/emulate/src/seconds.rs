@@ -1,4 +1,4 @@
-//! What went wrong in each second, and whether it can be trusted.
+//! Errors of each second of an emulation, and whether the second is valid.
 
 use landspeed_model::{EmulateDirections, EmulateSecond, EmulateSecondDirection, InvalidReason, InvalidSecond};
 use landspeed_units::Nanos;
@@ -7,71 +7,72 @@ use crate::live::Live;
 
 /// A second.
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
-/// Most invalid seconds that are kept with their words.
+/// Maximum number of invalid seconds stored with their messages.
 const MAX_KEPT: usize = 10_000;
-/// A frame is late beyond this, nanoseconds, or beyond a hundredth of the path's delay.
+/// Minimum lateness of a late frame, nanoseconds; more if 1 % of the path's delay is more.
 const LATE_NS: u64 = 200_000;
 
-/// Counts of the present second, both directions.
+/// Counters of the current second, both directions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Second {
     /// Frames sent.
     pub sent: u64,
-    /// Frames sent too late.
+    /// Frames sent later than tolerated.
     pub late: u64,
-    /// How late the latest was, nanoseconds.
+    /// Maximum lateness, nanoseconds.
     pub latest_ns: u64,
-    /// Frames the receive rings dropped.
+    /// Frames dropped because a receive ring was full.
     pub ring_full: u64,
-    /// Frames the store had no room for.
+    /// Frames dropped because the frame store was full.
     pub store_full: u64,
-    /// Super-packets.
+    /// Super-packets received, which the path cannot carry.
     pub super_packets: u64,
-    /// Frames the interface did not take.
+    /// Frames that the interface refused to send.
     pub send_failed: u64,
     /// Frames that the interfaces dropped.
     pub interface_drops: u64,
-    /// Frames that queueing disciplines dropped for a reason that the path file does not give.
+    /// Frames dropped by queueing disciplines for a reason that is not in the path file.
     pub unplanned_drops: u64,
-    /// Bytes that the link with the least of its rate sent while frames waited, and how many it could have sent; the kernel's links only.
+    /// Kernel datapath only: bytes sent, and bytes that could have been sent, by the link furthest below its rate
+    /// while frames were queued.
     pub slowest: Option<(u64, u64)>,
-    /// Whether some frames' lateness is unknown.
+    /// Whether the lateness of some frames is unknown.
     pub late_unknown: bool,
-    /// Time spent on frames, nanoseconds; unknown of the kernel's work.
+    /// Time spent on forwarding, nanoseconds; `None` in the kernel datapath.
     pub work_ns: Option<u64>,
 }
 
-/// A second that is over.
+/// A completed second.
 #[derive(Debug)]
 pub(crate) struct Concluded {
-    /// Its number.
+    /// Number of the second, from 0.
     pub number: u64,
-    /// How long it was, nanoseconds.
+    /// Length, nanoseconds.
     pub length_ns: u64,
-    /// What was counted in it.
+    /// Counters of the second.
     pub counts: Second,
-    /// Share of it spent on frames.
+    /// Share of the second spent on forwarding.
     pub work_share: Option<f64>,
-    /// Whether it is invalid. A pause makes all the seconds invalid that it covers.
+    /// The invalid seconds that it covers: several after a pause, none if it is valid.
     pub invalid: Vec<InvalidSecond>,
 }
 
-/// All seconds.
+/// State of all seconds of an emulation.
 #[derive(Debug)]
 pub(crate) struct Seconds {
     tolerance_ns: u64,
     now: Second,
     number: u64,
-    /// The invalid ones.
+    /// Invalid seconds so far.
     pub(crate) invalid: Vec<InvalidSecond>,
-    /// Greatest share of a whole second spent on frames.
+    /// Maximum share of a second spent on forwarding.
     pub(crate) work_share_max: f64,
-    /// Time spent on frames, nanoseconds.
+    /// Total time spent on forwarding, nanoseconds.
     pub(crate) work_ns: u64,
 }
 
 impl Seconds {
-    /// For a path with this delay in its slower direction, whose datapath has this resolution.
+    /// `delay_ns` is the delay of the slower direction, `resolution_ns` the timing resolution of the datapath.
     pub(crate) fn new(delay_ns: u64, resolution_ns: u64) -> Self {
         Self {
             tolerance_ns: LATE_NS.max(delay_ns / 100).max(resolution_ns),
@@ -83,33 +84,33 @@ impl Seconds {
         }
     }
 
-    /// The counts of the present second.
+    /// The counters of the current second.
     pub(crate) fn now(&mut self) -> &mut Second {
         &mut self.now
     }
 
-    /// A frame left `late_ns` after its time.
+    /// Counts a frame that was sent `late_ns` after its scheduled departure.
     pub(crate) fn sent(&mut self, late_ns: u64) {
         self.now.sent += 1;
         self.now.late += u64::from(late_ns > self.tolerance_ns);
         self.now.latest_ns = self.now.latest_ns.max(late_ns);
     }
 
-    /// Whether the second that ends at `elapsed_ns` is over.
+    /// Whether the current second is over at `elapsed_ns`.
     pub(crate) fn is_over(&self, elapsed_ns: u64) -> bool {
         elapsed_ns >= (self.number + 1) * SECOND_NS
     }
 
-    /// Length of the present second at `elapsed_ns`, nanoseconds.
+    /// Length of the current second at `elapsed_ns`, nanoseconds.
     pub(crate) fn length_ns(&self, elapsed_ns: u64) -> u64 {
         elapsed_ns.saturating_sub(self.number * SECOND_NS)
     }
 
-    /// Concludes the present second and shows it.
+    /// Ends the current second and publishes it.
     pub(crate) fn publish(&mut self, elapsed_ns: u64, directions: [EmulateSecondDirection; 2], live: &Live) {
         let length_ns = self.length_ns(elapsed_ns);
         let concluded = self.conclude(elapsed_ns);
-        // A rate over a short time is not meaningful; an emulation that ended sooner has one second nevertheless.
+        // A rate over a very short time is not meaningful, but a short emulation still needs one second.
         if length_ns < SECOND_NS / 10 && concluded.number > 0 && concluded.invalid.is_empty() {
             return;
         }
@@ -127,7 +128,8 @@ impl Seconds {
         live.add(second, concluded.invalid, elapsed_ns);
     }
 
-    /// Concludes the present second; the one in which `elapsed_ns` lies begins. A pause longer than a second is one long second.
+    /// Ends the current second and starts the one that contains `elapsed_ns`. A pause longer than a second becomes
+    /// one long second.
     pub(crate) fn conclude(&mut self, elapsed_ns: u64) -> Concluded {
         let number = self.number;
         let length_ns = self.length_ns(elapsed_ns).max(1);
@@ -143,7 +145,7 @@ impl Seconds {
         let counts = std::mem::take(&mut self.now);
         self.work_ns += counts.work_ns.unwrap_or(0);
         let work_share = counts.work_ns.map(|work_ns| (work_ns as f64 / length_ns as f64).min(1.0));
-        // The last one may be short, and a share of a short time is not meaningful.
+        // The last second may be short, and a share of a short time is not meaningful.
         if length_ns > SECOND_NS / 10 {
             self.work_share_max = self.work_share_max.max(work_share.unwrap_or(0.0));
         }
@@ -151,14 +153,14 @@ impl Seconds {
         Concluded { number, length_ns, counts, work_share, invalid }
     }
 
-    /// The present second, if it is invalid already.
+    /// The current second, if it is already invalid.
     pub(crate) fn present(&self) -> Option<InvalidSecond> {
         let (reasons, message) = judge(&self.now, self.tolerance_ns);
         (!reasons.is_empty()).then_some(InvalidSecond { second: self.number, reasons, message })
     }
 }
 
-/// Why a second is invalid; nothing if it is not.
+/// Reasons why a second is invalid, and the message; empty if it is valid.
 fn judge(second: &Second, tolerance_ns: u64) -> (Vec<InvalidReason>, String) {
     let mut reasons = Vec::new();
     let mut words = Vec::new();
@@ -217,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_below_its_rate_makes_its_second_invalid() {
+    fn links_below_99_percent_of_their_rate_invalidate_the_second() {
         let mut seconds = Seconds::new(0, 0);
         seconds.now().slowest = Some((99_000_000, 100_000_000));
         assert!(seconds.conclude(SECOND_NS).invalid.is_empty());
@@ -228,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn lateness_beyond_the_resolution_counts() {
+    fn lateness_is_tolerated_up_to_the_datapath_resolution() {
         let mut seconds = Seconds::new(0, 1_000_000);
         seconds.sent(900_000);
         assert_eq!(seconds.present(), None);
@@ -237,11 +239,11 @@ mod tests {
     }
 
     #[test]
-    fn a_second_is_invalid_from_one_late_frame_in_a_hundred_on() {
+    fn more_than_one_percent_late_frames_invalidate_a_second() {
         let mut seconds = Seconds::new(50_000_000, 0);
         for (second, late) in [(0, 1), (1, 2)] {
             for i in 0..100 {
-                // A hundredth of the delay is 0.5 ms.
+                // 1 % of the delay is 0.5 ms.
                 seconds.sent(if i < late { 600_000 } else { 400_000 });
             }
             assert!(seconds.is_over((second + 1) * SECOND_NS) && !seconds.is_over((second + 1) * SECOND_NS - 1));
@@ -253,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_makes_every_second_invalid_that_it_covers() {
+    fn late_frames_after_a_pause_invalidate_every_covered_second() {
         let mut seconds = Seconds::new(0, 0);
         seconds.conclude(2 * SECOND_NS);
         seconds.sent(3 * SECOND_NS);
@@ -266,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn any_frame_that_was_not_handled_makes_its_second_invalid() {
+    fn unhandled_frames_invalidate_the_second() {
         let mut seconds = Seconds::new(0, 0);
         seconds.now().store_full = 1;
         seconds.now().super_packets = 2;

@@ -1,4 +1,4 @@
-//! Sockets of a network namespace, as /proc/net lists them.
+//! Sockets of a network namespace, as listed in /proc/net.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -15,27 +15,27 @@ pub(crate) const ESTABLISHED: u8 = 1;
 const LISTEN: u8 = 10;
 /// State of a UDP socket that is bound and not connected.
 const UNCONNECTED: u8 = 7;
-/// How often the sockets are read while a listener is awaited, nanoseconds.
+/// Poll interval while waiting for a listener, nanoseconds.
 const POLL_NS: u64 = 5_000_000;
 
-/// A socket.
+/// A TCP or UDP socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Socket {
     /// Local port.
     pub local_port: u16,
     /// Remote address; unspecified if the socket is not connected.
     pub remote: IpAddr,
-    /// State.
+    /// State, numbered as TCP states for UDP too.
     pub state: u8,
 }
 
-/// The sockets of `tcp` or `udp`, of both address families, in the calling thread's network namespace.
+/// Returns the `tcp` or `udp` sockets of both address families in the calling thread's network namespace.
 pub(crate) fn sockets(protocol: &str) -> Vec<Socket> {
     let table = |name: &str| std::fs::read_to_string(format!("/proc/thread-self/net/{name}")).unwrap_or_default();
     [protocol.to_owned(), format!("{protocol}6")].iter().flat_map(|name| parse(&table(name))).collect()
 }
 
-/// Reads a table such as /proc/net/tcp6 (proc_pid_net(5)).
+/// Parses a table such as /proc/net/tcp6 (proc_pid_net(5)).
 fn parse(table: &str) -> Vec<Socket> {
     let socket = |line: &str| {
         let mut fields = line.split_whitespace().skip(1);
@@ -49,7 +49,7 @@ fn parse(table: &str) -> Vec<Socket> {
     table.lines().skip(1).filter_map(socket).collect()
 }
 
-/// Reads an address of /proc/net: words of 32 bits in this host's byte order.
+/// Parses an address of /proc/net: 32-bit words in host byte order.
 pub(crate) fn parse_address(text: &str) -> Option<IpAddr> {
     let word = |at: usize| u32::from_str_radix(text.get(at..at + 8)?, 16).ok().map(u32::to_ne_bytes);
     match text.len() {
@@ -63,8 +63,8 @@ pub(crate) fn parse_address(text: &str) -> Option<IpAddr> {
     }
 }
 
-/// Waits until `server` listens in `namespace`: for TCP on all of these ports, or on any TCP or UDP port if there are none. Returns
-/// early when the server has ended or `stop` is set, and after `timeout` in any case.
+/// Waits until `server` listens in `namespace`: for TCP on all of `ports`, or on any TCP or UDP port if `ports`
+/// is empty. Returns early when the server has ended or `stop` is set, and after `timeout` in any case.
 pub fn wait_for_listener(namespace: OwnedFd, ports: &[u16], server: &Program, timeout: Duration, stop: &AtomicBool) {
     let identity = server.identity();
     let until_ns = monotonic_ns() + timeout.as_nanos() as u64;
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sockets_are_read_from_both_tables() {
+    fn sockets_are_parsed_from_ipv4_and_ipv6_tables() {
         let tcp = "  sl  local_address rem_address   st tx_queue\n   0: 00000000:0016 00000000:0000 0A 0:0\n   \
                    1: 0200010A:0016 0500010A:C3E2 01 0:0\n";
         let expected = [
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn every_port_must_have_a_listener() {
+    fn wait_requires_a_listener_on_every_port() {
         let socket = |local_port, state| Socket { local_port, remote: Ipv4Addr::UNSPECIFIED.into(), state };
         let tcp = [socket(5210, LISTEN), socket(5201, ESTABLISHED)];
         assert!(listens(&tcp, &[], &[5210]) && !listens(&tcp, &[], &[5210, 5201]));

@@ -1,5 +1,6 @@
-//! Status of an emulated path, for programs that measure over it: by an abstract socket of the network namespace, named after the interface
-//! that leads into the path, or in band. The socket needs no environment variable and ends with the process.
+//! Status of an emulated path, for programs that measure over it: by an abstract socket of the network
+//! namespace, named after the interface that leads into the path, or in band. The socket needs no environment
+//! variable and disappears with the process.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd as _;
@@ -17,11 +18,11 @@ use crate::error::EmulateError;
 use crate::in_band::InBand;
 use crate::live::Live;
 
-/// How long either side waits for the other.
+/// Read and write timeout of both sides.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Longest answer that is read, bytes.
+/// Maximum size of a reply, bytes.
 const MOST_BYTES: u64 = 16 << 20;
-/// Longest wait without a look at the stop flag, nanoseconds.
+/// Maximum wait between checks of the stop flag, nanoseconds.
 const LOOK_UP_NS: u64 = 50_000_000;
 
 fn address(ifindex: u32) -> io::Result<SocketAddr> {
@@ -38,11 +39,11 @@ pub(crate) fn listen(ifindex: u32) -> Result<UnixListener, EmulateError> {
     listen().map_err(EmulateError::system("listen for status requests"))
 }
 
-/// Where status requests arrive.
+/// Source of status requests.
 pub enum StatusRequests {
-    /// At abstract sockets, one for each interface that leads into the path.
+    /// Abstract sockets, one for each interface that leads into the path.
     AtInterfaces(Vec<UnixListener>),
-    /// In UDP datagrams over the path.
+    /// UDP datagrams over the path.
     InBand(InBand),
 }
 
@@ -110,12 +111,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn status_has_the_seconds_so_far() {
+    fn status_reports_invalid_seconds_so_far() {
         let text = "name = \"a path\"\n[[link]]\nrate = \"1G\"\n";
         let path = landspeed_emulation::load(text, &mut |_| Err(String::new())).unwrap_or_else(|e| panic!("{e}"));
         let placement =
             EmulatePlacement::Peers { interface: "eth0".to_owned(), peers: vec!["192.0.2.1/32".to_owned()] };
-        // No interface has this index.
+        // No interface has this index; it differs between concurrent tests.
         let ifindex = u32::MAX - std::process::id();
         assert_eq!(request_status(ifindex), None);
         let requests = StatusRequests::AtInterfaces(vec![listen(ifindex).expect("an abstract socket")]);

@@ -1,45 +1,45 @@
-//! The frames in the path: a ring of bytes of fixed size, from which memory is freed in the order of arrival.
+//! Storage for the frames in the path: a ring buffer of fixed size, freed in the order of arrival.
 
 use std::io;
 
 use landspeed_emulation::SLOT_HEADER_BYTES;
 use landspeed_sys::payload::Buffer;
 
-/// Slots begin at multiples of this.
+/// Alignment of slots, bytes.
 const ALIGN: usize = 16;
 
-/// A frame in the store.
+/// Offset of a frame's slot in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Slot(usize);
 
-/// Frames of any length. Each slot has a header: length of the frame, references, length of the slot.
+/// A ring buffer of frames. Each slot has a header: frame length, reference count, slot length.
 #[derive(Debug)]
 pub(crate) struct Store {
     bytes: Buffer,
     capacity: usize,
-    /// Where the oldest slot is, and how many bytes from there on are taken.
+    /// Offset of the oldest slot; `used` is the number of bytes from there to the newest.
     oldest: usize,
     used: usize,
     used_max: usize,
 }
 
 impl Store {
-    /// A store of about `capacity` bytes, all of them touched: what is missing shows now. Frames come and go through all of it, so it lies
-    /// on huge pages where the system gives them.
+    /// A store of about `capacity` bytes. All pages are touched, so a lack of memory shows at once. Frames pass
+    /// through the whole ring, so it uses huge pages where available.
     pub(crate) fn new(capacity: usize) -> io::Result<Self> {
         let bytes = Buffer::new(capacity.next_multiple_of(ALIGN))?;
         let capacity = bytes.as_slice().len();
         Ok(Self { bytes, capacity, oldest: 0, used: 0, used_max: 0 })
     }
 
-    /// Puts a frame in, which is given in parts; `None` if there is no room.
+    /// Stores a frame given in parts; `None` if the store is full.
     pub(crate) fn insert(&mut self, parts: &[&[u8]]) -> Option<Slot> {
         let length: usize = parts.iter().map(|part| part.len()).sum();
         let slot = (SLOT_HEADER_BYTES + length).next_multiple_of(ALIGN);
         let capacity = self.capacity;
         let mut at = (self.oldest + self.used) % capacity;
         if at + slot > capacity {
-            // A slot is in one piece: what is left at the end is skipped.
+            // A slot is contiguous: skip the remainder at the end of the ring.
             let rest = capacity - at;
             if self.used + rest + slot > capacity {
                 return None;
@@ -70,7 +70,7 @@ impl Store {
         header[8..].copy_from_slice(&(slot as u64).to_ne_bytes());
     }
 
-    /// Length of the frame, references, length of the slot.
+    /// Frame length, reference count and slot length.
     fn header(&self, at: usize) -> (usize, u32, usize) {
         let header = &self.bytes.as_slice()[at..at + SLOT_HEADER_BYTES];
         let word = |at: usize| u32::from_ne_bytes([0, 1, 2, 3].map(|i| header[at + i]));
@@ -82,25 +82,25 @@ impl Store {
         self.bytes.as_mut_slice()[at + 4..at + 8].copy_from_slice(&references.to_ne_bytes());
     }
 
-    /// The frame.
+    /// The bytes of a frame.
     pub(crate) fn frame(&self, slot: Slot) -> &[u8] {
         let start = slot.0 + SLOT_HEADER_BYTES;
         &self.bytes.as_slice()[start..start + self.header(slot.0).0]
     }
 
-    /// The frame, to change it.
+    /// The bytes of a frame, mutable.
     pub(crate) fn frame_mut(&mut self, slot: Slot) -> &mut [u8] {
         let start = slot.0 + SLOT_HEADER_BYTES;
         let length = self.header(slot.0).0;
         &mut self.bytes.as_mut_slice()[start..start + length]
     }
 
-    /// One more release is needed before the frame is gone.
+    /// Adds a reference: the frame needs one more [`Store::release`].
     pub(crate) fn retain(&mut self, slot: Slot) {
         self.set_references(slot.0, self.header(slot.0).1 + 1);
     }
 
-    /// Lets go of the frame.
+    /// Drops a reference; frees the oldest slots without references.
     pub(crate) fn release(&mut self, slot: Slot) {
         self.set_references(slot.0, self.header(slot.0).1.saturating_sub(1));
         while self.used > 0 {
@@ -113,12 +113,12 @@ impl Store {
         }
     }
 
-    /// Its size, bytes.
+    /// Capacity, bytes.
     pub(crate) fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Most that was taken, bytes.
+    /// Maximum number of bytes used so far.
     pub(crate) fn used_max(&self) -> usize {
         self.used_max
     }
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_come_out_as_they_went_in() {
+    fn stored_frames_are_returned_unchanged() {
         let mut store = Store::new(64 << 10).expect("memory");
         let mut random = SplitMix64::new(1);
         let mut inside: Vec<(Slot, Vec<u8>)> = Vec::new();
@@ -145,7 +145,7 @@ mod tests {
                 Some(slot) => inside.push((slot, frame)),
                 None => refused += 1,
             }
-            // Mostly the oldest leaves; sometimes another.
+            // Mostly the oldest frame leaves, sometimes another.
             while inside.len() > 25 || (round % 7 == 0 && !inside.is_empty()) {
                 let index = if random.below(4) == 0 { random.below(inside.len() as u64) as usize } else { 0 };
                 let (slot, frame) = inside.remove(index);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_store_refuses_until_the_oldest_leaves() {
+    fn full_store_refuses_frames_until_the_oldest_is_released() {
         let mut store = Store::new(4096).expect("memory");
         let slots: Vec<Slot> = (0..4).map(|i| store.insert(&[&[i; 1000]]).expect("room")).collect();
         assert_eq!(store.insert(&[&[9; 1000]]), None);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copied_frame_stays_until_both_are_gone() {
+    fn retained_frames_stay_until_the_second_release() {
         let mut store = Store::new(4096).expect("memory");
         let slot = store.insert(&[b"twice"]).expect("room");
         store.retain(slot);

@@ -1,30 +1,30 @@
-//! Frames, and what becomes of them.
+//! Frames, and the events at which they leave the path.
 
-/// A frame in the path. `T` is the caller's handle: what it needs to find the bytes again.
+/// A frame in the path. `T` is the caller's handle, with which it finds the frame's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<T> {
     /// The caller's handle.
     pub item: T,
-    /// Length, bytes, from the Ethernet header on, without the FCS.
+    /// Length from the Ethernet header on, without the FCS, bytes.
     pub bytes: u32,
-    /// Length of its IP packet, bytes; 0 if it has none, or if it is an ICMP message, which a PMTUD black hole passes.
+    /// Length of the IP packet, bytes; 0 if there is none, or for an ICMP message, which a PMTUD black hole passes.
     pub ip_bytes: u32,
-    /// Hash of what makes a flow; fq_codel's queues go by it.
+    /// Flow hash, by which fq_codel chooses a queue.
     pub flow: u32,
-    /// Whether it is ECN-capable (ECT in the IP header): it may be marked instead of dropped.
+    /// Whether it is ECN-capable (ECT in the IP header), so that it may be marked instead of dropped.
     pub ecn_capable: bool,
-    /// Whether a queue marked it (CE).
+    /// Whether a queue marked it CE.
     pub marked: bool,
-    /// When it was offered, nanoseconds.
+    /// Arrival at the line, nanoseconds.
     pub offered_ns: u64,
-    /// When it reached its present queue, nanoseconds.
+    /// Arrival at its current queue, nanoseconds.
     pub queued_ns: u64,
-    /// Number, in the order of arrival at the line.
+    /// Sequence number, in the order of arrival at the line.
     pub number: u64,
 }
 
 impl<T> Frame<T> {
-    /// A frame of `bytes` about which nothing else is known.
+    /// Creates a frame of `bytes` without IP packet, flow and ECN.
     pub fn new(item: T, bytes: u32) -> Self {
         Self {
             item,
@@ -40,41 +40,41 @@ impl<T> Frame<T> {
     }
 }
 
-/// Why a frame did not arrive.
+/// Reason why a frame was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DropCause {
-    /// The policer had no tokens left.
+    /// The policer had too few tokens.
     Policer,
     /// The queue was full.
     QueueFull,
-    /// The queue's active management dropped it (red, codel, fq_codel, pie).
+    /// Active queue management dropped it (red, codel, fq_codel, pie).
     Aqm,
-    /// The link lost it.
+    /// The loss process of the link dropped it.
     Lost,
     /// The link was down.
     LinkDown,
 }
 
-/// What became of a frame. Every frame offered ends in exactly one `Deliver` or `Drop`, and in one more for each `Copy`.
+/// An event of a frame. Every offered frame ends in exactly one `Deliver` or `Drop`, plus one for each `Copy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<T> {
-    /// It leaves the path.
+    /// The frame leaves the path.
     Deliver {
-        /// The frame.
+        /// The frame, with the caller's handle.
         frame: Frame<T>,
-        /// When, nanoseconds.
+        /// Departure, nanoseconds.
         due_ns: u64,
     },
-    /// It was duplicated: `item` will be delivered twice.
+    /// The frame was duplicated: `item` will be delivered or dropped once more.
     Copy {
         /// The caller's handle.
         item: T,
     },
-    /// It does not arrive.
+    /// The frame was dropped.
     Drop {
         /// The caller's handle.
         item: T,
-        /// Why.
+        /// Reason for the drop.
         cause: DropCause,
     },
 }

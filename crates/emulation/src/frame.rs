@@ -1,4 +1,5 @@
-//! What the model needs to know of a frame's bytes, and the two changes it makes to them.
+//! Parsing of frames as far as the model needs it, and the two changes it makes to them: CE marks and missing
+//! checksums.
 
 /// Length of an Ethernet header without VLAN tag, bytes.
 pub const ETHERNET_HEADER: u32 = 14;
@@ -10,28 +11,28 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
-/// Fragments of IPv6 have their ports in the first one only.
+/// Protocol number of IPv6 fragments; only the first one has ports.
 const FRAGMENT: u8 = 44;
 
-/// What a frame is, as far as queues and links look.
+/// Properties of a frame that queues and links use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FrameInfo {
-    /// Length of its IP packet, bytes; 0 without one, or with an ICMP message in it.
+    /// Length of the IP packet, bytes; 0 if there is none, or for an ICMP message.
     pub ip_bytes: u32,
     /// Hash of addresses, protocol and ports.
     pub flow: u32,
-    /// ECT(0) or ECT(1) in the IP header.
+    /// Whether ECT(0) or ECT(1) is set in the IP header.
     pub ecn_capable: bool,
 }
 
-/// Where the parts of a frame are.
+/// Offsets and lengths of a frame's headers.
 #[derive(Debug, Clone, Copy)]
 struct Layout {
     version: u8,
     ip: usize,
     transport: usize,
     protocol: u8,
-    /// Whether it is a fragment other than a whole packet.
+    /// Whether the IP packet is a fragment.
     fragment: bool,
     ip_bytes: usize,
 }
@@ -77,10 +78,10 @@ fn layout(frame: &[u8]) -> Option<Layout> {
     }
 }
 
-/// Looks at a frame, from its Ethernet header on.
+/// Parses a frame, from its Ethernet header on.
 pub fn inspect(frame: &[u8]) -> FrameInfo {
     let Some(layout) = layout(frame) else {
-        // Not IP: what has the same addresses is a flow.
+        // Not IP: frames with the same MAC addresses and EtherType are a flow.
         return FrameInfo { flow: hash(frame.get(..14).unwrap_or(frame), 0), ..FrameInfo::default() };
     };
     let header = &frame[layout.ip..];
@@ -101,12 +102,12 @@ pub fn inspect(frame: &[u8]) -> FrameInfo {
     }
 }
 
-/// FNV-1a.
+/// FNV-1a hash.
 fn hash(bytes: &[u8], seed: u32) -> u32 {
     bytes.iter().fold(0x811c_9dc5 ^ seed, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
-/// Sets CE in the IP header (RFC 3168) and keeps the header's checksum right.
+/// Sets CE in the IP header (RFC 3168) and updates the IPv4 header checksum.
 pub fn mark_ce(frame: &mut [u8]) {
     let Some(Layout { version, ip, .. }) = layout(frame) else { return };
     if version == 6 {
@@ -117,12 +118,13 @@ pub fn mark_ce(frame: &mut [u8]) {
     frame[ip + 1] |= 3;
     let after = u16::from_be_bytes([frame[ip], frame[ip + 1]]);
     let checksum = u16::from_be_bytes([frame[ip + 10], frame[ip + 11]]);
-    // RFC 1624, equation 3.
+    // Incremental checksum update (RFC 1624, equation 3).
     let sum = fold(u64::from(!checksum) + u64::from(!before) + u64::from(after));
     frame[ip + 10..ip + 12].copy_from_slice(&(!sum).to_be_bytes());
 }
 
-/// Fills in the TCP or UDP checksum that the sender left to its interface. Returns whether there was one to fill in.
+/// Fills in the TCP or UDP checksum that the sender left to its interface. Returns whether there was one to
+/// fill in.
 pub fn complete_checksum(frame: &mut [u8]) -> bool {
     let Some(layout) = layout(frame) else { return false };
     let at = match layout.protocol {
@@ -146,9 +148,9 @@ pub fn complete_checksum(frame: &mut [u8]) -> bool {
     true
 }
 
-/// Sum of 16-bit words, modulo 65535; the last byte of an odd number is the upper half of one.
+/// Sum of 16-bit words, modulo 65535; an odd last byte is the upper half of a word.
 fn sum_words(bytes: &[u8]) -> u64 {
-    // 2^16 is 1 modulo 65535: longer words sum up to the same.
+    // 2^16 is 1 modulo 65535, so 32-bit words give the same sum.
     let words = bytes.chunks_exact(4);
     let mut last = [0; 4];
     last[..words.remainder().len()].copy_from_slice(words.remainder());
@@ -167,7 +169,7 @@ fn fold(mut sum: u64) -> u16 {
 mod tests {
     use super::*;
 
-    /// A UDP datagram "hello" over IPv4, its checksums zero.
+    /// A UDP datagram "hello" over IPv4 with zero UDP checksum.
     fn datagram(traffic_class: u8) -> Vec<u8> {
         let mut frame = vec![0xff; 12];
         frame.extend([0x08, 0x00]);
@@ -180,9 +182,9 @@ mod tests {
     }
 
     #[test]
-    fn a_completed_checksum_verifies() {
+    fn completed_checksums_are_valid() {
         let mut frame = datagram(0);
-        // What the kernel leaves there is the pseudo-header's sum.
+        // With checksum offload, the kernel leaves the sum of the pseudo-header here.
         frame[40..42].copy_from_slice(&[0xab, 0xcd]);
         assert!(complete_checksum(&mut frame));
         let pseudo = sum_words(&frame[26..34]) + u64::from(UDP) + 13;
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn marking_keeps_the_header_checksum_right() {
+    fn ce_marking_updates_the_header_checksum() {
         for traffic_class in [1, 2, 0xfd] {
             let mut frame = datagram(traffic_class);
             assert!(inspect(&frame).ecn_capable);
@@ -202,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_differ_by_ports_and_tags_do_not_matter() {
+    fn flow_hash_depends_on_ports_not_on_vlan_tags() {
         let one = datagram(0);
         let mut other = one.clone();
         other[35] ^= 1;
@@ -214,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn any_bytes_are_looked_at_without_a_panic() {
+    fn corrupt_frames_never_panic() {
         let mut random = landspeed_stats::SplitMix64::new(5);
         for _ in 0..20_000 {
             let mut frame = datagram(2);

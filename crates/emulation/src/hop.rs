@@ -1,4 +1,4 @@
-//! One link with its policer and queue, in one direction.
+//! One direction of a link with its policer and queue.
 
 use landspeed_stats::SplitMix64;
 
@@ -9,49 +9,49 @@ use crate::queue::{AnyQueue, Codel, Drops, Fifo, FqCodel, Pie, Red};
 use crate::serialiser::Serialiser;
 use crate::wire::{Fate, Wire};
 
-/// Counts of one hop.
+/// Counters of a hop.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HopCounters {
-    /// Frames that arrived at it.
+    /// Frames that arrived.
     pub arrived: u64,
-    /// Frames the policer dropped.
+    /// Frames dropped by the policer.
     pub policed: u64,
-    /// Frames a full queue dropped.
+    /// Frames dropped because the queue was full.
     pub queue_full: u64,
-    /// Frames that active queue management dropped.
+    /// Frames dropped by active queue management.
     pub aqm: u64,
-    /// Frames that were marked (CE).
+    /// Frames marked CE.
     pub marked: u64,
-    /// Frames that reached the link after the queue.
+    /// Frames sent onto the link.
     pub sent: u64,
-    /// Their length on the link with framing, bytes.
+    /// Bytes sent onto the link, with framing.
     pub sent_bytes: u64,
-    /// Frames the link lost.
+    /// Frames lost on the link.
     pub lost: u64,
     /// Frames sent while the link was down.
     pub down: u64,
-    /// Copies the link added.
+    /// Copies added by the link.
     pub duplicated: u64,
-    /// Greatest occupancy of the queue, bytes.
+    /// Maximum queue length, bytes.
     pub queue_bytes_max: u64,
-    /// Greatest occupancy of the queue, frames.
+    /// Maximum queue length, frames.
     pub queue_packets_max: u64,
-    /// Sum of the queue's occupancy over time, bytes times nanoseconds.
+    /// Integral of the queue length over time, bytes × nanoseconds.
     pub queue_byte_ns: u128,
 }
 
-/// What the sending end is doing.
+/// State of the sender of a link.
 #[derive(Debug)]
 enum Sending<T> {
-    /// Nothing: the queue is empty.
+    /// Idle, because the queue is empty.
     Idle,
-    /// It waits for an opportunity at this time.
+    /// Waiting for a delivery opportunity at this time.
     Waits(u64),
-    /// This frame's last bit goes out at this time.
+    /// Sending this frame, whose last bit leaves at this time.
     Sends(Frame<T>, u64),
 }
 
-/// A hop.
+/// A link with its policer and queue, in one direction.
 #[derive(Debug)]
 pub(crate) struct Hop<T> {
     policer: Option<TokenBucket>,
@@ -93,12 +93,12 @@ impl<T: Copy> Hop<T> {
         }
     }
 
-    /// Bytes that a frame takes on this link.
+    /// Length of a frame on this link with framing, bytes.
     fn link_bytes(&self, frame: &Frame<T>) -> u64 {
         u64::from(frame.bytes) + self.framing.bytes()
     }
 
-    /// A frame arrives at `now_ns`.
+    /// Handles a frame that arrives at `now_ns`.
     pub(crate) fn arrive(&mut self, now_ns: u64, mut frame: Frame<T>, events: &mut Vec<Event<T>>) {
         self.counters.arrived += 1;
         if self.policer.as_mut().is_some_and(|policer| !policer.passes(now_ns, frame.bytes)) {
@@ -113,7 +113,7 @@ impl<T: Copy> Hop<T> {
         if matches!(self.sending, Sending::Idle) {
             self.begin(now_ns, events);
         }
-        // Occupancy counts what waits, not what is being sent.
+        // The frame being sent does not count towards the queue length.
         self.counters.queue_bytes_max = self.counters.queue_bytes_max.max(self.queue.bytes());
         self.counters.queue_packets_max = self.counters.queue_packets_max.max(self.queue.packets() as u64);
     }
@@ -133,7 +133,7 @@ impl<T: Copy> Hop<T> {
         }
     }
 
-    /// The link is free at `now_ns`: sends the next frame, if there is one and it may.
+    /// Starts to send the next frame, if there is one and the schedule allows it.
     fn begin(&mut self, now_ns: u64, events: &mut Vec<Event<T>>) {
         self.sending = Sending::Idle;
         if self.queue.packets() == 0 {
@@ -155,7 +155,7 @@ impl<T: Copy> Hop<T> {
         }
     }
 
-    /// When the sending end acts next; `None` while it has nothing to do.
+    /// Time of the next action; `None` if idle.
     pub(crate) fn next_action(&self) -> Option<u64> {
         match self.sending {
             Sending::Idle => None,
@@ -163,7 +163,7 @@ impl<T: Copy> Hop<T> {
         }
     }
 
-    /// Carries out the action that [`Hop::next_action`] announced for `now_ns`.
+    /// Performs the action that [`Hop::next_action`] announced for `now_ns`.
     pub(crate) fn act(&mut self, now_ns: u64, events: &mut Vec<Event<T>>) {
         if let Sending::Sends(frame, _) = std::mem::replace(&mut self.sending, Sending::Idle) {
             self.counters.sent += 1;
@@ -191,7 +191,7 @@ impl<T: Copy> Hop<T> {
         self.begin(now_ns, events);
     }
 
-    /// Frames in it: waiting, being sent, in flight.
+    /// Number of frames in the hop: queued, being sent, in flight.
     pub(crate) fn in_flight(&self) -> u64 {
         let sending = usize::from(matches!(self.sending, Sending::Sends(..)));
         (self.queue.packets() + sending + self.wire.in_flight()) as u64
@@ -199,7 +199,7 @@ impl<T: Copy> Hop<T> {
 }
 
 impl QueueKind {
-    /// Its name in `tc`.
+    /// Name of the queueing discipline in `tc`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bfifo => "bfifo",

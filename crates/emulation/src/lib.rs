@@ -1,9 +1,9 @@
-//! What the links and queues of a path do to frames: a model without I/O.
+//! Model of the links and queues of a path, without I/O.
 //!
-//! [`load`] reads a path file. A [`Line`] is one direction of the path: [`Line::offer`] gives it a frame,
-//! [`Line::next_departure`] says when to look again, [`Line::take`] hands out what has left. Times are nanoseconds and enter as
-//! arguments; what happens depends on the path, the seed, and the times and lengths of the frames offered, and on nothing else:
-//! not on how often or how late [`Line::take`] is called.
+//! [`load`] reads a path file. A [`Line`] is one direction of the path: [`Line::offer`] adds a frame,
+//! [`Line::next_departure`] is the next time to call [`Line::take`], which returns the frames that have left.
+//! Times are nanoseconds and passed as arguments. Results depend only on the path, the seed, and the times and
+//! lengths of the offered frames, not on how often or how late [`Line::take`] is called.
 #![forbid(unsafe_code)]
 
 mod event;

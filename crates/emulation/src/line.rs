@@ -1,4 +1,4 @@
-//! One direction of a path: its hops, one behind the other.
+//! One direction of a path: a sequence of hops.
 
 use landspeed_stats::SplitMix64;
 
@@ -6,22 +6,22 @@ use crate::event::{Event, Frame};
 use crate::hop::{Hop, HopCounters};
 use crate::path::DirectionPlan;
 
-/// Counts of a line as a whole. `offered + duplicated = delivered + dropped + in_flight`, always.
+/// Counters of a line. Invariant: `offered + duplicated = delivered + dropped + in_flight`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LineCounters {
     /// Frames offered.
     pub offered: u64,
-    /// Their bytes, from the Ethernet header on.
+    /// Bytes offered, from the Ethernet header on.
     pub offered_bytes: u64,
-    /// Frames delivered, copies included.
+    /// Frames delivered, including copies.
     pub delivered: u64,
-    /// Their bytes, from the Ethernet header on.
+    /// Bytes delivered, from the Ethernet header on.
     pub delivered_bytes: u64,
-    /// Frames dropped or lost anywhere.
+    /// Frames dropped or lost in any hop.
     pub dropped: u64,
-    /// Copies that links added.
+    /// Copies added by links.
     pub duplicated: u64,
-    /// Frames delivered after one that was offered later.
+    /// Frames delivered after a frame that was offered later.
     pub reordered: u64,
     /// Frames in queues and on links.
     pub in_flight: u64,
@@ -33,20 +33,20 @@ pub struct Line<T> {
     hops: Vec<Hop<T>>,
     now_ns: u64,
     counters: LineCounters,
-    /// One more than the highest number delivered.
+    /// Highest sequence number delivered, plus one.
     highest: u64,
 }
 
 impl<T: Copy> Line<T> {
-    /// A line that has carried nothing. Its random draws follow from `seed` alone.
+    /// Creates an empty line. Its random numbers depend on `seed` only.
     pub fn new(plan: &DirectionPlan, seed: u64) -> Self {
         let mut seeds = SplitMix64::new(seed);
         let hops = plan.hops.iter().map(|hop| Hop::new(hop, SplitMix64::new(seeds.bits()))).collect();
         Self { hops, now_ns: 0, counters: LineCounters::default(), highest: 0 }
     }
 
-    /// A frame arrives at `now_ns`; a time before an earlier one's counts as that. What becomes of frames is added to `events`.
-    /// Returns the frame's number.
+    /// Adds a frame that arrives at `now_ns`; if that is before an earlier call's time, the earlier call's time is
+    /// used. Appends the resulting events. Returns the frame's sequence number.
     pub fn offer(&mut self, now_ns: u64, frame: Frame<T>, events: &mut Vec<Event<T>>) -> u64 {
         let before = events.len();
         self.advance(now_ns, events);
@@ -59,7 +59,7 @@ impl<T: Copy> Line<T> {
         number
     }
 
-    /// The earliest time at which a frame may leave, nanoseconds: not after the next departure, perhaps before it.
+    /// Earliest time at which a frame may leave, nanoseconds: a lower bound of the next departure.
     pub fn next_departure(&self) -> Option<u64> {
         let mut least_ns = 0_u64;
         let mut next: Option<u64> = None;
@@ -72,18 +72,18 @@ impl<T: Copy> Line<T> {
         next
     }
 
-    /// Adds what leaves, is dropped or is copied by `now_ns` to `events`, in the order of time.
+    /// Appends the events up to `now_ns` (departures, drops, copies) in the order of time.
     pub fn take(&mut self, now_ns: u64, events: &mut Vec<Event<T>>) {
         let before = events.len();
         self.advance(now_ns, events);
         self.count(&events[before..]);
     }
 
-    /// Lets the time go on.
+    /// Advances the model to `now_ns`.
     fn advance(&mut self, now_ns: u64, events: &mut Vec<Event<T>>) {
         self.now_ns = self.now_ns.max(now_ns);
         let last = self.hops.len() - 1;
-        // The earliest thing that happens; where several happen at once, what is farther along the path comes first.
+        // Handle events by time; at the same time, those of later hops first.
         while let Some((at_ns, index, arrives)) = self.next_event().filter(|(at_ns, ..)| *at_ns <= self.now_ns) {
             if !arrives {
                 self.hops[index].act(at_ns, events);
@@ -99,7 +99,7 @@ impl<T: Copy> Line<T> {
         }
     }
 
-    /// When the next thing happens, at which hop, and whether a frame arrives at the end of that hop.
+    /// Time and hop of the next event, and whether it is an arrival at the end of that hop.
     fn next_event(&self) -> Option<(u64, usize, bool)> {
         let mut next: Option<(u64, usize, bool)> = None;
         for (index, hop) in self.hops.iter().enumerate().rev() {
@@ -127,12 +127,12 @@ impl<T: Copy> Line<T> {
         }
     }
 
-    /// Counts since the start.
+    /// Counters since the start.
     pub fn counters(&self) -> LineCounters {
         LineCounters { in_flight: self.hops.iter().map(Hop::in_flight).sum(), ..self.counters }
     }
 
-    /// Counts of each hop, in the order of the path.
+    /// Counters of each hop, in the order of the path.
     pub fn hops(&self) -> impl Iterator<Item = HopCounters> + '_ {
         self.hops.iter().map(|hop| hop.counters)
     }

@@ -1,45 +1,47 @@
-//! How long a frame takes onto a link: exact in fractions of a nanosecond, also where the rate changes over time.
+//! Serialisation of frames onto a link: exact to fractions of a nanosecond, also if the rate changes over time.
 
-/// Nanoseconds of a second.
+/// Nanoseconds per second.
 const NS: u64 = 1_000_000_000;
-/// What one delivery opportunity of a mahimahi trace carries, bytes: a packet of 1500 bytes and the four that its TUN device adds.
+/// Capacity of a delivery opportunity in a mahimahi trace, bytes: a packet of 1500 bytes and the 4 bytes that
+/// its TUN device adds.
 const OPPORTUNITY_BYTES: u64 = 1504;
 
-/// A rate for a time.
+/// A rate and its duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateStep {
-    /// How long, nanoseconds; not 0.
+    /// Duration, nanoseconds; not 0.
     pub duration_ns: u64,
-    /// Rate, bits/s; 0 carries nothing.
+    /// Rate, bits/s; 0 sends nothing.
     pub bps: u64,
 }
 
 /// The rate of a link over time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Schedule {
-    /// The same rate always, bits/s; not 0.
+    /// A constant rate, bits/s; not 0.
     Fixed(u64),
-    /// One rate after the other; not empty.
+    /// A sequence of rates; not empty.
     Steps {
-        /// The rates.
+        /// The rates with their durations.
         steps: Vec<RateStep>,
-        /// Whether they begin again after the last; else the last one stays.
+        /// Whether the sequence repeats; otherwise the last rate stays.
         repeat: bool,
     },
-    /// Times at which one packet of 1500 bytes may leave (mahimahi), nanoseconds, ascending; again and again with the last one as
-    /// period, which is not 0.
+    /// Times at which one packet of 1500 bytes may leave (mahimahi), nanoseconds, ascending. They repeat; the last
+    /// time is the period, which is not 0.
     Opportunities(Vec<u64>),
 }
 
 impl Schedule {
-    /// Highest rate over any `window_ns`, bits/s: an upper bound for what is in flight on a link with that delay.
+    /// Maximum rate over any window of `window_ns`, bits/s: an upper bound for the frames in flight on a link with
+    /// that delay.
     pub fn peak_bps(&self, window_ns: u64) -> u64 {
         match self {
             Self::Fixed(bps) => *bps,
             Self::Steps { steps, .. } => steps.iter().map(|step| step.bps).max().unwrap_or(0),
             Self::Opportunities(times) => {
                 let period = *times.last().unwrap_or(&NS);
-                // Whole periods, and the most opportunities in the rest of the window wherever that begins.
+                // Whole periods, plus the maximum number of opportunities in the rest of the window, wherever it begins.
                 let rest_ns = window_ns % period;
                 let (mut most, mut end) = (0, 0);
                 for start in 0..times.len() {
@@ -57,7 +59,7 @@ impl Schedule {
         }
     }
 
-    /// Mean rate of one period, or of everything; bits/s.
+    /// Mean rate over one period or over all steps, bits/s.
     pub fn mean_bps(&self) -> u64 {
         match self {
             Self::Fixed(bps) => *bps,
@@ -74,22 +76,22 @@ impl Schedule {
     }
 }
 
-/// A link's sending end. It sends one frame after the other.
+/// Sender of a link, which sends one frame after the other.
 #[derive(Debug, Clone)]
 pub(crate) struct Serialiser {
     schedule: Schedule,
-    /// When it is free, nanoseconds, rounded down.
+    /// Time at which it is free, nanoseconds, rounded down.
     free_ns: u64,
-    /// What of the nanosecond that begins at `free_ns` is used: in units of 1e-9 bit, below the rate.
+    /// Used part of the nanosecond that begins at `free_ns`, in units of 1e-9 bit; less than the rate.
     used: u64,
-    /// Where in the schedule it is: the step or the opportunity, and when the current period began.
+    /// Index of the current step or opportunity in the schedule, and start of the current period.
     index: usize,
     period_start_ns: u64,
-    /// When the current step began.
+    /// Start of the current step, nanoseconds.
     step_start_ns: u64,
-    /// Length of all steps together, nanoseconds; 0 for other schedules.
+    /// Total duration of all steps, nanoseconds; 0 for other schedules.
     steps_ns: u64,
-    /// Bytes that the opportunity at `free_ns` can still carry.
+    /// Remaining capacity of the opportunity at `free_ns`, bytes.
     budget: u64,
 }
 
@@ -102,7 +104,7 @@ impl Serialiser {
         Self { schedule, free_ns: 0, used: 0, index: 0, period_start_ns: 0, step_start_ns: 0, steps_ns, budget: 0 }
     }
 
-    /// When a frame that waits since `now_ns` begins to be sent, if it does not wait for another one.
+    /// Time at which a frame that is ready at `now_ns` can be sent, if no other frame is being sent.
     pub(crate) fn start(&mut self, now_ns: u64) -> u64 {
         if !matches!(self.schedule, Schedule::Opportunities(_)) || (self.budget > 0 && now_ns <= self.free_ns) {
             return now_ns;
@@ -111,8 +113,8 @@ impl Serialiser {
         self.opportunity(now_ns)
     }
 
-    /// Sends a frame of `bits` as counted on the link (`bytes` is its IP packet) that begins at `now_ns`; returns when its last bit
-    /// is sent, rounded down to nanoseconds.
+    /// Sends a frame at `now_ns`; `bits` is its length on the link, `ip_bytes` that of its IP packet. Returns the
+    /// time of its last bit, rounded down to nanoseconds.
     pub(crate) fn send(&mut self, now_ns: u64, bits: u64, ip_bytes: u64) -> u64 {
         if now_ns > self.free_ns {
             (self.free_ns, self.used) = (now_ns, 0);
@@ -132,7 +134,7 @@ impl Serialiser {
     fn send_by_steps(&mut self, bits: u64) {
         let Schedule::Steps { steps, repeat } = &self.schedule else { return };
         if *repeat {
-            // After a pause, whole periods are skipped at once.
+            // After an idle time, skip whole periods at once.
             self.step_start_ns += (self.free_ns.saturating_sub(self.step_start_ns)) / self.steps_ns * self.steps_ns;
         }
         let mut left = bits * NS;
@@ -150,7 +152,7 @@ impl Serialiser {
                     return;
                 }
                 if stays {
-                    // Nothing more is ever sent.
+                    // The last rate is 0: nothing is sent any more.
                     (self.free_ns, self.used) = (u64::MAX, 0);
                     return;
                 }
@@ -167,7 +169,7 @@ impl Serialiser {
         }
     }
 
-    /// The first opportunity at or after `now_ns`; the schedule moves there.
+    /// Returns the first opportunity at or after `now_ns`, and advances the schedule to it.
     fn opportunity(&mut self, now_ns: u64) -> u64 {
         let Schedule::Opportunities(times) = &self.schedule else { return now_ns };
         let period = times.last().copied().unwrap_or(1).max(1);
@@ -195,7 +197,7 @@ impl Serialiser {
             if self.budget == 0 {
                 self.free_ns = self.opportunity(from_ns);
                 self.budget = OPPORTUNITY_BYTES;
-                // Several opportunities can be at the same time: each is used once.
+                // Several opportunities may have the same time; each is used once.
                 self.index += 1;
                 from_ns = self.free_ns;
             }
@@ -213,7 +215,7 @@ impl Serialiser {
 mod tests {
     use super::*;
 
-    /// When back-to-back frames of `bits` end.
+    /// Times at which back-to-back frames of `bits` have been sent.
     fn ends(schedule: Schedule, bits: u64, frames: usize) -> Vec<u64> {
         let mut serialiser = Serialiser::new(schedule);
         let mut at = 0;
@@ -227,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn fractions_of_a_nanosecond_add_up() {
+    fn fractional_nanoseconds_accumulate_exactly() {
         // 1538 bytes at 9.999 Gb/s take 1230.523… ns.
         let ends = ends(Schedule::Fixed(9_999_000_000), 1538 * 8, 1_000_000);
         for (i, end) in ends.iter().enumerate() {
@@ -237,44 +239,44 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_across_a_change_of_rate_is_split_exactly() {
-        // 1 ms at 1 Mb/s carries 1000 bits of 1500; the other 500 take 50 µs at 10 Mb/s.
+    fn frames_across_rate_changes_are_timed_exactly() {
+        // 1 ms at 1 Mb/s sends 1000 of the 1500 bits; the remaining 500 take 50 µs at 10 Mb/s.
         let steps = vec![
             RateStep { duration_ns: 1_000_000, bps: 1_000_000 },
             RateStep { duration_ns: 1_000_000, bps: 10_000_000 },
             RateStep { duration_ns: 1_000_000, bps: 0 },
         ];
         assert_eq!(ends(Schedule::Steps { steps: steps.clone(), repeat: true }, 1500, 1), [1_050_000]);
-        // 11,000 bits fit before the outage; what is left of the eighth frame takes 1 ms at 1 Mb/s after it.
+        // 11,000 bits are sent before the outage; the rest of the eighth frame takes 1 ms at 1 Mb/s after it.
         let ends = ends(Schedule::Steps { steps, repeat: true }, 1500, 8);
         assert_eq!(ends[6..], [1_950_000, 4_000_000]);
     }
 
     #[test]
-    fn a_schedule_that_does_not_repeat_keeps_its_last_rate() {
+    fn non_repeating_schedules_keep_their_last_rate() {
         let steps = vec![RateStep { duration_ns: 1000, bps: 1_000 }, RateStep { duration_ns: 1, bps: 1_000_000_000 }];
         let ends = ends(Schedule::Steps { steps, repeat: false }, 8, 3);
         assert_eq!(ends, [1007, 1015, 1023], "8 bits at 1 Gb/s each, after 1 µs that carried 1e-6 bit");
     }
 
     #[test]
-    fn an_opportunity_carries_one_full_packet_or_several_small_ones() {
+    fn opportunities_carry_one_full_or_several_small_packets() {
         let times = vec![1_000_000, 1_000_000, 5_000_000];
         assert_eq!(
             ends(Schedule::Opportunities(times.clone()), 1500 * 8, 5),
             [1_000_000, 1_000_000, 5_000_000, 6_000_000, 6_000_000]
         );
-        // 1504 / (748 + 4) = 2.
+        // Two packets of 748 + 4 bytes fit into 1504 bytes.
         assert_eq!(
             ends(Schedule::Opportunities(times.clone()), 748 * 8, 6),
             [1_000_000, 1_000_000, 1_000_000, 1_000_000, 5_000_000, 5_000_000]
         );
-        // A packet of 3004 bytes needs two, and leaves with the second.
+        // A packet of 3004 bytes needs two opportunities and leaves at the second.
         assert_eq!(ends(Schedule::Opportunities(times), 3004 * 8, 2), [1_000_000, 6_000_000]);
     }
 
     #[test]
-    fn an_unused_opportunity_is_lost() {
+    fn unused_opportunities_are_lost() {
         let mut serialiser = Serialiser::new(Schedule::Opportunities(vec![1_000, 2_000]));
         assert_eq!(serialiser.start(1_500), 2_000);
         assert_eq!(serialiser.send(2_000, 0, 100), 2_000);
@@ -283,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn the_peak_of_a_trace_depends_on_the_window() {
+    fn peak_rate_of_a_trace_depends_on_the_window() {
         let bursts = Schedule::Opportunities(vec![1_000_000, 1_000_000, 1_000_000, 1_000_000, 100_000_000]);
         assert_eq!(bursts.mean_bps(), 5 * 1504 * 8 * 10);
         assert!(bursts.peak_bps(1_000_000) >= 4 * 1504 * 8 * 1000);

@@ -1,4 +1,4 @@
-//! Claims about whole lines, in virtual time.
+//! Tests of whole lines in virtual time.
 
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ fn link(settings: &str) -> DirectionPlan {
     path(&format!("name = \"one link\"\n[[link]]\n{settings}\n")).forward
 }
 
-/// Offers frames (time, bytes), and returns what became of each by its number: the time it left, or why it did not.
+/// Offers frames (time, bytes); returns for each its departure time, or the reason of its drop.
 fn fates(plan: &DirectionPlan, seed: u64, frames: &[(u64, u32)]) -> Vec<Result<u64, DropCause>> {
     let mut line = Line::new(plan, seed);
     let mut events = Vec::new();
@@ -35,16 +35,16 @@ fn fates(plan: &DirectionPlan, seed: u64, frames: &[(u64, u32)]) -> Vec<Result<u
 }
 
 #[test]
-fn a_frame_takes_its_serialisation_and_the_delay() {
-    // 1476 bytes and 24 of framing at 1 Gb/s: 12 µs.
+fn departure_is_serialisation_plus_delay() {
+    // 1476 bytes and 24 bytes of framing take 12 µs at 1 Gb/s.
     let plan = link("rate = \"1G\"\ndelay = \"25ms\"");
     let fates = fates(&plan, 1, &[(0, 1476), (1_000, 1476), (100_000, 1476)]);
     assert_eq!(fates, [Ok(25 * MS + 12_000), Ok(25 * MS + 24_000), Ok(25 * MS + 112_000)]);
 }
 
 #[test]
-fn a_byte_queue_drops_exactly_what_does_not_fit() {
-    // The first frame is being sent; ten of 1000 bytes fit behind it.
+fn byte_limited_queue_drops_exactly_what_exceeds_it() {
+    // The first frame is being sent; ten frames of 1000 bytes fit into the queue.
     let plan = link("rate = \"1M\"\nframing = \"none\"\nqueue = { kind = \"bfifo\", limit = \"10999B\" }");
     let mut frames = vec![(0, 1000); 20];
     frames[15].1 = 999;
@@ -55,8 +55,9 @@ fn a_byte_queue_drops_exactly_what_does_not_fit() {
 }
 
 #[test]
-fn queue_occupancy_is_what_arithmetic_says() {
-    // 2 Mb/s into 1 Mb/s: after 100 frames of 1000 bytes, one each 4 ms, the queue has half of them, less the one being sent.
+fn queue_length_matches_the_calculation() {
+    // 2 Mb/s into 1 Mb/s: after 100 frames of 1000 bytes, one every 4 ms, half of them are queued, minus the one
+    // being sent.
     let plan = link("rate = \"1M\"\nframing = \"none\"");
     let mut line = Line::new(&plan, 1);
     let mut events = Vec::new();
@@ -66,19 +67,19 @@ fn queue_occupancy_is_what_arithmetic_says() {
     let hop = line.hops().next().expect("one hop");
     assert_eq!((hop.queue_packets_max, hop.queue_bytes_max), (50, 50_000));
     line.take(u64::MAX, &mut events);
-    // The queue grows by a frame each 8 ms up to 396 ms and falls by one each 8 ms until 792 ms.
+    // The queue grows by a frame every 8 ms until 396 ms, and shrinks by one every 8 ms until 792 ms.
     let hop = line.hops().next().expect("one hop");
     let mean = hop.queue_byte_ns as f64 / (800 * MS) as f64;
     assert!((mean - 24_750.0).abs() < 500.0, "{mean}");
 }
 
 #[test]
-fn the_slower_of_two_links_sets_the_rate() {
+fn slowest_link_determines_the_rate() {
     let two =
         path("name = \"two\"\n[[link]]\nrate = \"10G\"\ndelay = \"1ms\"\n[[link]]\nrate = \"1G\"\ndelay = \"2ms\"\n");
     let frames = vec![(0, 1476); 100];
     let fates = fates(&two.forward, 1, &frames);
-    // 1.2 µs onto the first, then one after the other onto the second, 12 µs each.
+    // 1.2 µs for the first link, then 12 µs per frame for the second.
     let expected: Vec<_> = (1..=100_u64).map(|n| Ok(3 * MS + 1_200 + n * 12_000)).collect();
     assert_eq!(fates, expected);
 }
@@ -101,7 +102,7 @@ fn reordered_frames_skip_the_delay_and_are_counted() {
     }
     line.take(u64::MAX, &mut events);
     let counters = line.counters();
-    // Each of the 90 % that keep the delay is overtaken: a hundred follow within its millisecond, ten of them skip it.
+    // Each of the 90 % with delay is overtaken: of the hundred frames within its millisecond, ten skip the delay.
     assert!((8_800..=9_100).contains(&counters.reordered), "{counters:?}");
     assert_eq!(counters.delivered, 10_000);
 }
@@ -122,7 +123,7 @@ fn duplicates_arrive_twice_and_are_counted() {
 }
 
 #[test]
-fn what_is_sent_while_the_link_is_down_is_lost() {
+fn frames_sent_during_an_outage_are_lost() {
     let plan = link("rate = \"1G\"\ndown = [{ at = \"10ms\", for = \"5ms\" }]");
     let frames: Vec<(u64, u32)> = (0..30).map(|ms| (ms * MS, 100)).collect();
     let fates = fates(&plan, 1, &frames);
@@ -131,7 +132,7 @@ fn what_is_sent_while_the_link_is_down_is_lost() {
 }
 
 #[test]
-fn directions_can_differ() {
+fn directions_can_have_different_settings() {
     let path = path("name = \"adsl\"\n[[link]]\nrate = \"10M\"\ndelay = \"5ms\"\n[link.reverse]\nrate = \"1M\"\n");
     assert_eq!((path.forward.rate_bps(), path.reverse.rate_bps()), (10_000_000, 1_000_000));
     assert_eq!((path.forward.delay_ns(), path.reverse.delay_ns()), (5 * MS, 5 * MS));
@@ -153,7 +154,7 @@ fn rate_traces_are_read_from_their_files() {
 }
 
 #[test]
-fn the_store_is_the_bandwidth_delay_product_and_the_queues() {
+fn predicted_memory_is_bandwidth_delay_product_plus_queues() {
     let plan = link("rate = \"10G\"\ndelay = \"1600ms\"");
     let prediction = predict_store(&plan);
     assert_eq!(prediction.flight_bytes, 2_000_000_000);
@@ -162,11 +163,11 @@ fn the_store_is_the_bandwidth_delay_product_and_the_queues() {
 }
 
 #[test]
-fn the_template_is_a_path() {
+fn template_is_a_valid_path() {
     let loaded = path(crate::TEMPLATE);
     assert_eq!((loaded.forward.rate_bps(), loaded.forward.delay_ns()), (1_000_000_000, 25 * MS));
     assert_eq!(loaded.warnings, [""; 0]);
-    // What is commented out is right, too.
+    // The commented-out settings must be valid too.
     let all = crate::TEMPLATE.replace("# loss", "loss").replace("# jitter", "jitter").replace("# reorder", "reorder");
     let all = all.replace("# duplicate", "duplicate").replace("# policer", "policer").replace("# down", "down");
     let all = all.replace("# [link.reverse]", "[link.reverse]").replace("# rate", "rate");
@@ -174,7 +175,7 @@ fn the_template_is_a_path() {
 }
 
 #[test]
-fn problems_are_those_of_the_golden_file() {
+fn path_errors_match_the_golden_file() {
     use std::fmt::Write as _;
     let base = "name = \"a path\"\n[[link]]\nrate = \"1G\"\ndelay = \"25ms\"\n";
     let plus = |more: &str| format!("{base}{more}\n");
@@ -213,7 +214,7 @@ fn problems_are_those_of_the_golden_file() {
     landspeed_testkit::golden::same("emulate-path-errors.txt", &messages);
 }
 
-/// Any link that changes neither order nor number, then any at all.
+/// Random plans; with `orderly`, only links that neither reorder nor duplicate.
 fn plans(orderly: bool) -> impl Strategy<Value = DirectionPlan> {
     let queue = prop_oneof![
         Just("\"bfifo\""),
@@ -253,7 +254,7 @@ fn plans(orderly: bool) -> impl Strategy<Value = DirectionPlan> {
     })
 }
 
-/// Gaps and lengths of frames, and after which of them the line is looked at.
+/// Gaps and lengths of frames, and whether the line is polled after each.
 fn traffic() -> impl Strategy<Value = Vec<(u64, u32, bool)>> {
     prop::collection::vec((0_u64..2 * MS, 60_u32..1515, any::<bool>()), 1..300)
 }
@@ -315,7 +316,7 @@ proptest! {
     }
 
     #[test]
-    fn looking_more_often_changes_nothing(plan in plans(false), traffic in traffic(), seed: u64) {
+    fn results_do_not_depend_on_polling(plan in plans(false), traffic in traffic(), seed: u64) {
         let run = |always: Option<bool>| {
             let mut line = Line::new(&plan, seed);
             let (mut events, mut now_ns) = (Vec::new(), 0);
@@ -348,7 +349,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_without_a_panic(text in "[a-z\\[\\]=\"{} .0-9\n,-]{0,200}") {
+    fn arbitrary_text_never_panics_the_parser(text in "[a-z\\[\\]=\"{} .0-9\n,-]{0,200}") {
         let _ = load(&text, &mut |_| Err(String::new()));
         let _ = load(&format!("name = \"x\"\n[[link]]\nrate = {text}"), &mut |_| Ok(text.clone()));
     }

@@ -1,17 +1,17 @@
-//! Rates over time from files of other emulators.
+//! Rate traces in the formats of other emulators.
 
 use serde::Deserialize;
 
 use crate::serialiser::{RateStep, Schedule};
 
-/// Most steps or lines of a trace.
+/// Maximum number of steps or lines in a trace.
 const MAX_STEPS: usize = 5_000_000;
-/// Highest rate of a step, bits/s.
+/// Maximum rate of a step, bits/s.
 const MAX_BPS: u64 = 1_000_000_000_000;
-/// Most levels of patterns within patterns.
+/// Maximum nesting depth of patterns.
 const MAX_DEPTH: u32 = 16;
 
-/// A trace of mahimahi: a whole number of milliseconds in each line, ascending.
+/// Parses a mahimahi trace: an integer number of milliseconds per line, ascending.
 pub(crate) fn mahimahi(text: &str) -> Result<Schedule, String> {
     let mut times = Vec::new();
     let mut last_ms = 0;
@@ -42,7 +42,7 @@ pub(crate) fn mahimahi(text: &str) -> Result<Schedule, String> {
     }
 }
 
-/// A bandwidth trace of rattan: netem-trace's JSON, in its two ways of writing rates and times.
+/// Parses a bandwidth trace of rattan: netem-trace's JSON, with both notations of rates and durations.
 pub(crate) fn rattan(text: &str) -> Result<Schedule, String> {
     let config: BwConfig = serde_json::from_str(text).map_err(|error| format!("not a bandwidth trace: {error}"))?;
     let mut steps = Vec::new();
@@ -55,7 +55,7 @@ pub(crate) fn rattan(text: &str) -> Result<Schedule, String> {
     Ok(Schedule::Steps { steps, repeat })
 }
 
-/// netem-trace's serde names.
+/// netem-trace's bandwidth configuration, with its serde names.
 #[derive(Deserialize)]
 enum BwConfig {
     #[serde(rename = "StaticBwConfig")]
@@ -86,7 +86,7 @@ enum Duration {
 
 fn rate_text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let text = String::deserialize(deserializer)?;
-    // "12Mbps", "1.5 Gbps": the same as 12M and 1.5G.
+    // "12Mbps" and "1.5 Gbps" are parsed as 12M and 1.5G.
     let bare: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     let rate = bare.strip_suffix("bps").unwrap_or(&bare).parse::<landspeed_units::BitRate>();
     rate.map(landspeed_units::BitRate::bps).map_err(serde::de::Error::custom)
@@ -94,7 +94,7 @@ fn rate_text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D
 
 fn time_text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let text = String::deserialize(deserializer)?;
-    // "1s 500ms": the parts add up.
+    // "1s 500ms": the sum of its parts.
     text.split_whitespace().try_fold(0_u64, |sum, part| {
         let time = part.parse::<landspeed_units::Nanos>().map_err(serde::de::Error::custom)?;
         Ok(sum.saturating_add(time.get()))
@@ -120,7 +120,7 @@ impl Duration {
 }
 
 impl BwConfig {
-    /// Adds its steps; returns whether it never ends.
+    /// Appends the steps of this configuration; returns whether it repeats forever.
     fn append(&self, steps: &mut Vec<RateStep>, depth: u32) -> Result<bool, String> {
         if depth > MAX_DEPTH {
             return Err(format!("patterns are nested more than {MAX_DEPTH} deep"));
@@ -140,7 +140,7 @@ impl BwConfig {
         };
         match self {
             Self::Static { bw, duration } => {
-                // netem-trace's defaults.
+                // Defaults of netem-trace.
                 let bw = bw.unwrap_or(Bandwidth::Text(12_000_000));
                 push(bw, duration.unwrap_or(Duration::Text(1_000_000_000)), steps)?;
                 Ok(false)
@@ -157,7 +157,7 @@ impl BwConfig {
                 for _ in 0..(*count).max(1) {
                     for part in pattern {
                         if part.append(steps, depth + 1)? {
-                            // What follows a pattern without an end is never reached.
+                            // Parts after an infinite pattern are never reached.
                             return Ok(true);
                         }
                     }
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mahimahi_trace_is_a_list_of_milliseconds() {
+    fn mahimahi_traces_are_lists_of_milliseconds() {
         assert_eq!(
             mahimahi("0\n5\n5\n\n12\n"),
             Ok(Schedule::Opportunities(vec![0, 5_000_000, 5_000_000, 12_000_000]))
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn rattan_traces_read_in_both_notations() {
+    fn rattan_traces_parse_in_both_notations() {
         let human = r#"{"RepeatedBwPatternConfig":{"pattern":[{"StaticBwConfig":{"bw":"12Mbps","duration":"1s"}},
             {"StaticBwConfig":{"bw":"24Mbps","duration":"1s 500ms"}}],"count":2}}"#;
         let plain = r#"{"RepeatedBwPatternConfig":{"pattern":[
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_without_a_count_never_ends() {
+    fn patterns_with_count_zero_repeat_forever() {
         let text = r#"{"RepeatedBwPatternConfig":{"count":0,"pattern":[
             {"TraceBwConfig":{"pattern":[["25ms",["769k","0"]],["5ms",["1M"]]]}}]}}"#;
         let step = |ms: u64, bps| RateStep { duration_ns: ms * 1_000_000, bps };
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_rattan_traces_are_refused() {
+    fn invalid_rattan_traces_are_refused() {
         for text in [
             "",
             "{}",

@@ -1,4 +1,4 @@
-//! The link itself: what it loses, duplicates, delays and reorders.
+//! The link after the queue: loss, duplication, delay and reordering.
 
 use std::collections::VecDeque;
 
@@ -7,35 +7,35 @@ use landspeed_stats::SplitMix64;
 use crate::event::Frame;
 use crate::path::{Distribution, GilbertElliott, Loss, LossPattern};
 
-/// How the link treats frames.
+/// Behaviour of a link after the queue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WirePlan {
-    /// Delay, nanoseconds.
+    /// One-way delay, nanoseconds.
     pub delay_ns: u64,
-    /// Spread of the delay, nanoseconds, and its shape; no frame overtakes another by it.
+    /// Spread of the delay (nanoseconds) and its distribution; does not reorder frames.
     pub jitter: Option<(u64, Distribution)>,
-    /// Loss.
+    /// Loss process, if any.
     pub loss: Option<Loss>,
-    /// Share of the frames that skip the delay.
+    /// Share of frames that skip the delay, 0–1.
     pub reorder: f64,
-    /// Share of the frames that are duplicated.
+    /// Share of frames that are duplicated, 0–1.
     pub duplicate: f64,
-    /// Times in which it is down, from and to, nanoseconds; ascending, without overlap.
+    /// Outages as (start, end), nanoseconds; ascending, without overlap.
     pub down: Vec<(u64, u64)>,
 }
 
-/// What the link does to one frame.
+/// Result of sending a frame onto the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It passes, so many times.
+    /// The frame passes, this many times.
     Passes { copies: u32 },
-    /// The loss process takes it.
+    /// The loss process drops the frame.
     Lost,
     /// The link is down.
     Down,
 }
 
-/// A link with the frames in flight.
+/// A link and the frames in flight on it.
 #[derive(Debug)]
 pub(crate) struct Wire<T> {
     plan: WirePlan,
@@ -43,11 +43,11 @@ pub(crate) struct Wire<T> {
     duplicates: SplitMix64,
     delays: SplitMix64,
     reorders: SplitMix64,
-    /// The next time of being down.
+    /// Index of the next outage.
     next_down: usize,
-    /// Frames in flight with their arrival, in order.
+    /// Frames in flight with their arrival times, in order.
     flight: VecDeque<(u64, Frame<T>)>,
-    /// The same of those that skip the delay.
+    /// The same for frames that skip the delay.
     ahead: VecDeque<(u64, Frame<T>)>,
 }
 
@@ -68,7 +68,7 @@ impl<T: Copy> Wire<T> {
         }
     }
 
-    /// Draws what happens to a frame whose last bit is sent at `now_ns`.
+    /// Determines the fate of a frame whose last bit is sent at `now_ns`.
     pub(crate) fn draw(&mut self, now_ns: u64, frame: &Frame<T>) -> Fate {
         let lost = self.loss.takes(frame.ip_bytes);
         while self.plan.down.get(self.next_down).is_some_and(|(_, to_ns)| *to_ns <= now_ns) {
@@ -84,7 +84,7 @@ impl<T: Copy> Wire<T> {
         Fate::Passes { copies: 1 + u32::from(duplicated) }
     }
 
-    /// A frame that passes begins its flight at `now_ns`.
+    /// Puts a frame in flight at `now_ns`.
     pub(crate) fn launch(&mut self, now_ns: u64, frame: Frame<T>) {
         if self.plan.reorder > 0.0 && self.reorders.happens(self.plan.reorder) {
             self.ahead.push_back((now_ns, frame));
@@ -98,13 +98,13 @@ impl<T: Copy> Wire<T> {
             };
             let shifted = arrival_ns as f64 + unit * spread_ns as f64;
             arrival_ns = (shifted as u64).max(now_ns);
-            // A path keeps the order of its frames.
+            // Jitter must not reorder frames.
             arrival_ns = arrival_ns.max(self.flight.back().map_or(0, |(last_ns, _)| *last_ns));
         }
         self.flight.push_back((arrival_ns, frame));
     }
 
-    /// When the next frame arrives at the other end.
+    /// Arrival time of the next frame at the end of the link.
     pub(crate) fn next_arrival(&self) -> Option<u64> {
         let front = |queue: &VecDeque<(u64, Frame<T>)>| queue.front().map(|(at_ns, _)| *at_ns);
         match (front(&self.flight), front(&self.ahead)) {
@@ -113,7 +113,7 @@ impl<T: Copy> Wire<T> {
         }
     }
 
-    /// The next frame that arrives by `now_ns`, with its time.
+    /// Removes the next frame that arrives by `now_ns`; returns it with its arrival time.
     pub(crate) fn arrive(&mut self, now_ns: u64) -> Option<(u64, Frame<T>)> {
         let at_ns = self.next_arrival().filter(|at_ns| *at_ns <= now_ns)?;
         let ahead_is_first = self.ahead.front().is_some_and(|(first_ns, _)| *first_ns == at_ns);
@@ -124,7 +124,7 @@ impl<T: Copy> Wire<T> {
         }
     }
 
-    /// The shortest time a frame may spend in flight, nanoseconds.
+    /// Minimum time of a frame in flight, nanoseconds.
     pub(crate) fn least_delay_ns(&self) -> u64 {
         if self.plan.reorder > 0.0 {
             return 0;
@@ -136,24 +136,25 @@ impl<T: Copy> Wire<T> {
         }
     }
 
-    /// Frames in flight.
+    /// Number of frames in flight.
     pub(crate) fn in_flight(&self) -> usize {
         self.flight.len() + self.ahead.len()
     }
 }
 
-/// A normally distributed number (Box and Muller, "A Note on the Generation of Random Normal Deviates", 1958).
+/// A standard normal random number (Box and Muller, "A Note on the Generation of Random Normal Deviates",
+/// 1958).
 fn normal(random: &mut SplitMix64) -> f64 {
     let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
     radius * (std::f64::consts::TAU * random.unit()).cos()
 }
 
-/// Which frames are lost.
+/// The loss process of a link.
 #[derive(Debug)]
 struct LossProcess {
     kind: Kind,
     random: SplitMix64,
-    /// Frames that have come by.
+    /// Number of frames so far.
     frames: u64,
 }
 
@@ -162,7 +163,7 @@ enum Kind {
     Nothing,
     Random(f64),
     Every(u64),
-    /// Ascending; how many of them have passed.
+    /// Frame numbers, ascending, and how many of them have passed.
     Packets(Vec<u64>, usize),
     LongerThan(u32),
     GilbertElliott {
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_take_the_frames_they_name() {
+    fn loss_patterns_drop_the_named_frames() {
         assert_eq!(taken(&Loss::Pattern(LossPattern::Every(7)), 30), [7, 14, 21, 28]);
         assert_eq!(taken(&Loss::Pattern(LossPattern::Packets(vec![9, 2, 2, 100])), 30), [2, 9]);
         assert_eq!(taken(&Loss::Pattern(LossPattern::LongerThan(1499)), 2), [1, 2]);
@@ -247,30 +248,30 @@ mod tests {
     }
 
     #[test]
-    fn random_loss_has_its_share() {
+    fn random_loss_has_the_configured_rate() {
         let lost = taken(&Loss::Random(share(0.01)), 1_000_000).len() as f64;
-        // Four standard deviations of a binomial: sqrt(1e6 * 0.01 * 0.99) = 99.5.
+        // Four standard deviations of the binomial distribution: sqrt(1e6 * 0.01 * 0.99) = 99.5.
         assert!((lost - 10_000.0).abs() < 400.0, "{lost}");
     }
 
     #[test]
-    fn gilbert_elliott_loses_its_stationary_share_in_bursts() {
+    fn gilbert_elliott_loss_is_bursty_with_the_stationary_rate() {
         let parameters =
             GilbertElliott { p: share(0.01), r: share(0.2), bad: Some(share(0.5)), good: Some(share(0.001)) };
         let frames = 2_000_000;
         let lost = taken(&Loss::Pattern(LossPattern::GilbertElliott(parameters)), frames);
-        // Stationary: p / (p + r) of the time bad.
+        // Stationary share of the bad state: p / (p + r).
         let bad = 0.01 / 0.21;
         let expected = bad * 0.5 + (1.0 - bad) * 0.001;
         let found = lost.len() as f64 / frames as f64;
         assert!((found / expected - 1.0).abs() < 0.03, "{found} {expected}");
-        // After a lost frame the next one is lost much more often than on average.
+        // After a loss the next frame is lost much more often than on average.
         let follow = lost.windows(2).filter(|pair| pair[1] == pair[0] + 1).count() as f64 / lost.len() as f64;
         assert!(follow > 0.3, "{follow}");
     }
 
     #[test]
-    fn jitter_has_its_spread_and_keeps_the_order() {
+    fn jitter_stays_within_its_spread_without_reordering() {
         let plan = WirePlan {
             delay_ns: 10_000_000,
             jitter: Some((1_000_000, Distribution::Uniform)),
@@ -283,7 +284,7 @@ mod tests {
         let mut last_ns = 0;
         let mut sum = 0;
         for number in 0..10_000_u64 {
-            // So far apart that keeping the order does not narrow the spread.
+            // Gaps are so large that keeping the order does not affect the delays.
             let now_ns = number * 3_000_000;
             wire.launch(now_ns, Frame { number, ..Frame::new(number, 100) });
             let (at_ns, frame) = wire.arrive(u64::MAX).expect("launched");
@@ -296,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn the_link_is_down_when_its_plan_says() {
+    fn link_is_down_during_planned_outages() {
         let plan = WirePlan {
             delay_ns: 0,
             jitter: None,

@@ -1,8 +1,9 @@
-//! Request/response between two processes, to hold against `sockperf server` and `sockperf ping-pong`.
+//! Request/response between two processes, for comparison with `sockperf server` and `sockperf ping-pong`.
 //!
-//! `rr_pingpong serve tcp|udp ADDR:PORT BYTES` answers one requester after another.
-//! `rr_pingpong tcp|udp ADDR:PORT BYTES SECONDS [RATE]` prints transactions per second and whole round trips in
-//! nanoseconds: rate, mean, p50, p99, max; with RATE in an open loop, also how late requests left (p50, p99).
+//! `rr_pingpong serve tcp|udp ADDR:PORT BYTES` serves one client after another.
+//! `rr_pingpong tcp|udp ADDR:PORT BYTES SECONDS [RATE]` prints transactions per second and round-trip times in
+//! nanoseconds: rate, mean, p50, p99, max. With RATE (open loop) it also prints how late requests were sent
+//! (p50, p99).
 
 use std::env;
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -55,7 +56,7 @@ fn request(transport: &str, address: &str, bytes: &str, seconds: &str, rate: Opt
     let seconds: u64 = seconds.parse().expect("whole seconds");
     let now_ns = monotonic_ns();
     let mut plan = RrPlan::new(size(bytes), load, now_ns, now_ns + (seconds * SECOND_NS + SECOND_NS / 2));
-    // sockperf warms up for 400 ms.
+    // sockperf has a warm-up of 400 ms.
     plan.measure_from_ns += SECOND_NS / 2;
     let (counters, stop) = (Counters::default(), Stop::default());
     let outcome = if transport == "tcp" {

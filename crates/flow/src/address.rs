@@ -1,13 +1,13 @@
-//! Addresses as people write and read them.
+//! Formatting and classification of socket addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The address as a person wrote it: IPv4 inside IPv6 is shown as IPv4.
+/// Formats an address for people: an IPv4-mapped IPv6 address is shown as IPv4.
 pub fn display(addr: SocketAddr) -> String {
     unmap(addr).to_string()
 }
 
-/// The unspecified address of the same family.
+/// Returns the unspecified address of the same family.
 pub fn any_like(addr: SocketAddr) -> IpAddr {
     match addr {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -15,7 +15,7 @@ pub fn any_like(addr: SocketAddr) -> IpAddr {
     }
 }
 
-/// Takes IPv4 out of its IPv6 wrapping, as a dual-stack socket reports it.
+/// Converts an IPv4-mapped IPv6 address, as a dual-stack socket reports it, to IPv4.
 pub fn unmap(addr: SocketAddr) -> SocketAddr {
     match addr {
         SocketAddr::V6(v6) => match v6.ip().to_ipv4_mapped() {
@@ -26,8 +26,8 @@ pub fn unmap(addr: SocketAddr) -> SocketAddr {
     }
 }
 
-/// The network that counts as one client host: an IPv4 address, or the /64 of an IPv6 address, inside which a host may
-/// choose any address it likes (RFC 4291, section 2.5.4; RFC 8981).
+/// Returns the prefix that counts as one client host: an IPv4 address, or the /64 of an IPv6 address, because a
+/// host may use any address in its /64 (RFC 4291, section 2.5.4; RFC 8981).
 pub fn client_host(addr: SocketAddr) -> IpAddr {
     match unmap(addr).ip() {
         IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64)),

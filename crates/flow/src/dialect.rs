@@ -1,37 +1,37 @@
-//! How the data of a test is framed and ended, which depends on the protocol that agreed on the test.
+//! Framing and termination of a test's data, which depend on the control protocol.
 
 use crate::udp::header::Format;
 
-/// What follows from a control protocol for the data. The default is landspeed's own.
+/// Properties of the data that depend on the control protocol. The default is landspeed's own protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Dialect {
-    /// What UDP datagrams start with.
+    /// Header of UDP datagrams.
     pub datagrams: Datagrams,
-    /// Length of the blocks that TCP streams are made of, bytes, where the other end counts whole blocks only.
+    /// Block length of TCP streams, bytes, if the peer counts only whole blocks.
     pub block_bytes: Option<u64>,
-    /// Streams stay open at the end of the test, which is a message on the control connection. Otherwise each stream ends:
-    /// TCP by its end of file, UDP by the sender's final count.
+    /// Streams stay open at the end of the test, which a control message announces. Otherwise each stream ends: TCP
+    /// by end of file, UDP by the sender's final count.
     pub streams_stay_open: bool,
 }
 
-/// What the datagrams of a UDP test start with.
+/// Header format of UDP datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Datagrams {
-    /// Landspeed's header with the stream's tag.
+    /// Landspeed header with the stream's tag.
     #[default]
     Tagged,
-    /// Seconds, microseconds and a number.
+    /// iperf3 header: seconds, microseconds and sequence number.
     Timeval {
-        /// Whether numbers have 64 bits; 32 otherwise.
+        /// Whether sequence numbers have 64 bits; 32 otherwise.
         wide: bool,
     },
 }
 
 impl Dialect {
-    /// Landspeed's own.
+    /// landspeed's own protocol.
     pub const LANDSPEED: Self = Self { datagrams: Datagrams::Tagged, block_bytes: None, streams_stay_open: false };
 
-    /// How the datagrams of a UDP stream are numbered.
+    /// Returns the datagram format of a UDP stream.
     pub fn format(self, tag: u32) -> Format {
         match self.datagrams {
             Datagrams::Tagged => Format::Landspeed { tag },

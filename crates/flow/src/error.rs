@@ -1,4 +1,4 @@
-//! Errors between two hosts, each with what to do.
+//! Errors of the traffic engine, each with advice for the user.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,141 +12,140 @@ pub enum FlowError {
     /// The name does not resolve.
     #[error("cannot resolve {host}: {source}")]
     Resolve {
-        /// As given.
+        /// Host name as given.
         host: String,
-        /// The resolver's answer.
+        /// Error of the resolver.
         source: io::Error,
     },
-    /// The name has no address of the wanted family.
+    /// The name has no address of the requested family.
     #[error("{host} has no {family} address")]
     NoAddress {
-        /// As given.
+        /// Host name as given.
         host: String,
         /// `IPv4` or `IPv6`.
         family: &'static str,
     },
-    /// No TCP connection.
+    /// The TCP connection failed.
     #[error("cannot connect to {addr}: {source}")]
     Connect {
-        /// Where to.
+        /// Address of the server.
         addr: SocketAddr,
-        /// Why not.
+        /// Error of `connect`.
         source: io::Error,
     },
-    /// A local socket could not be set up as asked.
+    /// A local resource could not be set up as requested.
     #[error("cannot {what}: {source}")]
     Setup {
-        /// Operation and object.
+        /// Operation and object, as in "run on core 3".
         what: String,
-        /// Why not.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// A congestion control that the kernel does not have, or does not let this user take.
+    /// The congestion control is not available in the kernel, or not permitted for this user.
     #[error("cannot use congestion control {name}: {source}")]
     Congestion {
-        /// Its name.
+        /// Name of the congestion control.
         name: String,
-        /// Why not.
+        /// Error of `setsockopt`.
         source: io::Error,
     },
-    /// The server speaks another version.
+    /// The server has a different protocol version.
     #[error("the server speaks protocol {theirs}, this client speaks {ours}")]
     Version {
-        /// Ours.
+        /// Protocol version of this host.
         ours: u16,
-        /// Theirs.
+        /// Protocol version of the server.
         theirs: u16,
     },
     /// The peer is not a landspeed server.
     #[error("{addr} is not a landspeed server")]
     NotLandspeed {
-        /// Where.
+        /// Address of the peer.
         addr: SocketAddr,
     },
-    /// An error of a protocol above this crate.
+    /// Error of a protocol built on this crate.
     #[error("{message}")]
     Other {
-        /// Stable word.
+        /// Stable code for documents.
         code: &'static str,
-        /// What failed.
+        /// Message for the user.
         message: String,
-        /// What to try.
+        /// Advice for the user.
         advice: &'static str,
     },
-    /// The server wants a key.
+    /// The server requires a key.
     #[error("the server requires a pre-shared key")]
     KeyRequired,
-    /// The server has no key, we offered one.
+    /// The server has no key, but the client offered one.
     #[error("the server has no pre-shared key and cannot be authenticated")]
     KeyUnexpected,
-    /// The keys differ.
+    /// Client and server have different keys.
     #[error("the pre-shared keys do not match")]
     WrongKey,
-    /// The test has a key and the peer of a data socket does not prove that it holds the stream's secret.
+    /// The test has a key, and the peer of a data socket did not prove that it has the stream's secret.
     #[error("cannot authenticate the data socket to {addr}: its other end does not have the key")]
     UnprovedServer {
-        /// Where to.
+        /// Address of the peer.
         addr: SocketAddr,
     },
-    /// No answer to the opening of a UDP flow.
+    /// No answer while opening a UDP flow.
     #[error("cannot open a UDP flow to {addr}: no answer within {seconds} s")]
     UdpUnanswered {
-        /// Where to.
+        /// Address of the server.
         addr: SocketAddr,
-        /// How long it was tried.
+        /// Timeout, seconds.
         seconds: u64,
     },
-    /// The server said no.
+    /// The server refused the request.
     #[error("the server refused: {message}")]
     Refused {
-        /// Stable word.
+        /// Stable code for documents.
         code: String,
-        /// Its reason.
+        /// Reason given by the server.
         message: String,
-        /// What it suggests.
+        /// Advice given by the server.
         advice: Option<String>,
     },
-    /// Something did not happen in time.
+    /// A step did not complete in time.
     #[error("no answer: {what} took longer than {seconds} s")]
     Timeout {
-        /// What was waited for.
+        /// Event that was expected.
         what: &'static str,
-        /// How long.
+        /// Timeout, seconds.
         seconds: u64,
     },
-    /// The peer is gone.
+    /// The connection to the peer was lost.
     #[error("lost the connection to the peer {during}: {source}")]
     PeerLost {
-        /// What was going on.
+        /// Operation in progress.
         during: &'static str,
-        /// What the socket said.
+        /// Error of the socket.
         source: io::Error,
     },
-    /// The peer said something it should not have.
+    /// The peer violated the protocol.
     #[error("protocol error {during}: {message}")]
     Protocol {
-        /// What was going on.
+        /// Operation in progress.
         during: &'static str,
-        /// What was wrong.
+        /// Description of the violation.
         message: String,
     },
-    /// The user asked to stop.
+    /// The user interrupted the test.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// Where `iperf3 -s` listens.
+/// Default port of `iperf3 -s`.
 const IPERF3_PORT: u16 = 5201;
-/// `EPROTONOSUPPORT`.
 const EPROTONOSUPPORT: i32 = 93;
 
 impl FlowError {
-    /// The error, or `Interrupted` when an interrupt ended the wait.
+    /// Returns `Interrupted` if `stop` is set, otherwise `error`.
     pub fn or_interrupted(stop: &AtomicBool, error: Self) -> Self {
         if stop.load(Ordering::Relaxed) { Self::Interrupted } else { error }
     }
 
-    /// A server without a place for this client.
+    /// Error of a server without a free slot for the client.
     pub(crate) fn busy() -> Self {
         Self::Refused {
             code: "server-busy".to_owned(),
@@ -155,7 +154,7 @@ impl FlowError {
         }
     }
 
-    /// A test that moves more than its server's limits.
+    /// Error of a test that exceeds its server's rate limits.
     pub(crate) fn rate_exceeded() -> Self {
         Self::Refused {
             code: "rate-exceeded".to_owned(),
@@ -164,7 +163,7 @@ impl FlowError {
         }
     }
 
-    /// The stable word of the error in documents.
+    /// Returns the stable error code used in documents.
     pub fn code(&self) -> &str {
         match self {
             Self::Resolve { .. } => "unknown-host",
@@ -187,7 +186,7 @@ impl FlowError {
         }
     }
 
-    /// What to try.
+    /// Returns advice for the user, if there is any.
     pub fn advice(&self) -> Option<String> {
         let text = match self {
             Self::Resolve { .. } => "check the spelling, or give an address",
@@ -235,13 +234,13 @@ impl FlowError {
         Some(text.to_owned())
     }
 
-    /// The entry for a document's `errors`.
+    /// Returns the entry for a document's `errors`.
     pub fn entry(&self) -> ErrorEntry {
         ErrorEntry { code: self.code().to_owned(), message: self.to_string(), advice: self.advice() }
     }
 }
 
-/// What to try when the kernel refuses to set a socket up.
+/// Returns advice for a failed set-up.
 fn setup_advice(what: &str, source: &io::Error) -> Option<&'static str> {
     Some(match (source.kind(), source.raw_os_error()) {
         (io::ErrorKind::AddrNotAvailable, _) => "give an address of this host: `ip address` lists them",

@@ -1,33 +1,33 @@
-//! Which streams a test has: both ends derive the same list from the same parameters.
+//! Streams of a test: client and server derive the same list from the same parameters.
 
 use landspeed_model::{Direction, Parameters, Protocol, RrMode};
 
 use crate::end::{Job, RrSlot, Side};
 
-/// Streams from here on are not bulk streams of the ledger.
+/// Number of the latency probe's stream. Numbers from here on are not bulk streams of the accounting.
 pub const PROBE_STREAM: u32 = 1_000_000;
-/// The flow of the path MTU probe.
+/// Number of the path MTU probe's flow.
 pub const MTU_STREAM: u32 = 1_000_001;
 
-/// One stream, before it has a socket.
+/// Specification of one stream, before it has a socket.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamSpec {
-    /// Number within the test.
+    /// Stream number within the test.
     pub id: u32,
-    /// Position among those of its direction.
+    /// Position among the streams of its direction.
     pub index: u32,
-    /// Which way its data moves.
+    /// Direction of its data.
     pub direction: Direction,
-    /// How it is connected.
+    /// Type of its connection.
     pub link: Link,
-    /// What the client's thread does.
+    /// Task of the client's thread.
     pub client_job: Job,
-    /// What the server's thread does.
+    /// Task of the server's thread.
     pub server_job: Job,
 }
 
 impl StreamSpec {
-    /// What this side's thread does.
+    /// Returns the task of the given side's thread.
     pub fn job(&self, side: Side) -> Job {
         match side {
             Side::Client => self.client_job,
@@ -36,7 +36,7 @@ impl StreamSpec {
     }
 }
 
-/// How a stream is connected.
+/// Type of a stream's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Link {
     /// One TCP connection.
@@ -47,10 +47,10 @@ pub enum Link {
     Connect,
 }
 
-/// All streams of a test.
+/// Returns all streams of a test.
 ///
 /// # Errors
-/// When the request/response parameters make no plan; [`crate::validate::check`] has said so before.
+/// When the request/response parameters are invalid; [`crate::validate::check`] rejects them first.
 pub fn streams(parameters: &Parameters) -> Result<Vec<StreamSpec>, crate::rr::PlanError> {
     let mut specs = Vec::new();
     let link = match parameters.protocol {
@@ -95,10 +95,10 @@ pub fn streams(parameters: &Parameters) -> Result<Vec<StreamSpec>, crate::rr::Pl
     Ok(specs)
 }
 
-/// How long a test of unknown length is foreseen to last, nanoseconds.
+/// Assumed duration of a test without a time limit, nanoseconds.
 pub const UNFORESEEN_NS: u64 = 3_600_000_000_000;
 
-/// How long after the agreed start a test's timeline may last before it is cut off, nanoseconds.
+/// Returns the duration of a test, including the omitted phase, in nanoseconds; `None` without a time limit.
 pub fn duration_ns(parameters: &Parameters) -> Option<u64> {
     let one = parameters.time_ns? + parameters.omit_ns;
     Some(one)

@@ -1,4 +1,4 @@
-//! The traffic engine: what moves the bytes, counts them once, and carries both ends' reports.
+//! Traffic engine: sends, receives and counts the data of a test, and exchanges the reports of both sides.
 #![forbid(unsafe_code)]
 
 pub mod address;

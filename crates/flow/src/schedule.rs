@@ -1,58 +1,59 @@
-//! When the next packets may leave: a pure schedule that takes the time as an argument.
+//! Departure schedule of packets. Pure: the time is an argument.
 
 use std::num::{NonZeroU32, NonZeroU64};
 
-/// The departures of a stream of equally long packets at a constant mean rate, in bursts.
+/// Departure schedule of equally long packets at a constant mean rate, in bursts.
 ///
-/// Burst *k* (from 0) is intended for `start + ⌊k × burst × packet × 8 × 10⁹ / rate⌋` nanoseconds: an absolute time from
-/// integer arithmetic, so no error adds up however long the stream runs.
+/// Burst *k* (from 0) is intended for `start + ⌊k × burst × packet × 8 × 10⁹ / rate⌋` nanoseconds: an absolute
+/// time from integer arithmetic, so errors do not accumulate however long the stream runs.
 ///
-/// **After a stall** (the thread was preempted, the send buffer was full) a schedule that aims at the average would
-/// let everything owed leave at line rate. This one repays, but gently:
+/// **After a stall** (the thread was preempted, the send buffer was full) a schedule that aims at the average
+/// rate would send the whole backlog at line rate. This one limits the catch-up:
 ///
-/// * what is owed leaves a quarter faster than the rate, except that whatever was due within one allowance
-///   (`at_once_ns`) may leave together. In any span of `w` ns at most `1 + (w + at_once_ns) / (0.8 × gap)` bursts leave;
-/// * what is owed beyond [`Pacer::DEBT_LIMIT_NS`] is forgiven: the schedule slips by that much, and says so in
-///   [`Pacer::slipped_ns`]. Only then is the mean rate below what was asked for.
+/// * the backlog is sent at 125 % of the rate, except that packets due within `at_once_ns` may be sent
+///   together. In any span of `w` ns at most `1 + (w + at_once_ns) / (0.8 × gap)` bursts are sent;
+/// * a backlog beyond [`Pacer::DEBT_LIMIT_NS`] is dropped: the schedule slips by that much, reported in
+///   [`Pacer::slipped_ns`]. Only then is the mean rate below the requested one.
 #[derive(Debug, Clone)]
 pub struct Pacer {
     /// Intended time of the current burst.
     due_ns: u64,
     /// Fraction of a nanosecond past `due_ns`, in units of 1 / `rate_bps`.
     fraction: u128,
-    /// Time from burst to burst: whole nanoseconds and the remainder in units of 1 / `rate_bps`.
+    /// Time between bursts: whole nanoseconds, and the remainder in units of 1 / `rate_bps`.
     gap_ns: u64,
     gap_fraction: u128,
     rate_bps: u128,
     end_ns: u64,
     burst_packets: u32,
-    /// Packets of the current burst that have not left.
+    /// Packets of the current burst that are not sent yet.
     left_in_burst: u32,
     at_once_ns: u64,
-    /// Up to when the catch-up speed has been used; may lag `now` by `at_once_ns`, no more.
+    /// Time up to which the catch-up rate is used; at most `at_once_ns` before now.
     used_until_ns: u64,
     slipped_ns: u64,
 }
 
-/// What a [`Pacer`] says at some time.
+/// Decision of a [`Pacer`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Departure {
-    /// So many packets leave now.
+    /// Send this number of packets now.
     Now(u32),
-    /// Nothing leaves before this time.
+    /// Send nothing before this time.
     At(u64),
-    /// Nothing is left to leave: all that was due before the end has left.
+    /// All packets due before the end have been sent.
     Done,
 }
 
 impl Pacer {
-    /// How far behind its schedule a stream may be; more is forgiven.
+    /// Maximum backlog of a stream; a larger one is dropped.
     pub const DEBT_LIMIT_NS: u64 = 10_000_000;
 
-    /// A schedule of what is due from `start_ns` to before `end_ns`, for packets of `packet_bytes` at `rate_bps`
-    /// payload bits per second.
+    /// Creates a schedule from `start_ns` to before `end_ns`, for packets of `packet_bytes` at `rate_bps` payload
+    /// bits per second.
     ///
-    /// `at_once_ns` of schedule may leave together when late: at least what a sleep may overshoot.
+    /// Late packets within `at_once_ns` of schedule may be sent together; it should be at least the typical
+    /// overshoot of a sleep.
     pub fn new(
         start_ns: u64,
         end_ns: u64,
@@ -79,8 +80,8 @@ impl Pacer {
         }
     }
 
-    /// How many packets leave at `now_ns`, up to `limit`; the returned packets count as sent. `departed` receives the
-    /// intended time and the number of packets of each burst (or part of one) among them.
+    /// Decides how many packets to send at `now_ns`, up to `limit`; the returned packets count as sent. `departed`
+    /// is called with the intended time and the number of packets of each burst (or part of one) among them.
     #[inline]
     pub fn poll(&mut self, now_ns: u64, limit: u32, mut departed: impl FnMut(u64, u32)) -> Departure {
         self.forgive(now_ns);
@@ -105,27 +106,27 @@ impl Pacer {
         }
     }
 
-    /// Intended time of the next packet.
+    /// Returns the intended time of the next packet.
     pub fn due_ns(&self) -> u64 {
         self.due_ns
     }
 
-    /// When a poll is worth while: the next packet is due, and the catch-up speed allows it.
+    /// Returns the time of the next useful poll: the next packet is due and the catch-up rate allows it.
     pub fn next_ns(&self) -> u64 {
         self.due_ns.max(self.used_until_ns)
     }
 
-    /// Time from one burst to the next, whole nanoseconds.
+    /// Returns the time between bursts, whole nanoseconds.
     pub fn gap_ns(&self) -> u64 {
         self.gap_ns
     }
 
-    /// How much schedule was given up because the stream had fallen too far behind.
+    /// Returns by how much the schedule slipped because the backlog exceeded the limit, nanoseconds.
     pub fn slipped_ns(&self) -> u64 {
         self.slipped_ns
     }
 
-    /// Time from burst to burst while catching up: four fifths of the gap, so five quarters of the rate.
+    /// Time between bursts while catching up: 4/5 of the gap, which is 125 % of the rate.
     fn catch_up_gap_ns(&self) -> u64 {
         self.gap_ns - self.gap_ns / 5
     }
@@ -163,7 +164,7 @@ mod tests {
         Pacer::new(START_NS, u64::MAX, rate, packet, burst, at_once_ns)
     }
 
-    /// The intended times of the first `bursts` bursts, when nothing is ever late.
+    /// Returns the intended times of the first `bursts` bursts when polls are never late.
     fn intended(pacer: &mut Pacer, bursts: usize) -> Vec<u64> {
         let mut times = Vec::new();
         while times.len() < bursts {
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_leaves_before_the_start() {
+    fn nothing_is_sent_before_the_start() {
         let mut pacer = pacer(1_000_000_000, 1250, 1, 0);
         assert_eq!(pacer.poll(START_NS - 1, 10, |_, _| {}), Departure::At(START_NS));
         assert_eq!(pacer.poll(START_NS, 10, |_, _| {}), Departure::Now(1));
@@ -183,8 +184,8 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_leaves_together_and_the_mean_rate_holds() {
-        // nuttcp -Ri300m/65: 65 packets of 8,948 bytes every 15.5 ms.
+    fn bursts_are_sent_together_at_the_mean_rate() {
+        // As `nuttcp -Ri300m/65`: 65 packets of 8,948 bytes every 15.5 ms.
         let mut pacer = pacer(300_000_000, 8948, 65, 0);
         assert_eq!(pacer.poll(START_NS, 100, |_, _| {}), Departure::Now(65));
         let gap_ns = 65 * 8948 * 8 * 1_000_000_000 / 300_000_000;
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_over_the_limit_leaves_in_parts() {
+    fn bursts_over_the_limit_are_split() {
         let mut pacer = pacer(300_000_000, 8948, 65, 0);
         let mut parts = Vec::new();
         while let Departure::Now(packets) = pacer.poll(START_NS, 28, |_, _| {}) {
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_stall_is_repaid_at_125_percent_rate() {
+    fn a_short_stall_is_caught_up_at_125_percent() {
         let mut pacer = pacer(1_000_000_000, 1250, 1, 0); // 10 µs apart
         pacer.poll(START_NS, 1, |_, _| {});
         let stalled_until = START_NS + 1_000_000;
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_due_before_the_end_leave_even_if_late() {
+    fn late_packets_due_before_the_end_are_still_sent() {
         let (rate, packet) = (NonZeroU64::new(1_000_000_000).unwrap(), NonZeroU32::new(1250).unwrap());
         let mut pacer = Pacer::new(START_NS, START_NS + 100_001, rate, packet, NonZeroU32::MIN, u64::MAX);
         assert_eq!(pacer.poll(START_NS + 400_000, 100, |_, _| {}), Departure::Now(11));
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_rates_neither_panic_nor_overflow() {
+    fn extreme_rates_neither_panic_nor_overflow() {
         let mut slow = pacer(1, u32::MAX, u32::MAX, 0);
         assert!(matches!(slow.poll(START_NS, u32::MAX, |_, _| {}), Departure::Now(_)));
         assert_eq!(slow.poll(u64::MAX - 1, 1, |_, _| {}), Departure::Done);
@@ -253,7 +254,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn intended_times_are_those_of_the_formula(
+        fn intended_times_match_the_formula(
             rate in 1_000u64..400_000_000_000, packet in 24u32..65_507, burst in 1u32..200,
         ) {
             let times = intended(&mut pacer(rate, packet, burst, 0), 500);

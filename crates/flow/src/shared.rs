@@ -1,4 +1,4 @@
-//! What a stream's thread shares with the sampler and with the code that stops it.
+//! State that a stream's thread shares with the sampler and the control thread.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
@@ -6,33 +6,33 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use landspeed_sys::socket::{self, RawTcpInfo};
 
-/// Counters of one stream at one end. The stream's own thread is the only writer; the sampler reads them.
+/// Counters of one stream on one side. The stream's thread is the only writer; the sampler reads them.
 ///
-/// Aligned to two cache lines so that neighbours never share one.
+/// Aligned to two cache lines so that adjacent counters never share one.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Counters {
-    /// Payload bytes the application wrote or read.
+    /// Payload bytes written or read by the application.
     bytes: AtomicU64,
-    /// UDP datagrams sent or delivered (first copies), or transactions completed.
+    /// UDP datagrams sent or delivered (without duplicates), or transactions completed.
     packets: AtomicU64,
     /// UDP receiver: highest sequence number seen plus one.
     highest: AtomicU64,
-    /// Bytes that arrived and are not among `bytes`: datagrams of strangers, damaged ones, duplicates.
+    /// Bytes received that `bytes` does not include: foreign, corrupt and duplicate datagrams.
     discarded: AtomicU64,
     /// UDP receiver: RFC 3550 jitter; requester: sum of the latencies of all completed transactions. Nanoseconds.
     delay_ns: AtomicU64,
-    /// When the first byte moved, monotonic nanoseconds; 0 before.
+    /// Time of the first byte, monotonic nanoseconds; 0 before.
     first_ns: AtomicU64,
-    /// When the last byte moved, monotonic nanoseconds, as of the last update the thread bothered to stamp.
+    /// Time of the last byte, monotonic nanoseconds; not updated for every byte.
     last_ns: AtomicU64,
-    /// Kernel number of the stream's thread; 0 before it runs.
+    /// Kernel thread id of the stream's thread; 0 before it runs.
     thread: AtomicU32,
     info: InfoRequest,
 }
 
-/// A reading of `tcp_info` that the sampler asks of the stream's thread. That thread holds the socket's lock most of the
-/// time: a sampler that waits for the lock costs two context switches a reading.
+/// Request from the sampler to the stream's thread to read `tcp_info`. That thread holds the socket lock most
+/// of the time: a sampler that waits for the lock causes two context switches per reading.
 #[derive(Default)]
 struct InfoRequest {
     asked: AtomicBool,
@@ -46,30 +46,30 @@ impl std::fmt::Debug for InfoRequest {
 }
 
 impl Counters {
-    /// Says which thread this stream runs on: the calling one.
+    /// Sets the calling thread as the stream's thread.
     pub fn adopt_thread(&self) {
         self.thread.store(landspeed_sys::thread::id(), Ordering::Relaxed);
     }
 
-    /// The thread this stream runs on, as the kernel numbers it.
+    /// Returns the kernel thread id of the stream's thread.
     pub fn thread(&self) -> Option<u32> {
         Some(self.thread.load(Ordering::Relaxed)).filter(|&id| id != 0)
     }
 
-    /// Asks the stream's thread for `tcp_info`.
+    /// Requests `tcp_info` from the stream's thread.
     pub fn ask_info(&self) {
         self.info.asked.store(true, Ordering::Relaxed);
     }
 
-    /// The thread's answer; `None` when it has not come back from the kernel since it was asked. Either way nothing is
-    /// asked any more.
+    /// Returns the thread's answer; `None` if it has not returned from the kernel since the request. Cancels the
+    /// request in any case.
     pub fn take_info(&self) -> Option<RawTcpInfo> {
         let mut answer = self.info.answer.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         self.info.asked.store(false, Ordering::Relaxed);
         answer.take()
     }
 
-    /// Reads `tcp_info` if the sampler asked for it. Called by the stream's thread.
+    /// Reads `tcp_info` if the sampler requested it. Called by the stream's thread.
     #[inline]
     pub fn answer_info(&self, fd: BorrowedFd<'_>) {
         if self.info.asked.load(Ordering::Relaxed) {
@@ -85,7 +85,7 @@ impl Counters {
         }
     }
 
-    /// Publishes the running totals. One writer, so plain stores are enough.
+    /// Publishes the running totals. There is one writer, so plain stores suffice.
     #[inline]
     pub fn publish(&self, bytes: u64, packets: u64) {
         self.packets.store(packets, Ordering::Relaxed);
@@ -98,13 +98,14 @@ impl Counters {
         self.highest.store(highest, Ordering::Relaxed);
     }
 
-    /// Publishes how many bytes arrived that [`bytes`](Self::bytes) does not count: junk, duplicates.
+    /// Publishes the number of bytes received that [`bytes`](Self::bytes) does not include: unknown and duplicate
+    /// datagrams.
     #[inline]
     pub fn publish_discarded(&self, bytes: u64) {
         self.discarded.store(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes that arrived and are not among [`bytes`](Self::bytes).
+    /// Returns the bytes received that [`bytes`](Self::bytes) does not include.
     pub fn discarded(&self) -> u64 {
         self.discarded.load(Ordering::Relaxed)
     }
@@ -115,49 +116,49 @@ impl Counters {
         self.delay_ns.store(delay_ns, Ordering::Relaxed);
     }
 
-    /// The jitter (UDP receiver) or the sum of latencies (requester), nanoseconds.
+    /// Returns the jitter (UDP receiver) or the sum of latencies (requester), nanoseconds.
     pub fn delay_ns(&self) -> u64 {
         self.delay_ns.load(Ordering::Relaxed)
     }
 
-    /// Highest sequence number seen plus one.
+    /// Returns the highest sequence number seen plus one.
     pub fn highest(&self) -> u64 {
         self.highest.load(Ordering::Relaxed)
     }
 
-    /// Stamps the first byte's time.
+    /// Sets the time of the first byte.
     pub fn stamp_first(&self, now_ns: u64) {
         self.first_ns.store(now_ns, Ordering::Relaxed);
     }
 
-    /// Stamps the last byte's time.
+    /// Sets the time of the last byte.
     pub fn stamp_last(&self, now_ns: u64) {
         self.last_ns.store(now_ns, Ordering::Relaxed);
     }
 
-    /// Bytes so far.
+    /// Returns the payload bytes so far.
     #[inline]
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Acquire)
     }
 
-    /// Packets so far.
+    /// Returns the packets or transactions so far.
     pub fn packets(&self) -> u64 {
         self.packets.load(Ordering::Relaxed)
     }
 
-    /// When the first byte moved, monotonic nanoseconds.
+    /// Returns the time of the first byte, monotonic nanoseconds.
     pub fn first_ns(&self) -> Option<u64> {
         Some(self.first_ns.load(Ordering::Relaxed)).filter(|&t| t != 0)
     }
 
-    /// When the last byte moved, monotonic nanoseconds.
+    /// Returns the time of the last byte, monotonic nanoseconds.
     pub fn last_ns(&self) -> Option<u64> {
         Some(self.last_ns.load(Ordering::Relaxed)).filter(|&t| t != 0)
     }
 }
 
-/// Says when a direction's threads must stop. Senders look at [`Stop::sending`], receivers at [`Stop::receiving`].
+/// Stop flags of a test. Senders check [`Stop::sending`], receivers [`Stop::receiving`].
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Stop {
@@ -166,7 +167,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Stops senders: they offer no more data.
+    /// Stops senders: they send no more data.
     pub fn stop_sending(&self) {
         self.sending.store(true, Ordering::Release);
     }
@@ -176,7 +177,7 @@ impl Stop {
         self.receiving.store(true, Ordering::Release);
     }
 
-    /// The flag behind [`Stop::sending`], for waits that take a flag.
+    /// Returns the flag behind [`Stop::sending`], for waits that take a flag.
     pub fn sending_flag(&self) -> &AtomicBool {
         &self.sending
     }
@@ -194,19 +195,19 @@ impl Stop {
     }
 }
 
-/// Bytes a direction's streams may still claim (`--bytes`); unlimited when the test is bounded by time.
+/// Bytes that the streams of a direction may still claim (`--bytes`); unlimited if the test is limited by time.
 #[derive(Debug)]
 pub struct Budget {
     left: Option<AtomicU64>,
 }
 
 impl Budget {
-    /// A budget of `bytes` over all streams, or no limit.
+    /// Creates a budget of `bytes` over all streams; unlimited if `None`.
     pub fn new(bytes: Option<u64>) -> Self {
         Self { left: bytes.map(AtomicU64::new) }
     }
 
-    /// Claims up to `want` bytes; what it returns is the caller's to send. Zero means the budget is spent.
+    /// Claims up to `want` bytes and returns how many the caller must send; 0 if the budget is used up.
     #[inline]
     pub fn claim(&self, want: u64) -> u64 {
         let Some(left) = &self.left else { return want };
@@ -220,14 +221,14 @@ impl Budget {
         }
     }
 
-    /// Gives back what was claimed and could not be sent.
+    /// Returns claimed bytes that could not be sent.
     pub fn give_back(&self, bytes: u64) {
         if let Some(left) = &self.left {
             left.fetch_add(bytes, Ordering::Relaxed);
         }
     }
 
-    /// Whether anything is left to claim.
+    /// Whether the budget is used up.
     pub fn spent(&self) -> bool {
         self.left.as_ref().is_some_and(|left| left.load(Ordering::Relaxed) == 0)
     }

@@ -1,4 +1,4 @@
-//! Data sockets with everything asked of them.
+//! Creates and configures data sockets.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -15,7 +15,7 @@ use crate::control::patient;
 use crate::end::DataSocket;
 use crate::error::FlowError;
 
-/// How long a connection may take to open.
+/// Timeout for opening a connection.
 const CONNECT: Duration = Duration::from_secs(10);
 
 fn setup(what: impl Into<String>) -> impl FnOnce(io::Error) -> FlowError {
@@ -23,8 +23,8 @@ fn setup(what: impl Into<String>) -> impl FnOnce(io::Error) -> FlowError {
     move |source| FlowError::Setup { what, source }
 }
 
-/// A TCP data connection of the client, options set in the order the kernel needs them: those that shape the
-/// handshake (buffers, MSS) before it.
+/// Opens a TCP data connection of the client. Options that affect the handshake (buffers, MSS) are set before
+/// it.
 pub fn connect_tcp(
     server: SocketAddr,
     bind: Option<SocketAddr>,
@@ -48,7 +48,7 @@ pub fn connect_tcp(
     Ok(socket.into())
 }
 
-/// Binds and connects, within ten seconds, less if interrupted.
+/// Binds and connects within ten seconds, unless interrupted.
 pub fn connect(
     socket: &Socket,
     server: SocketAddr,
@@ -62,7 +62,7 @@ pub fn connect(
         .map_err(|source| FlowError::or_interrupted(stop, FlowError::Connect { addr: server, source }))
 }
 
-/// A UDP socket of the client, connected to the server.
+/// Opens a UDP socket of the client, connected to the server.
 pub fn connect_udp(server: SocketAddr, bind: Option<SocketAddr>, p: &Parameters) -> Result<UdpSocket, FlowError> {
     let socket = Socket::new(Domain::for_address(server), Type::DGRAM, Some(Protocol::UDP))
         .map_err(setup("open a UDP socket"))?;
@@ -76,7 +76,7 @@ pub fn connect_udp(server: SocketAddr, bind: Option<SocketAddr>, p: &Parameters)
     Ok(socket.into())
 }
 
-/// The same for a socket the server accepted.
+/// Configures a socket that the server accepted in the same way.
 pub fn configure_accepted(socket: &DataSocket, p: &Parameters, sends: bool) -> Result<(), FlowError> {
     match socket {
         DataSocket::Tcp(tcp) => {
@@ -111,15 +111,16 @@ fn apply_common(fd: BorrowedFd<'_>, socket: &Socket, p: &Parameters, v6: bool) -
 
 fn apply_buffers(socket: &Socket, p: &Parameters) -> Result<(), FlowError> {
     if let Some(window) = p.window_bytes {
-        // The kernel caps these at net.core.{w,r}mem_max without an error; the effective sizes are in the report.
+        // The kernel caps these at net.core.{w,r}mem_max without an error; the report has the effective sizes.
         socket.set_send_buffer_size(window as usize).map_err(setup("set the send buffer"))?;
         socket.set_recv_buffer_size(window as usize).map_err(setup("set the receive buffer"))?;
     }
     Ok(())
 }
 
-/// UDP has no autotuning: without `--window` it gets what the system allows (`net.core.{r,w}mem_max`), because a default
-/// of 208 KiB overflows in any pause of its reader and would measure that.
+/// UDP has no buffer autotuning: without `--window` request as much as the system allows
+/// (`net.core.{r,w}mem_max`), because the default of 208 KiB overflows whenever the reader pauses, which would
+/// distort the measurement.
 fn enlarge_datagram_buffers(socket: &Socket, p: &Parameters) {
     const WANTED: usize = 64 << 20;
     if p.window_bytes.is_none() {

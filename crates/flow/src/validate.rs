@@ -1,44 +1,46 @@
-//! Which parameters make a test. Both ends check: the client to say so early, the server because it trusts no client.
+//! Validation of test parameters. Both sides validate: the client to report errors early, the server because it
+//! does not trust clients.
 
 use landspeed_model::{Direction, Parameters, Protocol, RrMode, RrParameters, SendMode};
 
 use crate::dialect::Dialect;
 use crate::end::RrSlot;
 
-/// Parallel streams a test may have in each direction.
+/// Maximum number of parallel streams in each direction.
 pub const MAX_STREAMS: u32 = 128;
-/// Longest test, nanoseconds (30 days).
+/// Maximum duration of a test, nanoseconds (30 days).
 pub const MAX_TIME_NS: u64 = 30 * 86_400 * 1_000_000_000;
-/// Largest write, bytes.
+/// Maximum length of a write, bytes.
 pub const MAX_WRITE: u64 = 64 << 20;
-/// Most bytes a test may be asked to send (1 EiB).
+/// Maximum number of bytes of a test (1 EiB).
 pub const MAX_BYTES: u64 = 1 << 60;
-/// Memory that the write buffers of a test may take at one end, bytes.
+/// Maximum memory for the write buffers of a test on one side, bytes.
 pub const MAX_BUFFERS: u64 = 1 << 30;
-/// Largest UDP payload over IPv4 (65535 − 20 − 8); IPv6 carries a little more, but one limit is easier to explain.
+/// Largest UDP payload over IPv4 (65535 − 20 − 8); IPv6 allows slightly more, but one limit is easier to
+/// explain.
 pub const MAX_UDP_PAYLOAD: u32 = 65_507;
-/// Finest sampling interval, nanoseconds.
+/// Shortest sampling interval, nanoseconds.
 pub const MIN_INTERVAL_NS: u64 = 1_000_000;
-/// Coarsest sampling interval, nanoseconds.
+/// Longest sampling interval, nanoseconds.
 pub const MAX_INTERVAL_NS: u64 = 10_000_000_000;
 
-/// Why parameters make no test.
+/// Error for an invalid parameter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Invalid {
-    /// Which parameter it is, as far as iperf3's protocol has an error number for it.
+    /// Kind of parameter, for iperf3's error numbers.
     pub about: About,
     message: String,
 }
 
-/// What a parameter sets.
+/// Kind of parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum About {
     /// The congestion control.
     Congestion,
-    /// Bytes of a write or datagram.
+    /// The length of a write or datagram.
     Size,
-    /// Anything else.
+    /// Any other parameter.
     Other,
 }
 
@@ -54,18 +56,18 @@ impl Invalid {
     }
 }
 
-/// Whether the parameters make a test between two landspeeds.
+/// Validates the parameters of a test between two landspeed programs.
 ///
 /// # Errors
-/// The first that does not.
+/// The first invalid parameter.
 pub fn check(p: &Parameters) -> Result<(), Invalid> {
     check_in(p, Dialect::LANDSPEED)
 }
 
-/// Whether the parameters make a test in `dialect`.
+/// Validates the parameters of a test in `dialect`.
 ///
 /// # Errors
-/// The first that does not.
+/// The first invalid parameter.
 pub fn check_in(p: &Parameters, dialect: Dialect) -> Result<(), Invalid> {
     let within = |ok: bool, message: &str| if ok { Ok(()) } else { Err(Invalid::from(message.to_owned())) };
     within((1..=MAX_STREAMS).contains(&p.streams), "--parallel: 1 to 128 streams")?;
@@ -147,8 +149,8 @@ pub fn check_in(p: &Parameters, dialect: Dialect) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// Whether what a server granted is what was asked for, or less of it: it may lower rates and lengths and sample more
-/// coarsely, and nothing else.
+/// Checks that a server granted the requested parameters or less: it may only lower rates and lengths, and
+/// sample less often.
 pub fn granted(asked: &Parameters, granted: &Parameters) -> Result<(), String> {
     check(granted).map_err(|invalid| invalid.to_string())?;
     let rates = [
@@ -164,7 +166,7 @@ pub fn granted(asked: &Parameters, granted: &Parameters) -> Result<(), String> {
         (None, _) => true,
     });
     let coarser = granted.interval_ns >= asked.interval_ns && granted.host_interval_ns >= asked.host_interval_ns;
-    // What may differ, as asked; fractions may have lost their last digit on the way.
+    // Compare all parameters that must be equal; fractions may lose their last digit in JSON.
     let rest = Parameters {
         rate_bps: asked.rate_bps,
         pace_bps: asked.pace_bps,
@@ -203,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_may_grant_less_and_nothing_else() {
+    fn grants_beyond_the_request_are_rejected() {
         let asked = Parameters::default();
         assert_eq!(granted(&asked, &asked), Ok(()));
         let less = Parameters { rate_bps: Some(1_000), interval_ns: 1_000_000_000, ..asked.clone() };

@@ -1,6 +1,6 @@
-//! The data loops allocate nothing once they run.
+//! Tests that the data loops do not allocate while running.
 //!
-//! One test in its own process: the allocator counts the whole process.
+//! A single test in its own process, because the allocator counts the whole process.
 
 use std::alloc::System;
 use std::net::{TcpListener, TcpStream};
@@ -28,7 +28,7 @@ fn pair() -> (TcpStream, TcpStream) {
 }
 
 #[test]
-fn tcp_loops_allocate_nothing_once_they_run() {
+fn running_tcp_loops_do_not_allocate() {
     let modes = [SendMode::Copy, SendMode::Sendfile, SendMode::Splice, SendMode::Zerocopy];
     for (mode, receive) in modes.into_iter().flat_map(|m| [(m, ReceiveMode::Copy), (m, ReceiveMode::Discard)]) {
         let (near, far) = pair();

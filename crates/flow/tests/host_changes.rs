@@ -1,4 +1,5 @@
-//! A client changes the server's host: whatever ends its session, the server rolls back. The host is one in memory.
+//! Tests that the server rolls back a client's changes to its host, however the session ends. The host exists
+//! only in memory.
 #![forbid(unsafe_code)]
 
 use std::io::{Read as _, Write as _};
@@ -21,7 +22,7 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 const LIMIT: Duration = Duration::from_mins(1);
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What is held at the host in memory.
+/// Changes applied to the host.
 #[derive(Debug, Clone, Default)]
 struct Host(Arc<Mutex<Vec<Change>>>);
 
@@ -38,7 +39,7 @@ impl HostChanger for Host {
     }
 }
 
-/// The same with a server that waits a second for a heartbeat.
+/// The same host with a heartbeat timeout of one second.
 #[derive(Debug, Clone, Default)]
 struct ImpatientHost(Host);
 
@@ -98,7 +99,7 @@ impl HeldChanges for Host {
     }
 }
 
-/// A server and its log, stopped when dropped.
+/// A server and its log; stopped when dropped.
 struct Running {
     host: Host,
     address: SocketAddr,
@@ -147,7 +148,7 @@ impl Running {
         RemoteChanges::begin(&self.target(), Family::Any, None, LIMIT, &NEVER)
     }
 
-    /// Waits until nothing is held, and gives the last line of the log.
+    /// Waits until all changes are rolled back, and returns the last line of the log.
     fn rolled_back(&self) -> String {
         until(30, "it is rolled back", || self.host.held() == 0 && self.last().starts_with("rolled back"));
         self.last()
@@ -191,7 +192,7 @@ fn a_session_plans_applies_and_rolls_back() {
 }
 
 #[test]
-fn a_client_that_leaves_is_rolled_back() {
+fn changes_are_rolled_back_when_the_client_leaves() {
     let server = Running::start(true, None);
     let mut session = server.begin().expect("it begins");
     session.apply(&change("1 2 3")).expect("it applies");
@@ -213,7 +214,7 @@ fn a_second_client_is_refused_until_the_first_leaves() {
 }
 
 #[test]
-fn a_server_without_permission_says_so() {
+fn a_server_without_permission_refuses_with_advice() {
     let server = Running::start(false, None);
     let error = server.begin().map(|_| ()).expect_err("not permitted");
     assert_eq!(error.code(), "not-permitted");
@@ -233,7 +234,7 @@ fn only_holders_of_the_key_change_the_host() {
 }
 
 #[test]
-fn a_server_that_stops_rolls_back_and_says_so() {
+fn a_stopping_server_rolls_back_and_logs_it() {
     let server = Running::start(true, None);
     let mut session = server.begin().expect("it begins");
     session.apply(&change("1 2 3")).expect("it applies");
@@ -245,7 +246,7 @@ fn a_server_that_stops_rolls_back_and_says_so() {
 }
 
 #[test]
-fn an_interrupted_request_does_not_confuse_the_next() {
+fn an_interrupted_request_does_not_affect_the_next() {
     static STOP: AtomicBool = AtomicBool::new(false);
     let server = Running::start(true, None);
     let mut session = RemoteChanges::begin(&server.target(), Family::Any, None, LIMIT, &STOP).expect("it begins");
@@ -259,7 +260,7 @@ fn an_interrupted_request_does_not_confuse_the_next() {
     assert_eq!(server.host.held(), 0);
 }
 
-/// A control connection of a client that does what it wants.
+/// Opens a control connection for arbitrary messages.
 fn raw(server: SocketAddr) -> (channel::Sender, channel::Receiver) {
     let mut stream = TcpStream::connect(server).expect("it accepts");
     stream.write_all(&preface::encode(Purpose::Control { keyed: false })).expect("it reads");
@@ -290,7 +291,7 @@ fn begin_raw(server: SocketAddr) -> (channel::Sender, channel::Receiver) {
 }
 
 #[test]
-fn a_client_without_heartbeats_is_rolled_back() {
+fn changes_are_rolled_back_without_heartbeats() {
     let host = ImpatientHost::default();
     assert_eq!(host.0.longest_silence(), Duration::from_secs(15), "seven heartbeats");
     let server = Running::serving(host.0.clone(), Some(ChangeHook(Arc::new(host))), None);
@@ -301,7 +302,7 @@ fn a_client_without_heartbeats_is_rolled_back() {
 }
 
 #[test]
-fn messages_out_of_place_end_the_session() {
+fn unexpected_messages_end_the_session() {
     let server = Running::start(true, None);
     for junk in [
         serde_json::json!({"type": "changes", "n": 3, "request": {"do": "apply", "changes": [{"target": {"reboot": {}}, "desired": "1"}]}}),
@@ -313,7 +314,7 @@ fn messages_out_of_place_end_the_session() {
         assert!(server.rolled_back().contains("message"), "{junk}");
         server.log.lock().unwrap().clear();
     }
-    // Requests before the first one are none of the server's.
+    // A rollback request without a session is an error.
     let (mut tx, mut rx) = raw(server.address);
     tx.queue(&ToServer::Changes { n: 1, request: ChangeRequest::RollBack }).expect("it sends");
     assert!(rx.wait::<ToClient>("nothing", PATIENCE, &NEVER).is_err());
@@ -330,12 +331,12 @@ fn too_many_changes_are_refused() {
 }
 
 #[test]
-fn an_older_server_is_named_as_that() {
+fn an_older_server_is_reported_as_older() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
     let address = listener.local_addr().expect("bound");
     let (served, done) = mpsc::channel();
     std::thread::spawn(move || {
-        // What a server does that does not know a first message: welcome, read, close.
+        // Like a server that does not know the first message: welcome, read, close.
         let (mut stream, _) = listener.accept().expect("a client");
         stream.read_exact(&mut [0; PREFACE_LEN]).expect("a preface");
         stream.write_all(&preface::encode_answer(Status::Welcome)).expect("it reads");

@@ -1,4 +1,5 @@
-//! What the fuzz targets claim of every decoder, on stable: valid input, damaged a little, and plain noise.
+//! Tests the claims of the fuzz targets on stable Rust, with slightly corrupted valid input and with random
+//! bytes.
 
 #[path = "../../../fuzz/src/lib.rs"]
 mod claims;
@@ -26,7 +27,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn noise_breaks_no_decoder(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn random_bytes_never_panic_a_decoder(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         claims::udp_header(&bytes);
         claims::udp_hello(&bytes);
         claims::preface(&bytes);
@@ -38,32 +39,32 @@ proptest! {
     }
 
     #[test]
-    fn damaged_frames_break_nothing(messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 0..6), damage in damage()) {
+    fn corrupt_frames_decode_equally_in_any_segmentation(messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 0..6), damage in damage()) {
         let bytes = messages.iter().flat_map(|m| [&(m.len() as u32).to_be_bytes()[..], m].concat()).collect();
         claims::frames(&damaged(bytes, &damage));
     }
 
     #[test]
-    fn a_damaged_path_mtu_message_breaks_nothing(kind in 0..6u8, tag: u32, sequence: u32, size: u32, damage in damage()) {
+    fn corrupt_path_mtu_messages_are_rejected_or_round_trip(kind in 0..6u8, tag: u32, sequence: u32, size: u32, damage in damage()) {
         use mtu::Kind::{Ack, Done, DownProbe, ProbeUp, Refused, RequestDown};
         let kind = [ProbeUp, Ack, RequestDown, DownProbe, Refused, Done][usize::from(kind)];
         claims::mtu_message(&damaged(mtu::Message::new(kind, tag, sequence, size).encode().to_vec(), &damage));
     }
 
     #[test]
-    fn a_damaged_report_breaks_nothing(startup: Option<u64>, end: Option<u64>, damage in damage()) {
+    fn corrupt_reports_never_panic(startup: Option<u64>, end: Option<u64>, damage in damage()) {
         let cuts = Cuts { startup_end_ns: startup, end_ns: end, ..Cuts::default() };
         let report = EndReport { cuts, ..EndReport::default() };
         claims::server_report(&damaged(serde_json::to_vec(&report).unwrap(), &damage));
     }
 
     #[test]
-    fn a_damaged_datagram_breaks_nothing(tag: u32, seq: u64, sent_ns: u64, damage in damage()) {
+    fn corrupt_datagrams_are_rejected_or_round_trip(tag: u32, seq: u64, sent_ns: u64, damage in damage()) {
         claims::udp_header(&damaged(datagram(tag, seq, sent_ns), &damage));
     }
 
     #[test]
-    fn a_damaged_udp_hello_breaks_nothing(stream: u32, kind in 0..4u8, token: [u8; 32], nonce: [u8; 16], damage in damage()) {
+    fn corrupt_udp_hellos_are_rejected_or_round_trip(stream: u32, kind in 0..4u8, token: [u8; 32], nonce: [u8; 16], damage in damage()) {
         let token = Token(token);
         let step = match kind {
             0 => hello::Step::Hello(token),
@@ -75,7 +76,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_keyed_hello_breaks_nothing(
+    fn corrupt_keyed_hellos_are_rejected_or_round_trip(
         stream: u32, kind in 0..4usize, id: [u8; 16], nonces: [[u8; 16]; 2], proof: [u8; 32], damage in damage()
     ) {
         use keyed_hello::Kind::{Challenge, Hello, Proof, Welcome};
@@ -86,7 +87,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_preface_breaks_nothing(
+    fn corrupt_prefaces_are_rejected_or_round_trip(
         stream: u32, token: [u8; 32], id: [u8; 16], nonce: [u8; 16], keyed: bool, control: bool, damage in damage()
     ) {
         let purpose = match (control, keyed) {
@@ -98,7 +99,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_message_breaks_nothing(stream: u32, bytes: u64, packets: u64, stopped_ns: u64, damage in damage()) {
+    fn corrupt_messages_are_rejected_or_round_trip(stream: u32, bytes: u64, packets: u64, stopped_ns: u64, damage in damage()) {
         let message = ToServer::SenderDone(SenderDone { stream, bytes, packets, stopped_ns });
         claims::control_message(&damaged(serde_json::to_vec(&message).unwrap(), &damage));
     }

@@ -1,4 +1,4 @@
-//! Tests between two ends, over loopback and between namespaces.
+//! Tests between client and server, over loopback and between namespaces.
 
 mod damage;
 mod host_changes;

@@ -1,4 +1,5 @@
-//! Path MTU probes over loopback: exact at the largest packets there are, bounded in time, deaf to strangers.
+//! Path MTU probes over loopback: exact at the largest packets, bounded in time, and unaffected by foreign
+//! datagrams.
 
 use std::net::UdpSocket;
 use std::sync::atomic::AtomicBool;
@@ -32,7 +33,7 @@ fn both_ways(host: &str) -> Option<Vec<MtuProbe>> {
 }
 
 #[test]
-fn ipv4_loopback_carries_the_largest_packet_there_is() {
+fn ipv4_loopback_carries_packets_of_65535_bytes() {
     for found in both_ways("127.0.0.1").expect("loopback") {
         assert_eq!((found.path_mtu_bytes, found.smallest_failed_bytes), (Some(65_535), None), "{found:?}");
         assert_eq!((found.interface_mtu_bytes, found.silent), (Some(65_536), 0), "{found:?}");
@@ -40,7 +41,7 @@ fn ipv4_loopback_carries_the_largest_packet_there_is() {
 }
 
 #[test]
-fn ipv6_loopback_carries_its_mtu_and_not_a_byte_more() {
+fn ipv6_loopback_carries_exactly_its_mtu() {
     let Some(both) = both_ways("::1") else { landspeed_testkit::skip!("no IPv6 loopback here") };
     for found in both {
         assert_eq!((found.path_mtu_bytes, found.smallest_failed_bytes), (Some(65_536), Some(65_537)), "{found:?}");
@@ -50,7 +51,7 @@ fn ipv6_loopback_carries_its_mtu_and_not_a_byte_more() {
 }
 
 #[test]
-fn a_silent_server_costs_seconds_and_a_note() {
+fn an_unresponsive_server_ends_probing_with_a_note() {
     let (client, _silent) = pair("127.0.0.1").expect("loopback");
     let start = monotonic_ns();
     let found = probe(&client, TAG, &AtomicBool::new(false));
@@ -59,7 +60,7 @@ fn a_silent_server_costs_seconds_and_a_note() {
 }
 
 #[test]
-fn an_interrupted_probe_says_so() {
+fn an_interrupted_probe_has_a_note() {
     let (client, server) = pair("127.0.0.1").expect("loopback");
     let found = std::thread::scope(|scope| {
         scope.spawn(|| serve(&server, TAG, &AtomicBool::new(false)));
@@ -72,7 +73,7 @@ fn an_interrupted_probe_says_so() {
 }
 
 #[test]
-fn the_server_leaves_a_silent_client() {
+fn the_server_exits_when_the_client_is_idle() {
     let (_client, server) = pair("127.0.0.1").expect("loopback");
     let start = monotonic_ns();
     serve(&server, TAG, &AtomicBool::new(false));
@@ -80,7 +81,7 @@ fn the_server_leaves_a_silent_client() {
 }
 
 #[test]
-fn strangers_and_malformed_requests_get_no_answer() {
+fn foreign_and_malformed_requests_are_not_answered() {
     let (client, server) = pair("127.0.0.1").expect("loopback");
     client.set_read_timeout(Some(Duration::from_secs(2))).expect("a timeout");
     std::thread::scope(|scope| {
@@ -101,7 +102,7 @@ fn strangers_and_malformed_requests_get_no_answer() {
         for datagram in &unanswered {
             client.send(datagram).expect("sent");
         }
-        // A request that is answered comes after them; loopback keeps the order.
+        // A valid request follows them; loopback preserves the order.
         client.send(&Message::new(Kind::RequestDown, TAG, 7, 5_000).encode()).expect("sent");
         let mut buffer = vec![0; 70_000];
         let n = client.recv(&mut buffer).expect("an answer");
@@ -114,7 +115,7 @@ fn strangers_and_malformed_requests_get_no_answer() {
 }
 
 #[test]
-fn a_lost_welcome_is_repeated() {
+fn a_lost_welcome_is_retransmitted() {
     let (client, server) = pair("127.0.0.1").expect("loopback");
     client.set_read_timeout(Some(Duration::from_secs(2))).expect("a timeout");
     std::thread::scope(|scope| {

@@ -38,7 +38,7 @@ impl Routed {
         Ok(Self { client, router, server, near, far })
     }
 
-    /// MTUs of the client's interface, the router's two, and the server's.
+    /// Sets the MTUs of the client's interface, the router's two, and the server's.
     fn mtus(&self, client: u32, near: u32, far: u32, server: u32) {
         let all = [
             (&self.client, &self.near.a, client),
@@ -51,7 +51,7 @@ impl Routed {
         }
     }
 
-    /// Rules for what the router forwards.
+    /// Sets firewall rules for packets that the router forwards.
     fn forwarding(&self, rules: &str) {
         self.router.nft(&format!(
             "table inet path {{\n chain forward {{ type filter hook forward priority 0; {rules} }}\n \
@@ -59,7 +59,7 @@ impl Routed {
         ));
     }
 
-    /// The router sends no ICMP.
+    /// Makes the router drop its own ICMP messages.
     fn silence(&self) {
         self.router.nft("add rule inet path output icmp type destination-unreachable drop");
         self.router.nft("add rule inet path output icmpv6 type packet-too-big drop");
@@ -110,7 +110,7 @@ fn a_router_reports_a_smaller_link_to_a_jumbo_sender() {
 }
 
 #[test]
-fn the_server_relays_reports_of_routers() {
+fn the_server_relays_icmp_messages_from_routers() {
     let path = routed!();
     path.mtus(1_500, 1_500, 9_000, 9_000);
     for family in [V4, V6] {
@@ -125,13 +125,13 @@ fn the_server_relays_reports_of_routers() {
 fn each_direction_has_its_own_mtu() {
     let path = routed!();
     path.mtus(9_000, 9_000, 9_000, 9_000);
-    // Locked, because a forwarding kernel ignores what it only learned.
+    // Locked, because a forwarding kernel ignores a learned path MTU.
     let (near, far) = (&path.near.b, &path.far.b);
     for (interface, mtu, nets) in
         [(near, 1400, ["10.97.1.0/24", "fd97:1::/64"]), (far, 4321, ["10.97.2.0/24", "fd97:2::/64"])]
     {
         for net in nets {
-            // IPv4's routes have no metric; the kernel's own IPv6 route has a larger one.
+            // IPv4 routes here have no metric; the kernel's own IPv6 route has a larger one than 1.
             let metric = if net.contains(':') { "metric 1" } else { "" };
             let route = format!("ip route replace {net} dev {interface} {metric} mtu lock {mtu}");
             path.router.exec(route.split_whitespace());
@@ -145,9 +145,9 @@ fn each_direction_has_its_own_mtu() {
 }
 
 #[test]
-fn a_link_whose_two_ends_differ_is_a_black_hole() {
+fn a_link_with_mismatched_mtus_is_a_black_hole() {
     let path = routed!();
-    // The virtual link drops what exceeds the peer's MTU and reports it only to the sender's queue.
+    // A veth link drops packets larger than the peer's MTU and reports it only to the sender's queue.
     path.mtus(9_000, 1_400, 9_000, 9_000);
     let (up, _) = path.probe(V4);
     assert_eq!(up.interface_mtu_bytes, Some(9_000), "{up:?}");
@@ -155,7 +155,7 @@ fn a_link_whose_two_ends_differ_is_a_black_hole() {
 }
 
 #[test]
-fn a_black_hole_is_found_to_the_byte_and_named() {
+fn a_black_hole_is_located_to_the_byte() {
     let path = routed!();
     path.mtus(1_500, 1_500, 1_500, 1_500);
     path.forwarding("meta length > 1400 drop;");
@@ -170,7 +170,7 @@ fn a_black_hole_is_found_to_the_byte_and_named() {
 }
 
 #[test]
-fn a_link_whose_router_is_mute_is_a_black_hole() {
+fn a_router_without_icmp_is_a_black_hole() {
     let path = routed!();
     path.mtus(9_000, 9_000, 3_333, 3_333);
     path.forwarding("");
@@ -188,7 +188,7 @@ fn a_link_whose_router_is_mute_is_a_black_hole() {
 fn ten_percent_loss_does_not_change_the_result() {
     let path = routed!();
     path.mtus(9_000, 9_000, 1_500, 1_500);
-    // Every packet either way takes its chance, ICMP too; the numbers are the kernel's, the margin is in the design.
+    // Drops every tenth packet in both directions, including ICMP.
     path.forwarding("numgen inc mod 10 < 1 drop;");
     for family in [V4, V6, V4, V6] {
         let (up, down) = path.probe(family);
@@ -198,7 +198,7 @@ fn ten_percent_loss_does_not_change_the_result() {
 }
 
 #[test]
-fn loss_beside_a_black_hole_does_not_shift_the_answer() {
+fn loss_does_not_change_the_result_of_a_black_hole() {
     let path = routed!();
     path.mtus(9_000, 9_000, 9_000, 9_000);
     path.forwarding("meta length > 5001 drop; numgen inc mod 10 < 1 drop;");
@@ -216,7 +216,7 @@ fn the_cached_path_mtu_is_ignored() {
     path.mtus(9_000, 9_000, 1_500, 1_500);
     let (before, _) = path.probe(V4);
     assert_found(&before, 1_500, 9_000, "router");
-    // The client's kernel now remembers 1,500 for minutes; the path is wider already.
+    // The client's kernel caches 1,500 for minutes; the path is already wider.
     path.mtus(9_000, 9_000, 9_000, 9_000);
     let (after, _) = path.probe(V4);
     assert_found(&after, 9_000, 9_000, "interface");
@@ -234,7 +234,7 @@ fn a_device_that_clears_df_is_detected() {
 }
 
 #[test]
-fn a_firewall_on_the_sending_host_is_named() {
+fn a_firewall_on_the_sending_host_is_reported() {
     let path = routed!();
     path.client
         .nft("table inet own {\n chain output { type filter hook output priority 0; meta length > 1300 drop; }\n}");

@@ -1,4 +1,4 @@
-//! Path MTU probes through a relay that is far away, has a size limit and loses packets by the throw of a seeded die.
+//! Path MTU probes through a relay with a delay, a size limit and seeded random loss.
 
 use std::collections::VecDeque;
 use std::net::UdpSocket;
@@ -15,16 +15,16 @@ use landspeed_sys::udp::set_receive_buffer;
 const TAG: u32 = 0x7e57_3755;
 const MS: u64 = 1_000_000;
 
-/// What a relay does, in each direction.
+/// Properties of a relay, in each direction.
 #[derive(Clone, Copy)]
 struct Far {
-    /// Largest UDP payload it forwards, to the server and to the client.
+    /// Largest UDP payload that it forwards, to the server and to the client.
     payload: (usize, usize),
     delay_ns: u64,
-    /// Of a hundred packets so many are lost.
+    /// Packet loss in percent.
     lost: u64,
     seed: u64,
-    /// It forwards so many packets and then no more.
+    /// Number of packets after which it stops forwarding.
     dies_after: u64,
 }
 
@@ -40,7 +40,7 @@ fn forward(from: &UdpSocket, to: &UdpSocket, payload: usize, far: Far, stop: &At
         let now = monotonic_ns();
         while held.front().is_some_and(|(due, _)| *due <= now) {
             let (_, data) = held.pop_front().expect("looked at");
-            // An error is the echo of an earlier datagram to a socket that is closed by now.
+            // Ignore errors: they belong to earlier datagrams to a socket that is now closed.
             let _ = to.send(&data);
         }
         let due = held.front().map_or(5, |(due, _)| (due - now).div_ceil(MS).min(5));
@@ -65,7 +65,7 @@ fn connect(a: &UdpSocket, b: &UdpSocket) {
     b.connect(a.local_addr().expect("bound")).expect("loopback");
 }
 
-/// The results of both directions and how long they took, nanoseconds.
+/// Returns the results of both directions and the duration, nanoseconds.
 fn through(far: Far) -> (MtuProbe, MtuProbe, u64) {
     println!("seed {}", far.seed);
     let (client, front, back, server) = (socket(), socket(), socket(), socket());
@@ -98,7 +98,7 @@ fn assert_exact(found: &MtuProbe, payload: usize) {
 }
 
 #[test]
-fn random_loss_never_shifts_either_answer() {
+fn random_loss_does_not_change_either_result() {
     for seed in 0..12 {
         let payload = (1_372 + seed as usize * 333, 8_972 - seed as usize * 77);
         let (up, down, _) = through(Far { payload, delay_ns: MS / 2, lost: 10, seed, ..FINE });
@@ -108,7 +108,7 @@ fn random_loss_never_shifts_either_answer() {
 }
 
 #[test]
-fn a_path_around_the_world_is_exact_and_in_time() {
+fn a_path_with_300_ms_rtt_is_measured_exactly() {
     let (up, down, took_ns) = through(Far { payload: (1_372, 8_972), delay_ns: 150 * MS, ..FINE });
     assert_exact(&up, 1_372);
     assert_exact(&down, 8_972);

@@ -1,4 +1,4 @@
-//! Path MTU probes as part of a whole run, through the server's one port.
+//! Path MTU probes as part of a run, through the server's single port.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -48,12 +48,12 @@ fn assert_proved(document: &RunDocument, path_mtu: u32) {
 }
 
 #[test]
-fn a_run_proves_both_directions_and_goes_on() {
+fn a_run_measures_the_path_mtu_in_both_directions() {
     assert_proved(&probed("127.0.0.1:0", "127.0.0.1").expect("loopback"), 65_535);
 }
 
 #[test]
-fn a_server_on_every_address_answers_both_families() {
+fn a_wildcard_server_answers_ipv4_and_ipv6() {
     let Some(document) = probed("[::]:0", "[::1]") else { landspeed_testkit::skip!("no IPv6 loopback here") };
     assert_proved(&document, 65_536);
     assert_proved(&probed("[::]:0", "127.0.0.1").expect("bound before"), 65_535);

@@ -1,5 +1,5 @@
-//! Phases and accounting of whole tests in virtual time: whenever the two ends look, every byte is in one phase, and none
-//! has more than was moved in it.
+//! Phases and accounting of tests in virtual time: whenever the two sides sample, every byte is counted in
+//! exactly one phase, the one in which it was moved.
 
 use landspeed_flow::assemble::{self, Ingredients};
 use landspeed_flow::client::Request;
@@ -10,12 +10,12 @@ use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
 
-/// One end of one stream that moves bytes at a constant rate.
+/// One side of a stream that moves bytes at a constant rate.
 #[derive(Debug, Clone, Copy)]
 struct Flow {
     bytes_per_ms: u64,
     first_ns: u64,
-    /// When the last byte is moved, once that is known.
+    /// Time of the last byte, once it is known.
     last_ns: Option<u64>,
 }
 
@@ -31,7 +31,7 @@ struct Watched {
     flow: Flow,
 }
 
-/// Looks at an end as its sampler does, each time as late as `late_ns` says.
+/// Samples one side like the sampler, with each check late by the next value of `late_ns`.
 fn watch(parameters: &Parameters, mut flow: Flow, is_sender: bool, late_ns: &[u64]) -> Watched {
     let (mut phases, mut grid) = (Phases::new(parameters, u64::MAX / 2), Grid::new(parameters.interval_ns));
     let mut samples = vec![Sample::default()];
@@ -90,7 +90,7 @@ fn document(parameters: Parameters, client: EndReport, server: EndReport) -> Run
 
 proptest! {
     #[test]
-    fn every_byte_is_in_one_phase_however_late_the_looks(
+    fn every_byte_is_in_one_phase_even_with_late_samples(
         bytes_per_ms in 1u64..2_000_000,
         (first_ms, delay_ms) in (0u64..1500, 0u64..300),
         (time_ms, omit_ms) in (1u64..2500, 0u64..500),

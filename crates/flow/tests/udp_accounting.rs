@@ -1,4 +1,5 @@
-//! UDP streams over loopback, through a relay that drops, duplicates and reorders: the accounting balances to the packet.
+//! UDP streams over loopback, through a relay that drops, duplicates and reorders: the accounting is exact to
+//! the packet.
 
 use std::net::UdpSocket;
 use std::num::{NonZeroU32, NonZeroU64};
@@ -44,10 +45,10 @@ fn paced(payload: u64, packets_per_s: u64, burst: u32, grain_ns: u64) -> SendPla
     }
 }
 
-/// Runs a stream of `packets` datagrams, or of the plan's span if that is shorter.
+/// Runs a stream of `packets` datagrams, or of the plan's duration if that is shorter.
 fn run(sender: &UdpSocket, receiver: &UdpSocket, plan: &SendPlan, packets: u64) -> (SendOutcome, ReceiveOutcome) {
     let span_ns = plan.end_ns.saturating_sub(plan.start_ns);
-    // Far enough ahead that a busy host starts both threads in time.
+    // Far enough ahead for both threads to start in time on a busy host.
     let start_ns = monotonic_ns() + 100 * MS;
     let plan = SendPlan { start_ns, end_ns: start_ns.saturating_add(span_ns), ..plan.clone() };
     let expected = ReceivePlan {
@@ -87,7 +88,7 @@ fn accounting_balances_under(mischief: Mischief, plan: &SendPlan) {
     assert_eq!(receiving.bytes, udp.delivered_packets * payload);
     assert_eq!(udp.delivered_packets.cast_signed() + receiving.missing_packets.unwrap(), sent.cast_signed());
     assert_eq!(udp.delivered_packets + udp.duplicate_packets + udp.socket_drops, deeds.forwarded);
-    // Socket drops during a stall of this host may be first copies or duplicates.
+    // If this host stalls, datagrams dropped by the socket may be originals or duplicates.
     let lost = (sent - deeds.received) + deeds.dropped;
     let missing = receiving.missing_packets.expect("the sender's count is known").cast_unsigned();
     assert!((lost..=lost + udp.socket_drops).contains(&missing), "{deeds:?} {receiving:?}");
@@ -116,13 +117,13 @@ fn every_packet_is_accounted_for_under_loss_duplication_and_reordering() {
 }
 
 #[test]
-fn a_lost_tail_is_counted() {
+fn tail_loss_is_counted() {
     let mischief = Mischief { seed: 4, cut_after: Some(6_000), ..Mischief::default() };
     accounting_balances_under(mischief, &paced(100, 50_000, 1, Pacing::ECONOMICAL_GRAIN_NS));
 }
 
 #[test]
-fn an_unpaced_stream_balances_with_and_without_offload() {
+fn unpaced_streams_balance_with_and_without_gso() {
     for host in ["127.0.0.1", "::1"] {
         let Some((sender, receiver)) = pair(host) else {
             landspeed_testkit::skip::record(&format!("no {host} here"));
@@ -151,7 +152,7 @@ fn an_unpaced_stream_balances_with_and_without_offload() {
 }
 
 #[test]
-fn a_receiver_without_a_core_misses_nothing_its_socket_holds() {
+fn a_delayed_receiver_still_reads_its_socket_buffer() {
     let (sender, receiver) = pair("127.0.0.1").expect("loopback exists");
     connect(&sender, &receiver);
     let plan = SendPlan { pacing: None, gso: false, ..paced(100, 1, 1, 0) };
@@ -159,7 +160,7 @@ fn a_receiver_without_a_core_misses_nothing_its_socket_holds() {
     let (sent, received) = (Counters::default(), Counters::default());
     let sending = send_stream(sender.as_fd(), &plan, &sent, &stop, &Budget::new(Some(2_000 * 100)));
     finish.sender_stopped(sending.udp.sent_packets, sending.last_ns.unwrap_or(0));
-    // The receiver runs only now, and finds that nothing came for longer than it waits.
+    // The receiver starts only now, after more than its quiet time without arrivals.
     let expected = ReceivePlan {
         format: plan.format,
         payload: plan.payload,
@@ -174,13 +175,13 @@ fn a_receiver_without_a_core_misses_nothing_its_socket_holds() {
 }
 
 #[test]
-fn a_paced_stream_sends_exactly_what_its_time_holds() {
+fn a_paced_stream_sends_exactly_rate_times_duration() {
     let (sender, receiver) = pair("127.0.0.1").expect("loopback exists");
     connect(&sender, &receiver);
     // 20,000 packets per second in bursts of 8 for 100 ms: 250 bursts.
     let plan = SendPlan { end_ns: 100 * MS, ..paced(500, 20_000, 8, 0) };
     let (sending, receiving) = run(&sender, &receiver, &plan, u64::MAX / 500);
-    // What slipped, rounded to bursts; nothing did unless this host stood still for long.
+    // Slip rounded up to whole bursts; zero unless this host stalled for long.
     let slipped = sending.slipped_ns.div_ceil(400_000) * 8;
     let sent = sending.udp.sent_packets;
     assert!((2_000 - slipped.min(2_000)..=2_000).contains(&sent), "{sent} sent, {slipped} slipped");
@@ -190,10 +191,10 @@ fn a_paced_stream_sends_exactly_what_its_time_holds() {
 }
 
 #[test]
-fn datagrams_of_strangers_are_not_counted() {
+fn foreign_datagrams_are_not_counted() {
     let (sender, receiver) = pair("127.0.0.1").expect("loopback exists");
     connect(&sender, &receiver);
-    // Another test's datagrams and plain junk, from the very address the receiver listens to.
+    // Datagrams of another test and random bytes, from the receiver's peer address.
     let other =
         SendPlan { format: Format::Landspeed { tag: TAG + 1 }, pacing: None, gso: false, ..paced(100, 1, 1, 0) };
     let budget = Budget::new(Some(300));
@@ -244,7 +245,7 @@ fn a_stop_ends_a_sender_and_an_idle_receiver() {
 }
 
 #[test]
-fn a_refusing_peer_does_not_end_a_short_stream() {
+fn icmp_refusals_do_not_end_a_short_stream() {
     let (sender, receiver) = pair("127.0.0.1").expect("loopback exists");
     connect(&sender, &receiver);
     drop(receiver);

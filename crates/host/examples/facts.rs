@@ -1,5 +1,5 @@
-//! Prints everything about this host that a check may read, and how long that took:
-//! `cargo run --release -p landspeed-host --example facts`, or of a recorded host: `-- DIR`.
+//! Prints all facts about this host that a check may use, and how long collecting them took: `cargo run
+//! --release -p landspeed-host --example facts`, or of a recorded host: `-- DIR`.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Prints this host, then what it did for a second: `cargo run -p landspeed-host --example observe -- [PEER]`.
+//! Prints a snapshot of this host, then its counters over one second: `cargo run -p landspeed-host --example
+//! observe -- [PEER]`.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -1,4 +1,4 @@
-//! Everything about a host that a check may read.
+//! Collects all facts about a host that a check may use.
 
 use landspeed_model::{FACTS_SCHEMA, Fact, Facts, NumaNode};
 use landspeed_sys::clock::monotonic_ns;
@@ -20,7 +20,7 @@ mod sysctl_files;
 pub(crate) use cpu::list_text;
 pub(crate) use services::LOOKED_FOR;
 
-/// The host behind `host` as facts.
+/// Collects the facts of `host`.
 pub(crate) fn collect(host: &dyn Host) -> Facts {
     let started_ns = monotonic_ns();
     let look = Look(host);
@@ -60,19 +60,20 @@ pub(crate) fn collect(host: &dyn Host) -> Facts {
     facts
 }
 
-/// Whether a driver's statistic is kept. A NIC with 128 queues has thousands; of those of single queues only the losses
-/// that happened are.
+/// Returns whether a driver's statistic is kept. A NIC with 128 queues has thousands; of those of single
+/// queues, only non-zero losses are.
 pub(crate) fn worth_keeping(name: &str, value: u64) -> bool {
     const LOSSES: [&str; 10] =
         ["drop", "discard", "err", "timeout", "fail", "miss", "buff", "exceed", "busy", "full"];
     !is_of_one_queue(name) || value > 0 && LOSSES.iter().any(|loss| name.contains(loss))
 }
 
-/// Whether a name is that of one queue's counter: `rx3_packets`, `tx_queue_0_bytes`, `queue_7_tx_cnt`, `ch12_poll`,
-/// `tx-4.packets`, `[3]: rx_bytes`, `rx_packets[3]`, `cpu5_rx_packets`. Priorities (`rx_prio3_pause`) are not queues.
+/// Returns whether a name is that of one queue's counter: `rx3_packets`, `tx_queue_0_bytes`, `queue_7_tx_cnt`,
+/// `ch12_poll`, `tx-4.packets`, `[3]: rx_bytes`, `rx_packets[3]`, `cpu5_rx_packets`. Priorities
+/// (`rx_prio3_pause`) are not queues.
 fn is_of_one_queue(name: &str) -> bool {
     const QUEUES: [&str; 6] = ["queue", "q", "ring", "channel", "txq", "rxq"];
-    // Behind an underscore these are packet sizes: `rx_64_bytes_phy`.
+    // After an underscore, numbers are packet sizes: `rx_64_bytes_phy`.
     const SIDES: [&str; 5] = ["rx", "tx", "ch", "cpu", "xsk"];
     let bytes = name.as_bytes();
     (0..bytes.len()).any(|at| {
@@ -143,8 +144,8 @@ fn counters(look: Look<'_>) -> std::collections::BTreeMap<String, u64> {
     counters.0
 }
 
-/// The kernel registers `netdev_max_backlog` for the first namespace only, `somaxconn` for each
-/// (net/core/sysctl_net_core.c).
+/// Returns whether this is the initial network namespace. The kernel registers `netdev_max_backlog` only there,
+/// and `somaxconn` in each (net/core/sysctl_net_core.c).
 fn first_network_namespace(look: Look<'_>) -> Fact<bool> {
     if look.exists("/proc/sys/net/core/netdev_max_backlog") {
         Fact::Known(true)
@@ -160,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_of_queues_are_not_those_of_the_device() {
+    fn queue_counters_are_distinguished_from_device_counters() {
         let of_a_queue = [
             "rx0_packets",
             "tx15_bytes",

@@ -1,20 +1,20 @@
-//! Which cores share hardware, for who places threads.
+//! Topology of cores, for placing threads.
 
 use crate::files::Files;
 use crate::parse::list_numbers;
 
-/// A logical CPU and what it shares.
+/// A logical CPU, its physical core and its NUMA node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CoreSite {
-    /// Its number.
+    /// Number of the logical CPU.
     pub cpu: u32,
-    /// The first of the logical CPUs that share its physical core (SMT); its own number where the host does not say.
+    /// First of the logical CPUs that share its physical core (SMT); its own number if the topology is unknown.
     pub physical: u32,
-    /// Its NUMA node; 0 where the host does not say.
+    /// NUMA node; 0 if unknown.
     pub node: u32,
 }
 
-/// Where each of `cpus` is, by sysfs.
+/// Returns the location of each of `cpus`, from sysfs.
 pub fn core_sites(files: &Files, cpus: &[u32]) -> Vec<CoreSite> {
     const NODES: &str = "/sys/devices/system/node";
     let list = |path: &str| files.read(path).ok().as_deref().and_then(list_numbers).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Counters read twice: before a test and after it.
+//! Counters read before and after a test.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use crate::files::{Files, Kept};
 use crate::parse::{Counters, named_values, paired_lines, pressure_total_us, tcp_memory_pages};
 use crate::snapshot::{Unavailable, noted};
 
-/// How a file's text becomes counters.
+/// Parses a file's text into counters.
 type Parser = fn(&str, &mut Counters);
 
-/// The SNMP files, by the name their absence is noted under.
+/// SNMP files, by the name under which their absence is reported.
 const SNMP: [(&str, &str, Parser); 3] = [
     ("snmp", "/proc/thread-self/net/snmp", paired_lines),
     ("netstat", "/proc/thread-self/net/netstat", paired_lines),
     ("snmp6", "/proc/thread-self/net/snmp6", named_values),
 ];
 
-/// What is asked of the kernel about one interface.
+/// Kernel connections and first readings of one interface.
 struct Interface {
     index: u32,
     /// Hardware address.
@@ -28,18 +28,18 @@ struct Interface {
     netlink: Netlink,
     ethtool: Option<Ethtool>,
     names: Vec<String>,
-    /// Driver's statistics before; none if it has none.
+    /// Driver statistics before the test; empty if the driver has none.
     statistics: Vec<u64>,
-    /// Standard statistics before.
+    /// Standard statistics before the test.
     standard: Vec<u64>,
-    /// Queueing disciplines before; `None` if they could not be read.
+    /// Qdiscs before the test; `None` if they could not be read.
     qdiscs: Option<Vec<Qdisc>>,
 }
 
-/// Everything that is read before and after.
+/// Readings before the test, to be repeated after it.
 pub(crate) struct Before {
     files: Files,
-    /// Opened before: they stay those of the network namespace the test started in.
+    /// Opened before the test, so that they remain those of its network namespace.
     snmp: Vec<(&'static str, Kept, Parser, Counters)>,
     interface: Option<Interface>,
     pressure: Option<PressureDeltas>,
@@ -70,12 +70,12 @@ impl Before {
         Self { files: files.clone(), snmp, interface, pressure }
     }
 
-    /// Index and hardware address of the interface, if the kernel knows it.
+    /// Returns index and hardware address of the interface, if the kernel has it.
     pub(crate) fn interface(&self) -> Option<(u32, &[u8])> {
         self.interface.as_ref().map(|interface| (interface.index, interface.address.as_slice()))
     }
 
-    /// Reads all again and writes what moved into `series`.
+    /// Reads everything again and writes the changes into `series`.
     pub(crate) fn finish(self, series: &mut HostSeries) {
         let missing = &mut series.unavailable;
         let mut buffer = Vec::new();
@@ -104,7 +104,7 @@ fn read_counters(kept: &Kept, parse: Parser, buffer: &mut Vec<u8>) -> Result<Cou
     Ok(counters)
 }
 
-/// Stall time since boot.
+/// Returns the pressure stall time since boot.
 fn pressure(files: &Files) -> Result<PressureDeltas, String> {
     let total = |resource: &str| -> Result<u64, String> {
         let path = format!("/proc/pressure/{resource}");
@@ -115,11 +115,11 @@ fn pressure(files: &Files) -> Result<PressureDeltas, String> {
     Ok(PressureDeltas { cpu_some_us: total("cpu")?, memory_some_us: total("memory")? })
 }
 
-/// Pages of TCP memory in use over the pressure threshold, the second figure of `tcp_mem`.
+/// Returns the TCP memory in use divided by the pressure threshold, the second figure of `tcp_mem`.
 fn tcp_memory_ratio(files: &Files) -> Result<f64, String> {
     let sockstat = files.read("/proc/thread-self/net/sockstat").map_err(|e| e.to_string())?;
     let used = tcp_memory_pages(&sockstat).ok_or("sockstat has no TCP memory")?;
-    // Absent from network namespaces but the first, though it counts memory of all namespaces.
+    // Exists only in the initial network namespace, although it counts memory of all namespaces.
     let limits = files.read("/proc/sys/net/ipv4/tcp_mem").map_err(|e| e.to_string())?;
     let pressure = limits.split_ascii_whitespace().nth(1).and_then(|word| word.parse::<u64>().ok());
     let pressure = pressure.filter(|&pages| pages > 0).ok_or("tcp_mem is not three numbers")?;
@@ -169,7 +169,8 @@ impl Interface {
     }
 }
 
-/// Those that moved. A driver's gauge may fall; a counter narrower than 64 bits that wrapped shows as a fall too.
+/// Returns the counters that changed. A driver's gauge may fall; a counter of less than 64 bits that wrapped
+/// appears as a fall too.
 pub(crate) fn deltas(names: impl Iterator<Item = String>, before: &[u64], now: &[u64]) -> Vec<CounterDelta> {
     names
         .zip(before.iter().zip(now))
@@ -178,8 +179,8 @@ pub(crate) fn deltas(names: impl Iterator<Item = String>, before: &[u64], now: &
         .collect()
 }
 
-/// Every queueing discipline there is now, by handle and parent. One that is new, or whose byte count fell, was made
-/// during the test and counts from zero.
+/// Returns the changes of every current qdisc, by handle and parent. A qdisc that is new, or whose byte count
+/// fell, was created during the test and counts from zero.
 pub(crate) fn qdisc_deltas(before: &[Qdisc], now: &[Qdisc], missing: &mut Unavailable) -> Vec<QdiscDelta> {
     let key = |qdisc: &Qdisc| (qdisc.handle, qdisc.parent, qdisc.kind.clone());
     let known: BTreeMap<_, _> = before.iter().map(|qdisc| (key(qdisc), qdisc)).collect();

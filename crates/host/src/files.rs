@@ -1,4 +1,4 @@
-//! The seam to `/proc` and `/sys`: the running kernel's, or a recorded tree of them.
+//! Access to `/proc` and `/sys`: those of the running kernel, or a recorded tree.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -7,55 +7,55 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
 
-/// What a gzip file begins with (RFC 1952).
+/// First bytes of a gzip file (RFC 1952).
 const GZIP: &[u8] = &[0x1f, 0x8b, 8];
-/// No file read here is longer, except by mistake or malice.
+/// Maximum size of a file; longer ones are an error or malicious.
 const LIMIT_BYTES: usize = 8 * 1024 * 1024;
 
 /// A file that could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {path}: {cause}")]
 pub struct FileError {
-    /// Its path on the host, without the recorded tree's own.
+    /// Path on the host, without the root of a recorded tree.
     pub path: String,
-    /// The system's answer.
+    /// Error of the operating system.
     #[source]
     pub cause: io::Error,
 }
 
-/// Where host files are read from.
+/// Files of a host: live or recorded.
 #[derive(Debug, Clone)]
 pub struct Files {
     root: PathBuf,
-    /// The root without links, which every file of a recorded tree must be below.
+    /// Root with all links resolved; every file of a recorded tree must be below it.
     inside: Option<PathBuf>,
     live: bool,
 }
 
 impl Files {
-    /// The running kernel's own files.
+    /// Returns the files of the running kernel.
     pub fn live() -> Self {
         Self { root: PathBuf::from("/"), inside: None, live: true }
     }
 
-    /// A tree with `proc`, `sys`, `etc` below `root`.
+    /// Returns the files of a tree with `proc`, `sys`, `etc` below `root`.
     pub fn recorded(root: impl Into<PathBuf>) -> Self {
         let root = root.into();
         Self { inside: root.canonicalize().ok(), root, live: false }
     }
 
-    /// Whether these are the running kernel's, so that asking the kernel itself gives the same host.
+    /// Returns whether these files belong to the running kernel, so that asking it describes the same host.
     pub fn is_live(&self) -> bool {
         self.live
     }
 
-    /// The file's text; that of a compressed one (gzip, as `/proc/config.gz`) is what it holds. Bytes that are not UTF-8 are
+    /// Reads a file's text, decompressed if it is gzip (as `/proc/config.gz`). Bytes that are not UTF-8 are
     /// replaced.
     pub fn read(&self, path: &str) -> Result<String, FileError> {
         let read = || -> io::Result<String> {
             let mut bytes = Vec::new();
             let path = self.inside(path)?;
-            // Opening a pipe that lies in a file's place would wait for a writer.
+            // Opening a pipe in place of the file would wait for a writer.
             let kind = fs::metadata(&path)?;
             if !kind.is_file() {
                 let what = if kind.is_dir() { io::ErrorKind::IsADirectory } else { io::ErrorKind::InvalidInput };
@@ -72,12 +72,12 @@ impl Files {
         read().map_err(|cause| FileError { path: path.into(), cause })
     }
 
-    /// The file's text without white space around it.
+    /// Reads a file's text without surrounding white space.
     pub fn word(&self, path: &str) -> Result<String, FileError> {
         self.read(path).map(|text| text.trim().to_owned())
     }
 
-    /// The file's text as a number.
+    /// Reads a file's text as a number.
     pub fn number<T: std::str::FromStr>(&self, path: &str) -> Result<T, FileError> {
         self.word(path)?.parse().map_err(|_| FileError {
             path: path.into(),
@@ -85,17 +85,17 @@ impl Files {
         })
     }
 
-    /// The last component of what a symbolic link points to.
+    /// Returns the last component of a symbolic link's target.
     pub fn link_name(&self, path: &str) -> Option<String> {
         Some(fs::read_link(self.at(path)).ok()?.file_name()?.to_string_lossy().into_owned())
     }
 
-    /// Whether there is such a file.
+    /// Returns whether a file exists.
     pub fn exists(&self, path: &str) -> bool {
         self.at(path).exists()
     }
 
-    /// Names in a directory, sorted; none if it cannot be read.
+    /// Returns the names in a directory, sorted; none if it cannot be read.
     pub fn names(&self, directory: &str) -> Vec<String> {
         let entries = fs::read_dir(self.at(directory)).into_iter().flatten().flatten();
         let mut names: Vec<_> = entries.map(|e| e.file_name().to_string_lossy().into_owned()).collect();
@@ -103,12 +103,12 @@ impl Files {
         names
     }
 
-    /// What a symbolic link points to, as it is written there.
+    /// Returns the target of a symbolic link as written.
     pub(crate) fn link_target(&self, path: &str) -> io::Result<String> {
         Ok(fs::read_link(self.at(path))?.to_string_lossy().into_owned())
     }
 
-    /// Names in a directory that begin with `prefix`, sorted.
+    /// Returns the names in a directory that begin with `prefix`, sorted.
     pub(crate) fn names_like(&self, directory: &str, prefix: &str) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(self.inside(directory)?)? {
@@ -134,8 +134,8 @@ impl Files {
         }
     }
 
-    /// Where the file is. A recorded tree comes from elsewhere: a link in it that leads out of it is refused, lest what is
-    /// on this host be shown as that one's.
+    /// Resolves a path. A recorded tree comes from elsewhere: a link that leads out of it is refused, so that
+    /// no data of this host is reported as the recorded host's.
     fn inside(&self, path: &str) -> io::Result<PathBuf> {
         let path = self.at(path);
         if self.live {
@@ -156,8 +156,8 @@ impl Files {
     }
 }
 
-/// A file kept open and read again from its start: `/proc` makes its text anew each time. What a `/proc/thread-self/net`
-/// file says stays that of the network namespace it was opened in.
+/// A file that is kept open and read again from its start: `/proc` regenerates its text each time. A
+/// `/proc/thread-self/net` file remains that of the network namespace it was opened in.
 #[derive(Debug)]
 pub(crate) struct Kept {
     file: File,
@@ -165,7 +165,7 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// Fills `buffer` with the file, keeping its capacity from one reading to the next.
+    /// Reads the file into `buffer`, reusing its capacity.
     pub(crate) fn read_into(&self, buffer: &mut Vec<u8>) -> Result<(), FileError> {
         let fail = |cause| FileError { path: self.path.clone(), cause };
         let mut length = 0;
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kept_file_is_read_whole_each_time() {
+    fn a_kept_file_is_read_from_its_start_each_time() {
         let dir = tempfile::tempdir().expect("a directory");
         let files = Files::recorded(dir.path());
         for (written, expected) in [(10_000, 10_000), (3, 3), (5000, 5000)] {

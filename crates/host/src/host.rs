@@ -1,4 +1,4 @@
-//! The seam between what a host is and how it is looked at: a running one, or one recorded elsewhere.
+//! Interface between facts and their source: a running host, or a recorded one.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,40 +18,41 @@ pub use live::LiveHost;
 pub use record::{RecordError, record};
 pub use recorded::{OpenError, RecordedHost};
 
-/// A host that can be looked at. Every answer is either what the host says or why it does not say.
+/// A source of facts about a host. Every answer is either a value or the reason why there is none.
 ///
-/// Paths are absolute, those of the host itself.
+/// Paths are absolute, as on the host itself.
 pub trait Host {
-    /// The text of a file; bytes that are not UTF-8 are replaced.
+    /// Reads the text of a file; bytes that are not UTF-8 are replaced.
     fn read(&self, path: &str) -> io::Result<String>;
 
-    /// What a symbolic link points to, as it is written there.
+    /// Returns the target of a symbolic link as written.
     fn link(&self, path: &str) -> io::Result<String>;
 
-    /// The names in a directory that begin with `prefix`, sorted.
+    /// Returns the names in a directory that begin with `prefix`, sorted.
     fn names(&self, directory: &str, prefix: &str) -> io::Result<Vec<String>>;
 
-    /// What the kernel answers about the host as a whole and its links.
+    /// Queries the kernel about the host as a whole and its links.
     fn kernel(&self) -> KernelAnswers;
 
-    /// What an interface's driver answers.
+    /// Queries an interface's driver.
     fn interface(&self, name: &str) -> InterfaceAnswers;
 
-    /// Whether it was recorded: then nothing it took is the host's own time.
+    /// Whether the host is a recording: the time that collecting takes is then not the host's.
     fn is_recorded(&self) -> bool {
         false
     }
 
-    /// The first 256 bytes of a PCI device's configuration space; the first 64 where more is not allowed.
+    /// Returns the first 256 bytes of a PCI device's configuration space; the first 64 where more is not
+    /// permitted.
     fn pci_config(&self, address: &str) -> Fact<Vec<u8>>;
 }
 
-/// Everything about a host that a check may read. Never fails: an unknown fact says why.
+/// Collects all facts about a host that a check may use. Never fails: an unknown fact has its reason.
 pub fn collect(host: &dyn Host) -> Facts {
     crate::collect::collect(host)
 }
 
-/// Files only: there is no kernel behind them to ask.
+/// Files only: there is no kernel to query.
 impl Host for Files {
     fn read(&self, path: &str) -> io::Result<String> {
         Self::read(self, path).map_err(|error| error.cause)
@@ -78,32 +79,32 @@ impl Host for Files {
     }
 }
 
-/// A host's files as facts.
+/// Helpers that read a host's files as facts.
 #[derive(Clone, Copy)]
 pub(crate) struct Look<'a>(pub &'a dyn Host);
 
 impl Look<'_> {
-    /// The file's text.
+    /// Reads a file's text.
     pub(crate) fn read(self, path: &str) -> Result<String, FileError> {
         self.0.read(path).map_err(|cause| FileError { path: path.into(), cause })
     }
 
-    /// The file's text without white space around it.
+    /// Reads a file's text without surrounding white space.
     pub(crate) fn word(self, path: &str) -> Result<String, FileError> {
         self.read(path).map(|text| text.trim().to_owned())
     }
 
-    /// The file's text without white space around it, as a fact.
+    /// Reads a file's text without surrounding white space, as a fact.
     pub(crate) fn fact(self, path: &str) -> Fact<String> {
         known(self.word(path))
     }
 
-    /// The file's text as a number; `None` if there is no such file or it holds something else.
+    /// Reads a file's text as a number; `None` if the file does not exist or has something else.
     pub(crate) fn number<T: std::str::FromStr>(self, path: &str) -> Option<T> {
         self.word(path).ok()?.parse().ok()
     }
 
-    /// The file's text as a number.
+    /// Reads a file's text as a number, as a fact.
     pub(crate) fn number_fact<T: std::str::FromStr>(self, path: &str) -> Fact<T> {
         match self.fact(path) {
             Fact::Known(word) => word.parse().map_or_else(|_| not_understood(path, &word), Fact::Known),
@@ -112,30 +113,30 @@ impl Look<'_> {
         }
     }
 
-    /// Whether there is such a file.
+    /// Returns whether a file exists.
     pub(crate) fn exists(self, path: &str) -> bool {
         self.0.read(path).is_ok()
     }
 
-    /// The last component of what a symbolic link points to.
+    /// Returns the last component of a symbolic link's target.
     pub(crate) fn link_name(self, path: &str) -> Option<String> {
         let target = self.0.link(path).ok()?;
         target.rsplit('/').find(|part| !part.is_empty()).map(str::to_owned)
     }
 
-    /// The names in a directory that begin with `prefix`; none if it cannot be read.
+    /// Returns the names in a directory that begin with `prefix`; none if it cannot be read.
     pub(crate) fn names(self, directory: &str, prefix: &str) -> Vec<String> {
         self.0.names(directory, prefix).unwrap_or_default()
     }
 
-    /// The directory's names `prefixN` by their number.
+    /// Returns the directory's names of the form `prefixN`, by number.
     pub(crate) fn numbered(self, directory: &str, prefix: &str) -> BTreeMap<u32, String> {
         let names = self.names(directory, prefix).into_iter();
         names.filter_map(|name| Some((name.strip_prefix(prefix)?.parse().ok()?, name))).collect()
     }
 }
 
-/// A file that is not there is absent; one that cannot be read is unknown.
+/// Converts a result to a fact: absent if the file does not exist, unknown if it cannot be read.
 pub(crate) fn known<T>(outcome: Result<T, FileError>) -> Fact<T> {
     match outcome {
         Ok(value) => Fact::Known(value),
@@ -144,15 +145,16 @@ pub(crate) fn known<T>(outcome: Result<T, FileError>) -> Fact<T> {
     }
 }
 
-/// A file that says something else than it should. What it says is shown, but no more of it than a line has room for.
+/// Returns an unknown fact for a file with unexpected content, quoted up to the length of a line.
 pub(crate) fn not_understood<T>(path: &str, text: &str) -> Fact<T> {
     let shown: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(60).collect();
     Fact::Unknown(format!("{path} says `{shown}`, which is not understood"))
 }
 
-/// `ENOENT` and its kin: there is no such thing, as opposed to one that could not be read.
+/// Returns whether an error means that the file does not exist (`ENOENT` and similar), rather than that it
+/// could not be read.
 pub(crate) fn is_absent(error: &io::Error) -> bool {
-    // ENXIO 6, ENODEV 19, EOPNOTSUPP 95: the attribute is there, the device has no such thing.
+    // ENXIO 6, ENODEV 19, EOPNOTSUPP 95: the attribute exists, but the device does not support it.
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
         || matches!(error.raw_os_error(), Some(6 | 19 | 95))
 }

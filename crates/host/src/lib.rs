@@ -1,9 +1,10 @@
-//! What a host is, and what it does while a test runs: facts and counters, live or from a recorded tree.
+//! A host's facts and its counters during a test, live or from a recorded tree.
 //!
-//! [`collect`] reads everything about a [`Host`] that a check may use; [`record`] keeps it, so that it can be read again
-//! elsewhere. [`snapshot`] describes the host once. [`HostSampler`] reads its counters at a few times a second and ends as a
-//! [`HostSeries`](landspeed_model::HostSeries). Neither needs privilege and neither fails: what cannot be read is
-//! named, with the reason, in `unavailable`. [`use_between`] and [`cores_between`] sum a series over a span.
+//! [`collect`] reads all facts about a [`Host`] that a check may use; [`record`] stores them for another
+//! machine. [`snapshot`] describes the host once. [`HostSampler`] reads its counters a few times per second and
+//! returns a [`HostSeries`](landspeed_model::HostSeries). Neither needs privilege and neither fails: what
+//! cannot be read is listed, with the reason, in `unavailable`. [`use_between`] and [`cores_between`] sum up a
+//! series over a span.
 #![forbid(unsafe_code)]
 
 mod collect;
@@ -33,6 +34,6 @@ pub use sampler::{HostSampler, MIN_SPAN_NS};
 pub use snapshot::{snapshot, snapshot_from};
 pub use usage::{HostUse, cores_between, use_between};
 
-/// What one unit of `/proc/stat` is worth: `USER_HZ` is 100 on every architecture this program is built for
-/// (asm-generic/param.h), whatever the kernel's own timer does. Shares over a span cannot be finer than this over it.
+/// Length of one tick of `/proc/stat`: `USER_HZ` is 100 on every architecture this program is built for
+/// (asm-generic/param.h), regardless of the kernel's timer frequency. It limits the resolution of CPU shares.
 pub const TICK_NS: u64 = 10_000_000;

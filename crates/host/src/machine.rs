@@ -1,4 +1,4 @@
-//! The machine under the network: kernel, CPU, memory, hypervisor.
+//! The machine without its network: kernel, CPU, memory, hypervisor.
 
 use landspeed_model::{Governor, HostSnapshot, NumaNode};
 
@@ -10,7 +10,7 @@ use crate::snapshot::{Unavailable, noted};
 const CPU: &str = "/sys/devices/system/cpu";
 const NODES: &str = "/sys/devices/system/node";
 
-/// Everything of a snapshot but the network.
+/// Reads everything of a snapshot except the network.
 pub(crate) fn read(files: &Files, missing: &mut Unavailable) -> HostSnapshot {
     let cpuinfo = noted(missing, "cpu_model", files.read("/proc/cpuinfo")).map(|text| CpuInfo::parse(&text));
     let kernel = |name: &str, missing: &mut Unavailable| {
@@ -40,7 +40,8 @@ pub(crate) fn read(files: &Files, missing: &mut Unavailable) -> HostSnapshot {
 }
 
 fn machine(files: &Files, missing: &mut Unavailable) -> String {
-    // Kernels since 6.1 have the file. What this program was built for is what it runs on, up to its word size.
+    // The file exists since Linux 6.1. The build's architecture is that of the machine, except for the word
+    // size.
     match files.word("/proc/sys/kernel/arch") {
         Ok(arch) => arch,
         Err(_) if files.is_live() => std::env::consts::ARCH.to_owned(),
@@ -108,7 +109,8 @@ fn memory_bytes(files: &Files, missing: &mut Unavailable) -> u64 {
     kib.flatten().unwrap_or(0).saturating_mul(1024)
 }
 
-/// Where a kernel's configuration may be: what the kernel itself shows (`CONFIG_IKCONFIG_PROC`), then what came with it.
+/// Returns the possible paths of a kernel's configuration: the kernel's own (`CONFIG_IKCONFIG_PROC`), then
+/// those of its packages.
 pub(crate) fn configuration_places(release: &str) -> [String; 3] {
     ["/proc/config.gz".into(), format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")]
 }
@@ -125,17 +127,18 @@ fn timer_hz(files: &Files, release: &str, missing: &mut Unavailable) -> Option<u
     hz
 }
 
-/// The container and the hypervisor, joined by `+` when there are both; none on bare metal, as far as is known.
+/// Returns the container and the hypervisor, joined by `+` if there are both; `None` on bare metal, as far as
+/// is known.
 fn virtualization(files: &Files, hypervisor_bit: bool) -> Option<String> {
     let look = Look(files);
     let found: Vec<_> = [container(look), hypervisor(look, hypervisor_bit)].into_iter().flatten().collect();
     (!found.is_empty()).then(|| found.join("+"))
 }
 
-/// The marks systemd's documentation (container interface) and the engines leave.
+/// Detects a container by the marks in systemd's documentation (container interface) and those of the engines.
 pub(crate) fn container(files: Look<'_>) -> Option<String> {
-    // In the first process namespace (PROC_PID_INIT_INO, linux/proc_ns.h) the marks are left-overs of an image that was
-    // booted as a machine.
+    // In the initial PID namespace (PROC_PID_INIT_INO, linux/proc_ns.h), marks are left-overs of an image that
+    // was booted as a machine.
     if files.link_name("/proc/self/ns/pid").as_deref() == Some("pid:[4026531836]") {
         return None;
     }
@@ -146,13 +149,14 @@ pub(crate) fn container(files: Look<'_>) -> Option<String> {
     marks.iter().find(|(path, _)| files.exists(path)).map(|(_, name)| (*name).to_owned())
 }
 
-/// By the firmware's names and the CPU's own bit (x86: `bit`).
+/// Detects a hypervisor by the firmware's names and the CPU's hypervisor bit (x86: `bit`).
 pub(crate) fn hypervisor(files: Look<'_>, bit: bool) -> Option<String> {
     if let Some(kind) = files.word("/sys/hypervisor/type").ok().filter(|kind| !kind.is_empty()) {
         return Some(kind);
     }
-    // Substrings of the firmware's vendor and product; the list of systemd-detect-virt. Clouds name their bare metal
-    // alike: on x86 the CPU's own bit has to agree, on Arm the product may say so.
+    // Substrings of the firmware's vendor and product; the list of systemd-detect-virt. Clouds use the same
+    // names for bare metal: on x86 the CPU's bit must confirm a hypervisor; on Arm the product name may contain
+    // "metal".
     let vendors = [
         ("KVM", "kvm"),
         ("QEMU", "kvm"),
@@ -181,7 +185,7 @@ pub(crate) fn hypervisor(files: Look<'_>, bit: bool) -> Option<String> {
     if !bit {
         return None;
     }
-    // No firmware tables (Firecracker, direct boot): the paravirtual clock shows it.
+    // No firmware tables (Firecracker, direct boot): the paravirtual clock reveals the hypervisor.
     let clocks = files.word("/sys/devices/system/clocksource/clocksource0/available_clocksource").unwrap_or_default();
     let clock_names = [("kvm-clock", "kvm"), ("hyperv", "microsoft"), ("xen", "xen"), ("vmware", "vmware")];
     let by_clock = clock_names.iter().find(|(text, _)| clocks.contains(text)).map(|(_, name)| *name);

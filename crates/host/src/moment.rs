@@ -1,4 +1,4 @@
-//! Counters of an interface and of the network stack at a moment, for those who look at spans that are not known beforehand.
+//! Counters of an interface and of the network stack at one moment, for spans that are not known in advance.
 
 use landspeed_model::{CounterDelta, HostSeries, SoftnetDelta};
 use landspeed_netlink::{LINK_STATS_NAMES, LinkId, Netlink, NetlinkError, Qdisc};
@@ -8,7 +8,7 @@ use crate::files::Files;
 use crate::parse::{Counters, SoftnetRow, paired_lines, softnet_rows};
 use crate::snapshot::Unavailable;
 
-/// An interface's queueing disciplines and standard statistics.
+/// Qdiscs and standard statistics of an interface.
 #[derive(Debug, Clone)]
 pub struct InterfaceMoment {
     name: String,
@@ -17,19 +17,19 @@ pub struct InterfaceMoment {
 }
 
 impl InterfaceMoment {
-    /// Reads them now, in the network namespace of `netlink`.
+    /// Reads the current values, in the network namespace of `netlink`.
     pub fn read(netlink: &mut Netlink, ifindex: u32) -> Result<Self, NetlinkError> {
         let link = netlink.link(LinkId::Index(ifindex))?;
         Ok(Self { name: link.name, qdiscs: netlink.qdiscs(ifindex)?, standard: link.stats })
     }
 
-    /// The interface.
+    /// Returns the name of the interface.
     pub fn name(&self) -> &str {
         &self.name
     }
 }
 
-/// What the network stack of a namespace counted, on all interfaces.
+/// Counters of the network stack of a namespace, over all interfaces.
 #[derive(Debug, Clone)]
 pub struct StackMoment {
     softnet: Vec<SoftnetRow>,
@@ -38,7 +38,7 @@ pub struct StackMoment {
 }
 
 impl StackMoment {
-    /// Reads it now, in the calling thread's network namespace.
+    /// Reads the current values, in the calling thread's network namespace.
     pub fn read(files: &Files) -> Self {
         let text = |path: &str| files.read(path).unwrap_or_default();
         let mut softnet = Vec::new();
@@ -48,13 +48,13 @@ impl StackMoment {
         Self { softnet, snmp, conntrack: untracked(&text("/proc/thread-self/net/stat/nf_conntrack")) }
     }
 
-    /// Packets since `before` that conntrack dropped or could not assign to a connection.
+    /// Returns the number of packets since `before` that conntrack dropped or could not assign to a connection.
     pub fn conntrack_since(&self, before: &Self) -> Option<u64> {
         Some(self.conntrack?.wrapping_sub(before.conntrack?))
     }
 }
 
-/// What moved between two moments, as a series without samples over time.
+/// Returns the changes between two moments, as a series without samples over time.
 pub fn moved_between(
     stack: Option<(&StackMoment, &StackMoment)>,
     interface: Option<(&InterfaceMoment, &InterfaceMoment)>,
@@ -85,7 +85,8 @@ fn add(sum: &mut SoftnetDelta, row: &SoftnetDelta) {
     sum.flow_limit += row.flow_limit;
 }
 
-/// `drop`, `early_drop`, `insert_failed` and `invalid` of all cores: a header, then a row of hexadecimal numbers for each core.
+/// Parses the sum of `drop`, `early_drop`, `insert_failed` and `invalid` over all cores: a header, then a row
+/// of hexadecimal numbers for each core.
 fn untracked(text: &str) -> Option<u64> {
     const WANTED: [&str; 4] = ["drop", "early_drop", "insert_failed", "invalid"];
     let mut lines = text.lines();

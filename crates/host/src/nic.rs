@@ -1,4 +1,4 @@
-//! The interface a test's packets leave by.
+//! The egress interface of a test.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,7 +11,7 @@ use crate::files::Files;
 use crate::parse::default_route_interface;
 use crate::snapshot::{Unavailable, noted};
 
-/// Offloads that change how fast a host moves data. The kernel knows some sixty; the rest is protocol detail.
+/// Offloads that affect throughput. The kernel has some sixty; the others are protocol details.
 const OFFLOADS: &[&str] = &[
     "hw-tc-offload",
     "rx-all",
@@ -44,7 +44,7 @@ const OFFLOADS: &[&str] = &[
     "rx-vlan-hw-parse",
 ];
 
-/// The interface towards `peer`, or that of the default route.
+/// Reads the interface towards `peer`, or that of the default route.
 pub(crate) fn read(files: &Files, peer: Option<SocketAddr>, missing: &mut Unavailable) -> Option<NicSnapshot> {
     let mut nic = NicSnapshot::default();
     let mut address = Vec::new();
@@ -95,7 +95,7 @@ fn link_towards(netlink: &mut Netlink, peer: Option<SocketAddr>) -> Result<Link,
     };
     match route {
         Ok(route) => netlink.link(LinkId::Index(route.out_ifindex)),
-        // A loopback that is down has no route, and is still the interface meant.
+        // A loopback that is down has no route, but is still the right interface.
         Err(_) if peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback()) => netlink.link(LinkId::Name("lo")),
         Err(error) => Err(error),
     }
@@ -114,7 +114,7 @@ fn take_link(nic: &mut NicSnapshot, link: &Link, missing: &mut Unavailable) {
     }
 }
 
-/// The root's kind, then each other kind once: `mq`, `fq` for a multi-queue root with fq leaves.
+/// Returns the root's kind, then each other kind once: `mq`, `fq` for a multi-queue root with fq leaves.
 fn kinds(qdiscs: &[Qdisc]) -> Vec<String> {
     let mut kinds: Vec<String> = Vec::new();
     let (roots, others): (Vec<_>, Vec<_>) = qdiscs.iter().partition(|qdisc| qdisc.parent == Qdisc::ROOT);
@@ -169,8 +169,9 @@ fn ask_driver(nic: &mut NicSnapshot, missing: &mut Unavailable) {
     }
 }
 
-/// The interface's directory below `/sys`, which shows the network namespace it was mounted in: not always the calling
-/// thread's. `None` if the interface there that has the same name is another. Index 0: there was no kernel to ask.
+/// Returns the interface's directory below `/sys`, which shows the network namespace it was mounted in, not
+/// always the calling thread's. `None` if the interface with that name there is another one. Index 0: there was
+/// no kernel to query.
 pub(crate) fn sysfs_directory(files: &Files, name: &str, index: u32, address: &[u8]) -> Option<String> {
     let directory = format!("/sys/class/net/{name}");
     let found: u32 = files.number(&format!("{directory}/ifindex")).ok()?;
@@ -180,7 +181,7 @@ pub(crate) fn sysfs_directory(files: &Files, name: &str, index: u32, address: &[
     same.then_some(directory)
 }
 
-/// What only sysfs has, and whatever the kernel could not be asked.
+/// Adds values that only sysfs has, and those that the kernel could not be queried for.
 fn take_files(nic: &mut NicSnapshot, files: &Files, address: &[u8], missing: &mut Unavailable) {
     let Some(directory) = sysfs_directory(files, &nic.name, nic.ifindex, address) else {
         let why = format!("/sys/class/net/{} is not this interface (another network namespace)", nic.name);
@@ -217,7 +218,7 @@ fn take_files(nic: &mut NicSnapshot, files: &Files, address: &[u8], missing: &mu
     let node = |of: &str| files.number::<i32>(&format!("{directory}/{of}/numa_node"));
     match node("device").or_else(|error| node("device/..").map_err(|_| error)) {
         Ok(node) if node >= 0 => nic.numa_node = Some(node),
-        // −1
+        // −1: unknown to the firmware.
         Ok(_) => {
             missing.insert("nic.numa_node".into(), "the firmware does not say".into());
         }

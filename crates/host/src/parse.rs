@@ -1,7 +1,7 @@
-//! The texts of `/proc` and `/sys` as numbers. Pure, total: garbage gives nothing, never a panic.
+//! Parsers for `/proc` and `/sys`. Pure and total: invalid text yields no value, never a panic.
 //!
-//! Ours and not the `procfs` crate's because that one numbers cores by the order of `/proc/stat`'s rows (wrong once a
-//! core is offline), keeps only the SNMP counters it has a field for, has no softnet or netstat, and fails a whole file
+//! The `procfs` crate is not used: it numbers cores by the order of `/proc/stat`'s rows (wrong once a core is
+//! offline), keeps only the SNMP counters it has a field for, lacks softnet and netstat, and fails a whole file
 //! for one line.
 
 mod cores;

@@ -1,4 +1,4 @@
-//! What a host does while a test runs.
+//! Sampler of a host's counters during a test.
 
 use landspeed_model::{HostSeries, SoftnetDelta};
 use landspeed_sys::clock::thread_cpu_ns;
@@ -10,17 +10,17 @@ use crate::snapshot::{Unavailable, noted};
 use crate::spans::{Span, Spans, add};
 use crate::totals::{Nic, Totals};
 
-/// Readings closer together than this are skipped: at five ticks a share is already only good to ±0.2.
+/// Readings closer together than this are skipped: over five ticks, a share is only accurate to ±0.2.
 pub const MIN_SPAN_NS: u64 = 5 * crate::TICK_NS;
 
-/// Frequencies are read no more often: `/proc/cpuinfo` interrupts every core on some kernels.
+/// Minimum time between readings of the frequencies: `/proc/cpuinfo` interrupts every core on some kernels.
 const FREQUENCY_PERIOD_NS: u64 = 1_000_000_000;
 
 /// Reads a host's counters during a test.
 ///
-/// Make it in the network namespace of the test, before the test, on the thread that will call [`sample`](Self::sample),
-/// so that its CPU time is counted separately. It may be made on one thread and used on another; then
-/// `sampler_cpu_ns` covers each call on whichever thread made it.
+/// Create it in the network namespace of the test, before the test, on the thread that will call
+/// [`sample`](Self::sample), so that its CPU time is counted separately. It may also be created on one thread
+/// and used on another; `sampler_cpu_ns` then covers each call on the thread that made it.
 pub struct HostSampler {
     files: Files,
     missing: Unavailable,
@@ -29,12 +29,12 @@ pub struct HostSampler {
     stat: Option<Kept>,
     softnet: Option<Kept>,
     buffer: Vec<u8>,
-    /// Last readings, and spares the next ones are parsed into.
+    /// Last readings, and spare buffers for the next ones.
     cores: Vec<Option<CoreTicks>>,
     cores_spare: Vec<Option<CoreTicks>>,
     rows: Vec<SoftnetRow>,
     rows_spare: Vec<SoftnetRow>,
-    /// What each of the rows moved since the first reading.
+    /// Change of each row since the first reading.
     moved: Vec<SoftnetDelta>,
     last_ns: u64,
     frequency_ns: Option<u64>,
@@ -45,18 +45,18 @@ pub struct HostSampler {
 }
 
 impl HostSampler {
-    /// Reads everything once. `nic` is the interface whose counters to watch ([`snapshot`](crate::snapshot) finds it);
-    /// `now_ns` is the monotonic clock ([`landspeed_sys::clock::monotonic_ns`]).
+    /// Takes the first readings. `nic` is the interface whose counters to watch ([`snapshot`](crate::snapshot)
+    /// finds it); `now_ns` is the monotonic clock ([`landspeed_sys::clock::monotonic_ns`]).
     pub fn new(nic: Option<&str>, now_ns: u64) -> Self {
         Self::from_files(&Files::live(), nic, now_ns)
     }
 
-    /// The same from any files; only live ones have an interface to ask.
+    /// The same from any files; only live ones have an interface to query.
     pub fn from_files(files: &Files, nic: Option<&str>, now_ns: u64) -> Self {
         let started_ns = thread_cpu_ns();
         let mut missing = Unavailable::new();
         let before = Before::read(files, nic, &mut missing);
-        // A recorded tree has the interface's files, but no kernel that knows its index.
+        // A recorded tree has the interface's files, but no kernel to get its index from.
         let known = before.interface().or_else(|| (!files.is_live()).then_some((0, &[])));
         let nic = nic.zip(known).map(|(name, (index, address))| Nic { name, index, address });
         let totals = Totals::read(files, nic.as_ref(), now_ns, &mut missing);
@@ -90,8 +90,8 @@ impl HostSampler {
         sampler
     }
 
-    /// Reads the counters, unless the last reading is less than [`MIN_SPAN_NS`] ago. Call it as often as you like;
-    /// every 100 ms is plenty.
+    /// Reads the counters, unless the last reading is less than [`MIN_SPAN_NS`] ago. It may be called at any
+    /// rate; every 100 ms is enough.
     pub fn sample(&mut self, now_ns: u64) {
         if now_ns < self.last_ns.saturating_add(MIN_SPAN_NS) {
             return;
@@ -103,7 +103,8 @@ impl HostSampler {
         self.cpu_ns += thread_cpu_ns().saturating_sub(started_ns);
     }
 
-    /// Reads everything a last time. `t0_ns` is the moment on the monotonic clock that is zero on the series' timeline.
+    /// Takes the last readings. `t0_ns` is the time on the monotonic clock that is zero on the series'
+    /// timeline.
     pub fn finish(mut self, now_ns: u64, t0_ns: u64) -> HostSeries {
         let started_ns = thread_cpu_ns();
         if now_ns > self.last_ns {
@@ -139,7 +140,7 @@ impl HostSampler {
         series
     }
 
-    /// What happened since the last reading.
+    /// Returns the changes since the last reading.
     fn span(&mut self, now_ns: u64) -> Span {
         let start_ns = std::mem::replace(&mut self.last_ns, now_ns);
         let cores = self.read_cores();
@@ -147,7 +148,8 @@ impl HostSampler {
         Span { start_ns, end_ns: now_ns, cores, mhz: self.frequencies(now_ns), softnet }
     }
 
-    /// Ticks of each core since the last reading; none for a core that was offline at either end.
+    /// Returns the ticks of each core since the last reading; `None` for a core that was offline at one of the
+    /// two.
     fn read_cores(&mut self) -> Vec<Option<CoreTicks>> {
         let Some(stat) = &self.stat else { return Vec::new() };
         if let Err(error) = stat.read_into(&mut self.buffer) {
@@ -169,7 +171,8 @@ impl HostSampler {
         passed
     }
 
-    /// Softnet of all cores since the last reading. Counters outlive a core's absence, so its last row is kept.
+    /// Returns the softnet counters of all cores since the last reading. Counters persist while a core is
+    /// offline, so its last row is kept.
     fn read_softnet(&mut self) -> SoftnetDelta {
         let mut sum = SoftnetDelta::default();
         let Some(softnet) = &self.softnet else { return sum };
@@ -192,7 +195,7 @@ impl HostSampler {
         sum
     }
 
-    /// MHz of each core, or nothing when they were read within the last second.
+    /// Returns the MHz of each core; empty if they were read within the last second.
     fn frequencies(&mut self, now_ns: u64) -> Vec<f32> {
         if self.frequency_ns.is_some_and(|last_ns| now_ns < last_ns.saturating_add(FREQUENCY_PERIOD_NS)) {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! A host at the start of a test.
+//! Snapshot of a host at the start of a test.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -8,10 +8,10 @@ use landspeed_model::HostSnapshot;
 use crate::files::Files;
 use crate::{machine, nic, sysctls};
 
-/// What could not be read, and why.
+/// Names of unavailable values, with the reasons.
 pub(crate) type Unavailable = BTreeMap<String, String>;
 
-/// Notes why something is missing, and goes on without it.
+/// Returns the value, or notes why it is unavailable.
 pub(crate) fn noted<T, E: std::fmt::Display>(
     missing: &mut Unavailable,
     what: &str,
@@ -20,14 +20,14 @@ pub(crate) fn noted<T, E: std::fmt::Display>(
     outcome.map_err(|why| missing.insert(what.to_owned(), why.to_string())).ok()
 }
 
-/// This host, with the interface its packets to `peer` leave by; without a peer, the one of the default route. Reads the
-/// network namespace of the calling thread. Never fails: see `unavailable`.
+/// Describes this host, with the egress interface to `peer`, or that of the default route without a peer. Reads
+/// the network namespace of the calling thread. Never fails: see `unavailable`.
 pub fn snapshot(peer: Option<SocketAddr>) -> HostSnapshot {
     snapshot_from(&Files::live(), peer)
 }
 
-/// The same from any files. A recorded tree has no kernel to ask: its interface is that of its default route, and what
-/// only netlink and ethtool know is in `unavailable`.
+/// The same from any files. A recorded tree has no kernel to query: its interface is that of its default route,
+/// and values that only netlink and ethtool provide are in `unavailable`.
 pub fn snapshot_from(files: &Files, peer: Option<SocketAddr>) -> HostSnapshot {
     let mut missing = Unavailable::new();
     let mut host = machine::read(files, &mut missing);
@@ -41,7 +41,7 @@ pub fn snapshot_from(files: &Files, peer: Option<SocketAddr>) -> HostSnapshot {
     host
 }
 
-/// Those that any process may choose; all where the kernel does not mark them.
+/// Returns the congestion controls that any process may choose; all of them if the kernel does not mark those.
 fn congestion_controls(sysctls: &BTreeMap<String, String>, missing: &mut Unavailable) -> Vec<String> {
     let named = |name: &str| sysctls.get(name).filter(|list| !list.is_empty());
     let list = named("net.ipv4.tcp_allowed_congestion_control")

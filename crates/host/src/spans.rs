@@ -4,15 +4,15 @@ use landspeed_model::{HostSample, SoftnetDelta};
 
 use crate::parse::CoreTicks;
 
-/// Cells (cores × spans) kept before the grain is halved: 4 MB, and a document of some tens of MB.
+/// Maximum number of cells (cores × spans) before spans are merged: 4 MB, and a document of some tens of MB.
 const MAX_CELLS: usize = 64 * 1024;
 const MIN_SPANS: usize = 128;
 const MAX_SPANS: usize = 4096;
 
-/// What happened between two readings.
+/// Changes between two readings.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Span {
-    /// Monotonic clock, nanoseconds.
+    /// Time on the monotonic clock, nanoseconds.
     pub start_ns: u64,
     pub end_ns: u64,
     pub cores: Vec<Option<CoreTicks>>,
@@ -21,7 +21,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Makes this span and the `next` one: ticks and packets add up, so nothing is lost but the grain.
+    /// Merges the `next` span into this one: ticks and packets are added, so that only time resolution is lost.
     fn absorb(&mut self, next: Self) {
         self.end_ns = next.end_ns;
         if self.cores.len() < next.cores.len() {
@@ -50,13 +50,14 @@ impl Span {
     }
 }
 
-/// The spans of a test. When there are too many, neighbours are joined and later ones are made as long.
+/// The spans of a test. If there are too many, neighbours are merged, and later spans are as long as the merged
+/// ones.
 #[derive(Debug, Default)]
 pub(crate) struct Spans {
     spans: Vec<Span>,
-    /// Readings that make one span: 1, 2, 4 …
+    /// Readings per span: 1, 2, 4 …
     grain: u32,
-    /// Readings in the last span.
+    /// Readings in the last span so far.
     filled: u32,
 }
 
@@ -80,7 +81,7 @@ impl Spans {
         }
     }
 
-    /// Adds a span too short to stand alone to the last one.
+    /// Adds a span that is too short on its own to the last one.
     pub(crate) fn extend_last(&mut self, span: Span) {
         match self.spans.last_mut() {
             Some(last) => last.absorb(span),
@@ -104,7 +105,7 @@ impl Spans {
     }
 }
 
-/// Adds one softnet span to another.
+/// Adds `more` to `sum`.
 pub(crate) fn add(sum: &mut SoftnetDelta, more: SoftnetDelta) {
     sum.processed += more.processed;
     sum.dropped += more.dropped;

@@ -8,7 +8,7 @@ use crate::files::Files;
 use crate::host::Look;
 use crate::parse::squeeze;
 
-/// Below `net.`; those a kernel or a namespace does not have are left out.
+/// Names below `net.`; those that a kernel or a namespace does not have are omitted.
 const NAMES: &[&str] = &[
     "core.busy_poll",
     "core.busy_read",
@@ -79,7 +79,7 @@ const NAMES: &[&str] = &[
     "mptcp.enabled",
 ];
 
-/// Those that exist, as text with single blanks.
+/// Reads the sysctls that exist, with white space collapsed.
 pub(crate) fn read(files: &Files) -> BTreeMap<String, String> {
     let one = |name: &&str| {
         let text = files.read(&format!("/proc/sys/net/{}", name.replace('.', "/"))).ok()?;
@@ -88,7 +88,7 @@ pub(crate) fn read(files: &Files) -> BTreeMap<String, String> {
     NAMES.iter().filter_map(one).collect()
 }
 
-/// Those a check reads besides, with their whole names.
+/// Further sysctls that checks use, with their full names.
 const MORE: &[&str] = &[
     "kernel.numa_balancing",
     "kernel.timer_migration",
@@ -159,11 +159,11 @@ const MORE: &[&str] = &[
     "vm.zone_reclaim_mode",
 ];
 
-/// Those of each of an interface's settings, and of `all` and `default`.
+/// Per-interface settings, also read for `all` and `default`.
 const PER_INTERFACE: &[&str] = &["arp_announce", "arp_filter", "arp_ignore", "rp_filter"];
 
-/// All of them as facts, by their whole names. Those of the scheduler (`kernel.sched_*`) only where they are there: most
-/// went to debugfs in 5.13.
+/// Reads all of them as facts, by full name. Those of the scheduler (`kernel.sched_*`) are included only if
+/// they exist: most moved to debugfs in 5.13.
 pub(crate) fn facts(look: Look<'_>, interfaces: &[&str]) -> BTreeMap<String, Fact<String>> {
     let first = look.exists("/proc/sys/net/core/netdev_max_backlog");
     let one = |name: String, path: String| {
@@ -179,7 +179,7 @@ pub(crate) fn facts(look: Look<'_>, interfaces: &[&str]) -> BTreeMap<String, Fac
     let mut facts: BTreeMap<_, _> = fixed.map(|name| one(name.clone(), name.replace('.', "/"))).collect();
     for interface in ["all", "default"].iter().chain(interfaces) {
         for name in PER_INTERFACE {
-            // A dot in an interface's name is not one that separates: sysctl(8) writes it as a slash.
+            // A dot in an interface's name is not a separator: sysctl(8) writes it as a slash.
             let dotted = format!("net.ipv4.conf.{}.{name}", interface.replace('.', "/"));
             let (name, fact) = one(dotted, format!("net/ipv4/conf/{interface}/{name}"));
             facts.insert(name, fact);

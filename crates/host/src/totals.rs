@@ -1,7 +1,7 @@
 //! Counters of cores, interrupt lines and NUMA nodes over a whole test.
 //!
-//! They are read at its start and end only: on a host with many cores these files are long. What has 32 bits is also read in
-//! between, so seldom that it costs nothing, and often enough that it cannot wrap unseen.
+//! They are read only at its start and end: on a host with many cores these files are long. 32-bit counters are
+//! also read in between, rarely enough to cost nothing, and often enough that no wrap is missed.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Read as _};
@@ -15,18 +15,19 @@ use crate::snapshot::{Unavailable, noted};
 
 const CPU: &str = "/sys/devices/system/cpu";
 const NODE: &str = "/sys/devices/system/node";
-/// Half of 32 bits pass in 36 minutes at a million interrupts a second.
+/// Time between readings of 32-bit counters: half of 32 bits pass in 36 minutes at a million interrupts per
+/// second.
 const PERIOD_NS: u64 = 600_000_000_000;
 
 /// The interface whose interrupt lines are listed.
 pub(crate) struct Nic<'a> {
     pub name: &'a str,
-    /// 0 in a recorded tree: there is no kernel to ask.
+    /// Interface index; 0 in a recorded tree, which has no kernel to query.
     pub index: u32,
     pub address: &'a [u8],
 }
 
-/// Readings at the start of a test, and what moved since.
+/// Readings at the start of a test, and the changes since.
 pub(crate) struct Totals {
     files: Files,
     start_ns: u64,
@@ -41,16 +42,16 @@ pub(crate) struct Totals {
     reset: u64,
 }
 
-/// A file with a column for each core, as it was last read.
+/// The last reading of a file with a column for each core.
 #[derive(Debug)]
 struct Counted {
     path: &'static str,
     last: CoreTable,
-    /// Cores that each reading had: of these no movement means zero.
+    /// Cores in every reading: for these, no change means zero.
     always: Vec<u32>,
 }
 
-/// One idle state of one core since boot.
+/// Counters of one idle state of one core since boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct IdleReading {
     core: u32,
@@ -59,16 +60,16 @@ struct IdleReading {
     entries: u64,
 }
 
-/// How an interface's interrupt lines are known.
+/// Properties that identify an interface's interrupt lines.
 #[derive(Debug, Default)]
 struct NicLines {
     name: String,
-    /// Message-signalled interrupts of its device.
+    /// Numbers of its device's message-signalled interrupts.
     numbers: HashSet<String>,
 }
 
 impl Totals {
-    /// Reads everything once.
+    /// Takes the first readings.
     pub(crate) fn read(files: &Files, nic: Option<&Nic<'_>>, now_ns: u64, missing: &mut Unavailable) -> Self {
         let lines = nic.map(|nic| NicLines::of(files, nic)).unwrap_or_default();
         let idle = idle_readings(files);
@@ -96,7 +97,7 @@ impl Totals {
         }
     }
 
-    /// Reads what has 32 bits if that was long ago. A reading that fails is left to the next one.
+    /// Reads the 32-bit counters if the last reading is old enough. A failed reading is left to the next one.
     pub(crate) fn advance(&mut self, now_ns: u64) {
         if now_ns.saturating_sub(self.read_ns) >= PERIOD_NS {
             self.read_ns = now_ns;
@@ -105,7 +106,8 @@ impl Totals {
         }
     }
 
-    /// Reads everything again and writes what moved into `series`. `softnet`: of each core, counted elsewhere.
+    /// Reads everything again and writes the changes into `series`. `softnet` has the counters of each core,
+    /// which are read elsewhere.
     pub(crate) fn finish(mut self, now_ns: u64, softnet: &[(u32, SoftnetDelta)], series: &mut HostSeries) {
         let missing = &mut series.unavailable;
         if noted(missing, "interrupts", self.count_interrupts()).is_none() {
@@ -165,7 +167,7 @@ impl Totals {
         Ok(())
     }
 
-    /// Adds the idle states of each core. A state whose counters fell is left out.
+    /// Adds the idle states of each core. A state whose counters decreased is omitted.
     fn count_idle(&mut self, elapsed_ns: u64) {
         if elapsed_ns == 0 {
             return;
@@ -254,7 +256,7 @@ fn idle_directory(core: u32, state: u32) -> String {
     format!("{CPU}/cpu{core}/cpuidle/state{state}")
 }
 
-/// Numbers of the directory's names `prefixN`, in order.
+/// Returns the numbers N of the directory's names `prefixN`, in order.
 fn numbered(files: &Files, directory: &str, prefix: &str) -> Vec<u32> {
     let names = files.names_like(directory, prefix).unwrap_or_default();
     let mut numbers: Vec<u32> = names.iter().filter_map(|name| name.strip_prefix(prefix)?.parse().ok()).collect();
@@ -262,7 +264,7 @@ fn numbered(files: &Files, directory: &str, prefix: &str) -> Vec<u32> {
     numbers
 }
 
-/// All cores have `time` and `usage` for each state (Documentation/admin-guide/pm/cpuidle.rst).
+/// Reads `time` and `usage` of each idle state of each core (Documentation/admin-guide/pm/cpuidle.rst).
 fn idle_readings(files: &Files) -> Vec<IdleReading> {
     let mut readings = Vec::new();
     for core in numbered(files, CPU, "cpu") {
@@ -276,7 +278,8 @@ fn idle_readings(files: &Files) -> Vec<IdleReading> {
     readings
 }
 
-/// A short file's number, by as few system calls as there can be: there are two such files for each state of each core.
+/// Reads the number in a short file with as few system calls as possible: there are two such files for each
+/// state of each core.
 fn read_number(files: &Files, path: &str) -> Option<u64> {
     let mut bytes = [0; 32];
     let length = files.open(path).ok()?.read(&mut bytes).ok()?;
@@ -303,7 +306,8 @@ impl NicLines {
         Self { name: nic.name.to_owned(), numbers: numbers.collect() }
     }
 
-    /// Drivers name a line after the interface and queue (`eth0-TxRx-3`, `i40e-eth0-TxRx-3`), or after the device.
+    /// Returns whether a line belongs to the interface. Drivers name lines after the interface and queue
+    /// (`eth0-TxRx-3`, `i40e-eth0-TxRx-3`), or after the device.
     fn include(&self, row: &CoreRow) -> bool {
         let named = || row.name.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|word| word == self.name);
         self.numbers.contains(&row.label) || (!self.name.is_empty() && named())

@@ -1,29 +1,30 @@
-//! Sums over a span of a series. A sample that is only partly inside counts for its part, as if its use were even: at
-//! each edge the error is at most one sample.
+//! Sums over a span of a series. A sample that is only partly inside counts in proportion, as if its use were
+//! constant: the error is at most one sample at each edge.
 
 use landspeed_model::{CoreUse, HostSample, HostSeries};
 
-/// What a host spent between two moments.
+/// CPU time of a host over a span.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct HostUse {
-    /// Core-seconds of work, all programs: user, system, interrupts. Idle, I/O wait and stolen time are none.
+    /// Core-seconds of work of all programs: user, system, interrupts. Idle, I/O wait and steal time do not
+    /// count.
     pub cpu_s: f64,
-    /// Of it, in softirqs.
+    /// Core-seconds in softirqs, part of `cpu_s`.
     pub softirq_s: f64,
-    /// Of it, in hard interrupts.
+    /// Core-seconds in hard interrupts, part of `cpu_s`.
     pub irq_s: f64,
-    /// Core-seconds the hypervisor gave to others.
+    /// Core-seconds of steal time.
     pub steal_s: f64,
-    /// Stolen time over all time, mean over cores, 0..=1.
+    /// Steal time divided by total time, mean over cores, 0..=1.
     pub steal: f32,
     /// The core with the largest share of work, and the share, 0..=1.
     pub busiest_core: Option<(u32, f32)>,
-    /// How much of the asked-for time the samples cover, nanoseconds.
+    /// Part of the requested span that the samples cover, nanoseconds.
     pub covered_ns: u64,
 }
 
-/// Mean use of each core between two moments of the series' timeline; the index is the core's number. `None` for one
-/// that was offline all the time, or that no tick covers.
+/// Returns the mean use of each core between two times of the series' timeline, indexed by core number. `None`
+/// for a core that was offline all the time, or has no tick in the span.
 pub fn cores_between(series: &HostSeries, start_ns: i64, end_ns: i64) -> Vec<Option<CoreUse>> {
     let cores = series.samples.iter().map(|sample| sample.cores.len()).max().unwrap_or(0);
     let mut sums = vec![(CoreUse::default(), 0.0_f32); cores];
@@ -43,7 +44,7 @@ pub fn cores_between(series: &HostSeries, start_ns: i64, end_ns: i64) -> Vec<Opt
     sums.into_iter().map(mean).collect()
 }
 
-/// What the host spent between two moments of the series' timeline; `None` if no sample has a part in it.
+/// Returns the CPU time between two times of the series' timeline; `None` if no sample overlaps them.
 pub fn use_between(series: &HostSeries, start_ns: i64, end_ns: i64) -> Option<HostUse> {
     let mut spent = HostUse::default();
     let mut core_s = 0.0;
@@ -72,7 +73,7 @@ pub fn use_between(series: &HostSeries, start_ns: i64, end_ns: i64) -> Option<Ho
     Some(spent)
 }
 
-/// Samples with a part in the span, and how long that is.
+/// Returns the samples that overlap the span, with the length of the overlap.
 fn overlapping(series: &HostSeries, start_ns: i64, end_ns: i64) -> impl Iterator<Item = (&HostSample, u64)> {
     series.samples.iter().filter_map(move |sample| {
         let inside = sample.end_ns.min(end_ns).saturating_sub(sample.start_ns.max(start_ns));
@@ -80,7 +81,7 @@ fn overlapping(series: &HostSeries, start_ns: i64, end_ns: i64) -> impl Iterator
     })
 }
 
-/// Shares add up to 1 except where no tick passed: such a row says nothing.
+/// Returns whether any tick passed: otherwise the shares do not add up to 1, and the row is meaningless.
 fn has_ticks(share: CoreUse) -> bool {
     share.busy() + share.iowait + share.idle > 0.5
 }
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn edges_count_partly_and_steal_time_is_not_work() {
+    fn partial_samples_count_in_proportion_and_steal_is_not_work() {
         let series = HostSeries {
             samples: vec![
                 sample(-S, S, &[Some(use_of(1.0, 0.0, 0.0)), None]),
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_without_samples_or_ticks_has_no_figure() {
+    fn spans_without_samples_or_ticks_have_no_result() {
         let series =
             HostSeries { samples: vec![sample(0, S, &[Some(CoreUse::default()), None])], ..HostSeries::default() };
         assert_eq!(use_between(&series, 0, S), None);

@@ -1,4 +1,4 @@
-//! Recorded hosts that are damaged, or made to do harm: a fact is lost, never the program.
+//! Recorded hosts that are damaged or malicious: they may lose facts, but never crash the program.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 #[path = "../../../fuzz/src/host.rs"]
 mod claims;
 
-/// A way to damage a file.
+/// Damages the content of a file.
 type Edit = fn(Vec<u8>) -> Vec<u8>;
 
 const EDITS: [(&str, Edit); 7] = [
@@ -44,7 +44,8 @@ fn files(below: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The facts, as a document that is read as it was written; none if the host cannot be opened, which is said.
+/// Returns the facts, after a round trip as JSON; `None` if the host cannot be opened, with an error that names
+/// the cause.
 fn facts(directory: &Path) -> Option<Facts> {
     match RecordedHost::open(directory) {
         Ok(host) => {
@@ -61,22 +62,22 @@ fn facts(directory: &Path) -> Option<Facts> {
     }
 }
 
-/// Each file is damaged in two of seven ways; its neighbours, which are often of the same kind, in others.
+/// Damages each file in two of seven ways, and its neighbours, which are often of the same kind, in others.
 #[test]
-fn one_damaged_file_costs_no_more_than_its_facts() {
+fn a_damaged_file_loses_only_its_own_facts() {
     damage_each_file(|number| vec![EDITS[number % 7].1, EDITS[(number + 3) % 7].1]);
 }
 
 #[test]
 #[ignore = "long: every file damaged in every way"]
-fn a_file_damaged_in_any_way_costs_no_more_than_its_facts() {
+fn a_file_damaged_in_any_way_loses_only_its_facts() {
     damage_each_file(|_| EDITS.map(|(_, edit)| edit).into());
 }
 
 fn damage_each_file(edits: impl Fn(usize) -> Vec<Edit>) {
     let tree = unpack("container");
     let whole = facts(tree.path()).expect("whole");
-    // Sysctls are texts that are not parsed here.
+    // Sysctls are text that is not parsed here.
     let parsed = |path: &PathBuf| !path.to_string_lossy().contains("/proc/sys/net/");
     for (number, path) in files(tree.path()).into_iter().filter(parsed).enumerate() {
         let bytes = fs::read(&path).expect("a file");
@@ -90,7 +91,7 @@ fn damage_each_file(edits: impl Fn(usize) -> Vec<Edit>) {
 }
 
 #[test]
-fn every_file_damaged_at_once_is_still_a_document() {
+fn a_host_with_every_file_damaged_is_still_collected() {
     for name in ["dtn-100g", "deck-40g", "bonded"] {
         let tree = unpack(name);
         let all: Vec<_> = files(tree.path())
@@ -123,7 +124,7 @@ fn special_files_are_not_opened() {
     // A link out of the recording, to a file of this host.
     replace("proc/sys/kernel/hostname");
     symlink("/proc/sys/kernel/hostname", at("proc/sys/kernel/hostname")).expect("link");
-    // A directory in a file's place, a file in a directory's, an endless device.
+    // A directory in place of a file, a file in place of a directory, an endless device.
     replace("proc/meminfo");
     fs::create_dir(at("proc/meminfo")).expect("directory");
     fs::remove_dir_all(at("sys/devices/system/node")).expect("it was there");
@@ -145,7 +146,7 @@ fn special_files_are_not_opened() {
 }
 
 #[test]
-fn files_without_end_are_read_up_to_a_limit() {
+fn huge_files_are_read_up_to_a_limit() {
     let tree = unpack("container");
     for path in
         ["proc/interrupts", "proc/cpuinfo", "proc/self/cgroup", "proc/cmdline", "proc/modules", "etc/os-release"]
@@ -163,7 +164,7 @@ fn files_without_end_are_read_up_to_a_limit() {
 }
 
 #[test]
-fn a_broken_kernel_json_says_what_is_wrong_with_it() {
+fn invalid_kernel_json_errors_name_the_cause() {
     let directory = tempfile::tempdir().expect("directory");
     let open = |text: &str| {
         fs::write(directory.path().join("kernel.json"), text).expect("written");
@@ -197,7 +198,7 @@ fn a_broken_kernel_json_says_what_is_wrong_with_it() {
 }
 
 #[test]
-fn names_that_are_paths_lead_nowhere() {
+fn interface_names_with_paths_do_not_escape_the_recording() {
     let directory = tempfile::tempdir().expect("directory");
     let inside = directory.path().join("host");
     fs::create_dir_all(inside.join("sys/class/net")).expect("directory");
@@ -223,7 +224,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_answers_break_nothing(at in any::<prop::sample::Index>(), with in "[-0-9a-z\"{}\\[\\]:,.]{0,12}", drop in 0_usize..12) {
+    fn damaged_kernel_json_never_panics(at in any::<prop::sample::Index>(), with in "[-0-9a-z\"{}\\[\\]:,.]{0,12}", drop in 0_usize..12) {
         let mut bytes = ANSWERS.clone();
         let at = at.index(bytes.len());
         let end = (at + drop).min(bytes.len());

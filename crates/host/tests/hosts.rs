@@ -1,4 +1,4 @@
-//! Recorded hosts of real shapes (`fixtures/hosts`): what must be found on each.
+//! Recorded hosts of realistic shapes (`fixtures/hosts`), with the facts expected of each.
 
 use landspeed_host::{RecordedHost, collect};
 use landspeed_model::{CoalescingFacts, Extent, Fact, Facts, InterfaceFacts, PciFacts, QdiscFacts};
@@ -123,7 +123,7 @@ fn sysctl_files_are_listed_in_the_order_they_are_applied() {
             .map(|a| (a.path.as_str(), a.line, a.value.as_str()))
             .collect::<Vec<_>>()
     };
-    // 50-default.conf comes first; the 90-dtn.conf in /usr/lib is hidden by the one in /etc.
+    // 50-default.conf comes first; the 90-dtn.conf in /etc overrides the one in /usr/lib.
     let expected = [("/usr/lib/sysctl.d/50-default.conf", 1, "fq_codel"), ("/etc/sysctl.d/90-dtn.conf", 8, "fq")];
     assert_eq!(of("net.core.default_qdisc"), expected);
     assert_eq!(of("net.core.rmem_max"), [("/etc/sysctl.d/90-dtn.conf", 2, "2147483647")]);
@@ -134,7 +134,7 @@ fn sysctl_files_are_listed_in_the_order_they_are_applied() {
 }
 
 #[test]
-fn a_host_with_an_old_kernel_is_recognised() {
+fn facts_of_an_old_kernel_are_collected() {
     let facts = host("deck-40g");
     assert_eq!(facts.kernel.number(), Some((4, 18)));
     assert_eq!(sysctl(&facts, "net.ipv4.tcp_mem").as_deref(), Some("16777216 16777216 16777216"));
@@ -167,7 +167,7 @@ fn a_host_with_an_old_kernel_is_recognised() {
 }
 
 #[test]
-fn an_unprivileged_guest_audit_names_forbidden_facts() {
+fn facts_an_unprivileged_guest_cannot_read_have_reasons() {
     let facts = host("virtio-guest");
     assert!(!facts.root);
     assert_eq!(facts.virtualization.hypervisor, Fact::Known("kvm".into()));
@@ -187,7 +187,7 @@ fn an_unprivileged_guest_audit_names_forbidden_facts() {
 }
 
 #[test]
-fn a_cloud_guest_has_allowances_and_no_link_to_judge() {
+fn a_cloud_guest_has_allowance_counters_and_no_link_speed() {
     let facts = host("cloud-sriov");
     assert_eq!(facts.virtualization.hypervisor, Fact::Known("amazon".into()));
     assert_eq!((facts.cpu.online.len(), facts.cpu.cores.known()), (8, Some(&4)));
@@ -202,7 +202,7 @@ fn a_cloud_guest_has_allowances_and_no_link_to_judge() {
 }
 
 #[test]
-fn a_vlan_on_a_bond_leads_down_to_its_ports() {
+fn lower_devices_of_a_vlan_on_a_bond_are_collected() {
     let facts = host("bonded");
     let vlan = interface(&facts, "bond0.100");
     assert_eq!((vlan.kind.as_deref(), vlan.lower.as_slice()), (Some("vlan"), &["bond0".to_owned()][..]));
@@ -222,7 +222,7 @@ fn a_vlan_on_a_bond_leads_down_to_its_ports() {
 }
 
 #[test]
-fn a_container_says_what_it_cannot_see() {
+fn facts_a_container_cannot_see_have_reasons() {
     let facts = host("container");
     assert_eq!(facts.virtualization.container, Fact::Known("docker".into()));
     assert_eq!(facts.first_network_namespace, Fact::Known(false));
@@ -246,7 +246,7 @@ fn a_container_says_what_it_cannot_see() {
 }
 
 #[test]
-fn an_arm_server_shows_its_topology_and_half_link() {
+fn an_arm_server_has_topology_and_a_half_width_link() {
     let facts = host("arm-server");
     assert_eq!(facts.kernel.machine, "aarch64");
     assert_eq!((facts.cpu.cores.known(), facts.cpu.sockets.known()), (Some(&32), Some(&1)));

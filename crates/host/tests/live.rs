@@ -1,4 +1,4 @@
-//! The running kernel, in network namespaces where that takes one.
+//! Tests on the running kernel, in network namespaces where necessary.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::process::Command;
@@ -33,7 +33,7 @@ fn this_host_is_described_and_local_peers_use_lo() {
 }
 
 #[test]
-fn work_of_this_thread_shows_on_a_core() {
+fn work_of_this_thread_is_attributed_to_a_core() {
     let t0_ns = monotonic_ns();
     let mut sampler = HostSampler::new(Some("lo"), t0_ns);
     let spin_until_ns = thread_cpu_ns() + 300_000_000;
@@ -43,7 +43,7 @@ fn work_of_this_thread_shows_on_a_core() {
     let now_ns = monotonic_ns();
     let series = sampler.finish(now_ns, t0_ns);
     let spent = use_between(&series, 0, (now_ns - t0_ns) as i64).expect("covered");
-    // Ticks are charged when they fall: of 300 ms a few may be missed.
+    // CPU time is charged per tick: of 300 ms a few ticks may be missed.
     assert!(spent.cpu_s > 0.2, "{spent:?}");
     assert_eq!(spent.covered_ns, now_ns - t0_ns, "spans have no gaps");
     let cores = cores_between(&series, 0, i64::MAX);
@@ -82,7 +82,7 @@ fn only_qdisc_drops_during_a_test_are_reported() {
         let series = sampler.finish(monotonic_ns(), t0_ns);
         let root = series.qdiscs.iter().find(|qdisc| qdisc.parent == "root").expect("the root");
         assert_eq!((root.kind.as_str(), root.handle.as_str()), ("tbf", "1:"));
-        // The bucket gives one packet a second: at most one of the second lot found room.
+        // The token bucket admits one packet per second: at most one of the second batch passed.
         assert!((19..=20).contains(&root.drops), "{root:?}");
         assert!(root.backlog_bytes >= 1000, "{root:?}");
         let moved = |name: &str| series.snmp.iter().find(|counter| counter.name == name).map(|counter| counter.delta);
@@ -159,7 +159,7 @@ fn interfaces_of_a_namespace_have_queues_ports_and_addresses() {
     assert_eq!(facts.first_network_namespace, Fact::Known(false));
     assert!(matches!(facts.sysctls["net.ipv4.tcp_mem"], Fact::Absent(_)), "{:?}", facts.sysctls["net.ipv4.tcp_mem"]);
     assert!(facts.sysctls["net.ipv4.conf.a0/7.arp_filter"].known().is_some());
-    // The thread is in a new network namespace, /sys is still that of the old one.
+    // The thread is in a new network namespace; /sys still shows the old one.
     let Fact::Unknown(why) = &a.tx_queues else { panic!("{:?}", a.tx_queues) };
     assert!(why.contains("another network namespace"), "{why}");
     assert!(matches!(a.queues, Fact::Unknown(_)) && matches!(a.pci, Fact::Absent(_)), "{:?}", a.pci);
@@ -177,8 +177,8 @@ fn collecting_needs_no_privilege_and_never_fails() {
     assert!((0.0..=1.0).contains(share), "{share}");
 }
 
-/// `cargo test --release -p landspeed-host live:: -- --ignored --nocapture`: how long it takes here. No limit is asserted: it
-/// depends on the machine.
+/// `cargo test --release -p landspeed-host live:: -- --ignored --nocapture`: how long collecting takes here. No
+/// limit is asserted, because it depends on the machine.
 #[test]
 #[ignore = "a measurement, which asserts nothing"]
 fn collecting_takes_bounded_time() {
@@ -187,10 +187,10 @@ fn collecting_takes_bounded_time() {
     println!("collect_ns: least {}, median {}, most {}", all[0], all[all.len() / 2], all[all.len() - 1]);
 }
 
-/// As above: the first and last reading of a test.
+/// The same for the first and last reading of a test.
 #[test]
 #[ignore = "a measurement, which asserts nothing"]
-fn the_ends_of_a_series_take_bounded_time() {
+fn first_and_last_readings_take_bounded_time() {
     let sampler = || HostSampler::new(Some("lo"), monotonic_ns()).finish(monotonic_ns(), 0).sampler_cpu_ns;
     let mut all: Vec<_> = (0..100).map(|_| sampler()).collect();
     all.sort_unstable();

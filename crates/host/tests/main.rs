@@ -1,4 +1,4 @@
-//! Hosts: live, recorded and hostile.
+//! Tests with live, recorded and hostile hosts.
 
 mod hostile;
 mod hosts;

@@ -1,4 +1,4 @@
-//! Hosts as trees of files, whole and damaged.
+//! Hosts as trees of files, intact and damaged.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use landspeed_host::{Files, HostSampler, TICK_NS, snapshot_from, use_between};
 use landspeed_model::HostSeries;
 
-/// A way to damage a file.
+/// Damages the content of a file.
 type Edit = fn(Vec<u8>) -> Vec<u8>;
 
-/// 100 ms on the monotonic clock of these tests.
+/// Time between readings in these tests: 100 ms on the monotonic clock.
 const STEP_NS: u64 = 10 * TICK_NS;
 
-/// Two nodes of 16 cores, of which core 5 is offline: the files that do not repeat for each core, `|` for a line's end.
+/// Two nodes of 16 cores, with core 5 offline: the files that are not repeated for each core, `|` for the end
+/// of a line.
 const DTN: &str = "
 boot/config-5.14.0-427.13.1.el9_4.x86_64: CONFIG_HZ_1000=y|CONFIG_HZ=1000
 etc/os-release: NAME=\"Rocky Linux\"|PRETTY_NAME=\"Rocky Linux 9.4 (Blue Onyx)\"
@@ -100,7 +101,7 @@ sys/devices/system/node/node0/numastat: numa_hit 1000|numa_miss 5|numa_foreign 0
 sys/devices/system/node/node1/numastat: numa_hit 7|numa_miss 0|numa_foreign 0|interleave_hit 0|local_node 7|other_node 0
 ";
 
-/// Writes a tree of files, one a line: its path and what is in it, or where it links to.
+/// Writes a tree of files, one per line: the path, then the content or the target of a link.
 fn tree(lines: &str) -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("directory");
     for (path, text) in lines.lines().filter_map(|line| line.split_once(": ")) {
@@ -118,7 +119,7 @@ fn write(directory: &tempfile::TempDir, path: &str, text: &str) {
     }
 }
 
-/// [`DTN`] with what repeats for each core.
+/// [`DTN`] with the files that are repeated for each core.
 fn dtn() -> tempfile::TempDir {
     let directory = tree(DTN);
     let cores = || (0..32_u32).filter(|core| *core != 5);
@@ -202,7 +203,7 @@ fn a_virtual_machine_is_recognised_by_its_clock() {
 }
 
 #[test]
-fn an_empty_tree_gives_an_empty_host_that_says_so() {
+fn an_empty_tree_reports_every_value_as_unavailable() {
     let directory = tempfile::tempdir().expect("directory");
     let files = Files::recorded(directory.path());
     let host = snapshot_from(&files, None);
@@ -237,7 +238,7 @@ fn an_empty_tree_gives_an_empty_host_that_says_so() {
 }
 
 #[test]
-fn a_leftover_container_mark_does_not_make_a_container() {
+fn container_marks_are_ignored_in_the_initial_pid_namespace() {
     let tree = tree(VM);
     fs::write(tree.path().join(".dockerenv"), "").expect("written");
     let files = Files::recorded(tree.path());
@@ -248,7 +249,7 @@ fn a_leftover_container_mark_does_not_make_a_container() {
 }
 
 #[test]
-fn differences_are_reported_and_core_numbers_hold_with_one_offline() {
+fn differences_and_core_numbers_are_correct_with_one_offline() {
     let tree = dtn();
     let change = |path: &str, edit: &dyn Fn(String) -> String| {
         let path = tree.path().join(path);
@@ -329,7 +330,7 @@ fn totals_of_cores_queues_and_nodes_are_differences() {
 }
 
 #[test]
-fn counters_that_fall_or_vanish_give_no_totals() {
+fn decreasing_and_missing_counters_give_no_totals() {
     let tree = tree(VM);
     let sampler = HostSampler::from_files(&Files::recorded(tree.path()), Some("eth0"), 0);
     change(&tree, "proc/interrupts", "900        900", "2          900");

@@ -1,10 +1,11 @@
-//! Who may test: iperf3's user names, passwords and RSA keys.
+//! Authorization as in iperf3: user names, passwords and RSA keys.
 //!
-//! A client encrypts `user`, password and the time for the server's public key. The server looks the user up in a file of
-//! `user,SHA-256("{user}password")` lines, read anew for each test, as iperf3 does. There is no nonce: a captured token
-//! can be used again while its time is near enough. This server remembers the tokens of that time and takes none twice. What
-//! a server before it took is not remembered: tokens of the time before this one started are refused. A client whose clock
-//! is ahead leaves that much of a gap, at most the allowed skew.
+//! A client encrypts `user`, password and the time with the server's public key. The server looks the user up
+//! in a file of lines `user,SHA-256("{user}password")`, read again for each test, as iperf3 does. There is no
+//! nonce, so a captured token could be replayed while its time is within the allowed skew. This server
+//! therefore stores the tokens of that period and accepts none twice. Tokens accepted before a restart are
+//! unknown, so tokens older than the start of this server are refused. This leaves a gap for a client whose
+//! clock is ahead: as long as the difference, at most the allowed skew.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -22,7 +23,7 @@ use subtle::ConstantTimeEq as _;
 mod rsa;
 #[cfg(not(feature = "rsa"))]
 mod rsa {
-    //! Without RSA there are no keys.
+    //! Replacement for a build without RSA: keys cannot exist.
     pub enum Key {}
     pub use Key as Public;
     pub use Key as Private;
@@ -42,39 +43,40 @@ mod rsa {
     }
 }
 
-/// How far a client's clock may be off when nothing else is said, seconds.
+/// Default for the maximum difference between the clocks of client and server, seconds.
 pub const DEFAULT_SKEW_S: u64 = 10;
-/// Tokens that are remembered; more than that in one window is an attack, and the oldest are let go.
+/// Maximum number of stored tokens; only an attack produces more in one window, and then the oldest are
+/// discarded.
 const MOST_SEEN: usize = 65_536;
-/// Longest token, bytes of text: a key of 16,384 bits.
+/// Maximum length of a token in Base64, bytes: enough for a key of 16,384 bits.
 const MOST_TOKEN: usize = 4096;
 const SECOND_NS: u64 = 1_000_000_000;
-/// Longest user file, bytes.
+/// Maximum size of the user file, bytes.
 const MOST_USERS: u64 = 16 << 20;
 
-/// Why a key cannot be used.
+/// Reason why a key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// The file.
+    /// The file cannot be read or is not trusted.
     #[error(transparent)]
     File(#[from] TrustError),
-    /// What is in it.
+    /// The file does not contain a usable key.
     #[error("{} holds no RSA {kind} of 2048 to 8192 bits in PEM", path.display())]
     Key {
-        /// Which file.
+        /// Path of the key file.
         path: PathBuf,
         /// `public key` or `private key`.
         kind: &'static str,
     },
-    /// A build without RSA.
+    /// This build has no RSA.
     #[error("cannot use {}: this landspeed was built without RSA (Cargo feature `rsa`)", path.display())]
     WithoutRsa {
-        /// Which file.
+        /// Path of the key file.
         path: PathBuf,
     },
 }
 
-/// Reads the key of a PEM file.
+/// Reads a key from a PEM file.
 fn open_key<K>(
     path: &Path,
     kind: &'static str,
@@ -94,15 +96,15 @@ fn open_key<K>(
 pub struct PublicKey(Arc<rsa::Public>);
 
 impl PublicKey {
-    /// Reads `openssl rsa -pubout`'s file.
+    /// Reads a public key file as written by `openssl rsa -pubout`.
     pub fn open(path: &Path, policy: Policy) -> Result<Self, KeyError> {
         open_key(path, "public key", Content::Public, policy, rsa::Public::from_pem).map(|key| Self(Arc::new(key)))
     }
 
-    /// The token of a user at this moment.
+    /// Returns a token for a user with the current time.
     ///
     /// # Errors
-    /// In words: the names are too long for the key.
+    /// If user name and password are too long for the key; the error is a message.
     pub fn token(&self, user: &str, password: &str, pkcs1: bool) -> Result<String, String> {
         let now_s = clock::realtime_ns() / 1_000_000_000;
         let plain = format!("user: {user}\npwd:  {password}\nts:   {now_s}");
@@ -113,7 +115,7 @@ impl PublicKey {
     }
 }
 
-/// The users of a server.
+/// Users of a server, and its private key.
 #[derive(Clone)]
 pub struct Users(Arc<Table>);
 
@@ -123,7 +125,7 @@ struct Table {
     policy: Policy,
     skew_s: u64,
     pkcs1: bool,
-    /// The second of the clock before the first whose tokens are taken.
+    /// The second in which the server started; only tokens of later seconds are accepted.
     opened_s: u64,
     seen: Mutex<VecDeque<(u64, [u8; 32])>>,
 }
@@ -135,11 +137,11 @@ impl fmt::Debug for Users {
 }
 
 impl Users {
-    /// Takes the server's private key (PKCS#8 or PKCS#1, PEM, not encrypted) and the file of users. `pkcs1` takes tokens
-    /// with that padding, which clients before 3.17 send, in place of OAEP.
+    /// Loads the server's private key (PKCS#8 or PKCS#1, PEM, not encrypted) and the user file. `pkcs1` accepts
+    /// tokens with PKCS#1 padding, which clients before 3.17 send, instead of OAEP.
     ///
-    /// Waits for the clock's next second: tokens carry whole seconds, and one of the present second may have been used with
-    /// a server that ended in it.
+    /// Waits for the next second of the clock: tokens contain whole seconds, and one of the current second may have
+    /// been used with a previous server process.
     pub fn open(key: &Path, users: &Path, skew_s: u64, pkcs1: bool, policy: Policy) -> Result<Self, KeyError> {
         let private = open_key(key, "private key", Content::Secret, policy, rsa::Private::from_pem)?;
         read_users(users, policy)?;
@@ -150,7 +152,7 @@ impl Users {
         Ok(Self(Arc::new(Table { key: private, file: users.to_owned(), policy, skew_s, pkcs1, opened_s, seen })))
     }
 
-    /// Checks a token; the user's name if it may test now.
+    /// Checks a token; returns the user's name if authorized.
     ///
     /// # Errors
     /// The reason, for the server's log only.
@@ -173,7 +175,7 @@ impl Users {
         })?;
         let known = users.lines().filter_map(|line| line.trim().split_once(',')).find(|(name, _)| *name == said.user);
         let digest = Sha256::digest(format!("{{{}}}{}", said.user, said.password));
-        // The same work for a user who is not there.
+        // An unknown user takes the same time as a wrong password.
         let expected = known.map_or([0; 32], |(_, digits)| from_hex(digits.trim()).unwrap_or([0; 32]));
         if !bool::from(digest.as_slice().ct_eq(&expected)) {
             return Err(format!("{} may not test", landspeed_flow::control::printable(said.user, 40)));
@@ -184,8 +186,8 @@ impl Users {
         Ok(landspeed_flow::control::printable(said.user, 40))
     }
 
-    /// Remembers a token as it was sent; whether it was new. A user's own tokens of one second differ in their padding,
-    /// and who has only overheard one cannot pad it anew.
+    /// Stores the encrypted token; returns whether it is new. Two tokens of the same user and second differ in
+    /// their padding; an eavesdropper cannot pad one again.
     fn first_time(&self, time_s: u64, digest: [u8; 32], now_s: u64) -> bool {
         let mut seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.retain(|(time, _)| time + 2 * self.0.skew_s + 1 >= now_s);
@@ -214,7 +216,7 @@ fn read_users(path: &Path, policy: Policy) -> Result<String, TrustError> {
     Ok(text)
 }
 
-/// What a token says.
+/// Contents of a decrypted token.
 struct Said<'a> {
     user: &'a str,
     password: &'a str,

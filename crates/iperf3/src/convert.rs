@@ -1,8 +1,9 @@
-//! A run's document as iperf3's.
+//! Conversion of a run's document to iperf3's.
 //!
-//! iperf3's figures of an interval are those of the end that prints them: bytes its application wrote or read. So they are
-//! taken from the local readings at the requested intervals; their sum is exact. What landspeed knows beyond has
-//! no place there; what iperf3 would print and the document lacks (losses of a single interval) is left out, not made up.
+//! An iperf3 interval contains the bytes that the local application wrote or read, so intervals are computed
+//! from local samples at the requested times; their sum is exact. Values that only landspeed knows have no
+//! place in it; values that iperf3 would print and the document lacks (losses of a single interval) are
+//! omitted.
 
 use std::collections::BTreeMap;
 
@@ -15,28 +16,28 @@ use crate::document::{
     Connected, Cpu, Document, End, EndStream, HostPort, Interval, Row, Start, TestStart, Timestamp,
 };
 
-/// What the command line says and the run's document does not.
+/// Parameters of the command line that the run's document lacks.
 #[derive(Debug, Clone, Default)]
 pub struct ReportOptions {
-    /// Between two reports, nanoseconds.
+    /// Report interval, nanoseconds.
     pub interval_ns: u64,
-    /// `--blockcount`.
+    /// `--blockcount`: number of blocks to send; 0 if unset.
     pub blocks: u64,
-    /// `--extra-data`.
+    /// `--extra-data`: string copied into the document.
     pub extra_data: Option<String>,
-    /// The server's name as it was given, and its port.
+    /// Server name as given by the user, and its port.
     pub server: (String, u16),
 }
 
-/// The release whose JSON this is.
+/// iperf3 release whose JSON format is written.
 pub const RELEASE: &str = "3.22";
 
-/// The whole document.
+/// Converts a whole run.
 pub fn document(run: &RunDocument, options: &ReportOptions) -> Document {
     remainder(run, options, &Reported::default())
 }
 
-/// Output at the end of a test whose intervals were partly reported before: everything but those.
+/// Converts a run without the intervals that were already reported.
 pub fn remainder(run: &RunDocument, options: &ReportOptions, reported: &Reported) -> Document {
     let p = run.effective.as_ref().unwrap_or(&run.requested);
     let test = Test::new(run, p, options, reported);
@@ -57,7 +58,7 @@ pub fn remainder(run: &RunDocument, options: &ReportOptions, reported: &Reported
     }
 }
 
-/// The interval that ends now, of a test that goes on.
+/// The interval that ends at `due_ns` of a running test.
 pub fn interval(opened: &RunDocument, reported: &mut Reported, due_ns: u64, streams: &[(u32, Sample)]) -> Interval {
     let p = opened.effective.as_ref().unwrap_or(&opened.requested);
     let mut test = Test::of_streams(opened, p);
@@ -78,14 +79,14 @@ pub fn interval(opened: &RunDocument, reported: &mut Reported, due_ns: u64, stre
     test.interval(1)
 }
 
-/// What was reported of a test while it lasted.
+/// State of the intervals reported during a test.
 #[derive(Debug, Default)]
 pub struct Reported {
-    /// The last moment reported of, nanoseconds after the start.
+    /// Time of the last report, nanoseconds after the start.
     due_ns: u64,
-    /// Readings then, by the stream's number.
+    /// Counters at that time, by stream id.
     last: BTreeMap<u32, StreamReading>,
-    /// Readings at the end of the omitted part.
+    /// Counters at the end of the omitted part, by stream id.
     cut: BTreeMap<u32, StreamReading>,
 }
 
@@ -146,11 +147,11 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / SECOND_NS as f64
 }
 
-/// `2026-11-22T06:13:24.657Z` as in HTTP.
+/// Converts an RFC 3339 time to iperf3's timestamp, with the date as in HTTP.
 fn timestamp(rfc3339: &str) -> Option<Timestamp> {
     let since = humantime::parse_rfc3339(rfc3339).ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
     let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    // 1970 began on a Thursday.
+    // 1 January 1970 was a Thursday.
     let days = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     let (date, clock) = rfc3339.split_once('T')?;
     let [year, month, day] = date.split('-').collect::<Vec<_>>()[..] else { return None };
@@ -163,30 +164,30 @@ fn timestamp(rfc3339: &str) -> Option<Timestamp> {
     })
 }
 
-/// A test as one end of it sees it.
+/// A test as seen from the local side.
 struct Test<'a> {
     run: &'a RunDocument,
     udp: bool,
     /// Local senders first, as iperf3 numbers them.
     streams: Vec<NumberedStream<'a>>,
-    /// When the figures begin, and when the last byte is offered, nanoseconds.
+    /// End of the omitted part, and time at which the senders stop, nanoseconds.
     omit_ns: u64,
     stop_ns: u64,
-    /// Moments of reports.
+    /// Report times, nanoseconds after the start.
     grid: Vec<u64>,
 }
 
-/// One stream and its number.
+/// A stream with its number in iperf3's output.
 struct NumberedStream<'a> {
     number: u32,
     stream: &'a Stream,
-    /// This end's readings at the grid.
+    /// Local counters at each report time.
     at: Vec<StreamReading>,
-    /// That at the end of the omitted part, where there is one.
+    /// Local counters at the end of the omitted part, if there is one.
     cut: Option<StreamReading>,
 }
 
-/// This end's counters at a moment.
+/// Local counters of a stream at one time.
 #[derive(Debug, Clone, Default)]
 struct StreamReading {
     t_ns: u64,
@@ -196,7 +197,7 @@ struct StreamReading {
 }
 
 impl StreamReading {
-    /// A sample without a count of packets has what was counted before.
+    /// Converts a sample; one without a packet count keeps the previous `packets`.
     fn of(sample: &Sample, packets: u64) -> Self {
         let packets = sample.packets.unwrap_or(packets);
         Self { t_ns: sample.t_ns, bytes: sample.bytes, packets, tcp: sample.tcp.clone() }
@@ -226,7 +227,7 @@ impl NumberedStream<'_> {
 }
 
 impl<'a> Test<'a> {
-    /// Nothing is known yet but the streams.
+    /// A test with its streams, before any counters.
     fn of_streams(run: &'a RunDocument, p: &Parameters) -> Self {
         let mut streams: Vec<&Stream> = run.streams.iter().collect();
         streams.sort_by_key(|stream| (stream.direction == Direction::Download, stream.id));
@@ -276,7 +277,7 @@ impl<'a> Test<'a> {
         Interval { streams: rows, sum, sum_bidir_reverse: backwards }
     }
 
-    /// Since the report before. Time begins anew after the omitted part.
+    /// Row of a stream since the previous report. Times restart after the omitted part.
     fn during(&self, numbered: &NumberedStream<'_>, index: usize) -> Option<Row> {
         let (from, to) = (numbered.at.get(index.checked_sub(1)?)?, numbered.at.get(index)?);
         let omitted = self.grid[index] <= self.omit_ns;
@@ -341,7 +342,7 @@ impl<'a> Test<'a> {
 
     fn total(&self, numbered: &NumberedStream<'_>) -> EndStream {
         let span = (0, self.stop_ns - self.omit_ns);
-        // Without remote readings at the cut, the local bytes up to the cut are used.
+        // Without remote counters at the end of the omitted part, subtract the local ones.
         let at_cut = numbered.cut.as_ref();
         let bytes = |end: &StreamEnd| end.bytes.saturating_sub(at_cut.map_or(0, |cut| cut.bytes));
         let row_of = |bytes| Row { socket: Some(numbered.number), ..row(span, bytes, numbered.sends()) };
@@ -351,7 +352,7 @@ impl<'a> Test<'a> {
             let sent = sender.and_then(|end| end.udp.as_ref()).map_or(0, |udp| udp.sent_packets);
             let arrived = receiver.and_then(|end| end.udp.as_ref());
             let packets = sent.saturating_sub(omitted) as i64;
-            // Where the receiver did not get to say what came, nothing is said of it.
+            // Without a report of the receiver there are no losses to report.
             let lost = arrived.map(|udp| sent as i64 - udp.delivered_packets as i64);
             let row = Row {
                 jitter_ms: arrived.map(|udp| udp.jitter_ns.unwrap_or(0) as f64 / 1e6),
@@ -409,7 +410,7 @@ impl<'a> Test<'a> {
     }
 }
 
-/// Moments of reports from the start to the end.
+/// Report times from the start to the end.
 fn grid(omit_ns: u64, stop_ns: u64, interval_ns: u64) -> Vec<u64> {
     let moments = Moments::new(omit_ns, Some(stop_ns), interval_ns);
     let mut grid: Vec<u64> = std::iter::successors(Some(0), |at| moments.after(*at)).collect();
@@ -419,8 +420,8 @@ fn grid(omit_ns: u64, stop_ns: u64, interval_ns: u64) -> Vec<u64> {
     grid
 }
 
-/// This end's counters at each moment of the grid, from the nearest reading; at the first one those given, at the end the
-/// totals.
+/// Local counters at each report time, from the nearest sample; `first` at the first one, the totals at the
+/// end.
 fn readings(stream: &Stream, sends: bool, grid: &[u64], first: StreamReading) -> Vec<StreamReading> {
     let Some(end) = (if sends { stream.sender.as_ref() } else { stream.receiver.as_ref() }) else {
         return Vec::new();
@@ -430,7 +431,7 @@ fn readings(stream: &Stream, sends: bool, grid: &[u64], first: StreamReading) ->
     let mut samples = end.samples.iter().peekable();
     for (index, &moment) in grid.iter().enumerate().skip(1) {
         while let Some(sample) = samples.peek() {
-            // A reading is nearer than the one before it as long as it is not as far beyond.
+            // Stop at the first sample that is farther from this time than the previous one.
             if sample.t_ns.saturating_sub(moment) > moment.saturating_sub(last.t_ns) {
                 break;
             }
@@ -461,7 +462,7 @@ fn row((from_ns, to_ns): (u64, u64), bytes: u64, sender: bool) -> Row {
     }
 }
 
-/// Several rows of one numbered and one span as one.
+/// Sum of the rows of one direction and one interval.
 fn sum(rows: &[&Row]) -> Option<Row> {
     let first = *rows.first()?;
     let total = |pick: fn(&Row) -> Option<i64>| {
@@ -487,13 +488,13 @@ fn sum(rows: &[&Row]) -> Option<Row> {
     })
 }
 
-/// What was sent, and what of it arrived.
+/// Splits the row of a UDP stream into sent and received.
 fn split_datagrams(whole: &Row) -> (Row, Row) {
     let sent =
         Row { jitter_ms: Some(0.0), lost_packets: Some(0), lost_percent: Some(0.0), sender: true, ..whole.clone() };
     let packets = whole.packets.unwrap_or(0);
     let arrived = (packets - whole.lost_packets.unwrap_or(0)).max(0).unsigned_abs();
-    // Every datagram is as long as the next.
+    // All datagrams have the same length.
     let bytes = whole.bytes.checked_div(packets.unsigned_abs()).unwrap_or(0) * arrived;
     let bits_per_second = if whole.seconds > 0.0 { bytes as f64 * 8.0 / whole.seconds } else { 0.0 };
     (sent, Row { bytes, bits_per_second, sender: false, ..whole.clone() })
@@ -508,7 +509,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reports_reach_from_the_start_to_the_end() {
+    fn report_times_cover_the_whole_test() {
         let s = SECOND_NS;
         assert_eq!(grid(0, 2 * s + 5, s), [0, s, 2 * s + 5]);
         assert_eq!(grid(s + s / 2, 3 * s + s / 2, s), [0, s, s + s / 2, 2 * s + s / 2, 3 * s + s / 2]);
@@ -516,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_is_written_as_in_http() {
+    fn timestamps_are_written_in_http_format() {
         let at = timestamp("2026-11-22T06:13:24.657Z").expect("a moment");
         assert_eq!(at.time, "Sun, 22 Nov 2026 06:13:24 GMT");
         assert_eq!((at.timesecs, at.timemillisecs), (1_795_328_004, Some(1_795_328_004_657)));

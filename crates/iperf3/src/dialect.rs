@@ -1,14 +1,14 @@
-//! How the data of a test with iperf3 is framed and ended.
+//! Framing and end of the data in a test with iperf3.
 
 use landspeed_flow::dialect::{Datagrams, Dialect};
 use landspeed_model::{Direction, Parameters};
 
-/// Largest block of iperf3's TCP, bytes.
+/// Maximum block size of iperf3 with TCP, bytes.
 pub const MAX_BLOCK: u64 = 1 << 20;
-/// Its default, bytes.
+/// Default block size of iperf3 with TCP, bytes.
 pub const BLOCK: u64 = 128 * 1024;
 
-/// iperf3's dialect for a test. `wide`: datagrams carry numbers of 64 bits.
+/// iperf3's framing for a test. `wide` selects 64-bit datagram numbers.
 pub fn dialect(parameters: &Parameters, wide: bool) -> Dialect {
     Dialect {
         datagrams: Datagrams::Timeval { wide },
@@ -17,8 +17,8 @@ pub fn dialect(parameters: &Parameters, wide: bool) -> Dialect {
     }
 }
 
-/// Length of the blocks that a TCP test is made of, bytes. A server that only reads does so block by block, and what stays
-/// in its cache is read fastest; of a block that is not whole it counts nothing (3.16 and later).
+/// Block size of a TCP test, bytes. A server that only receives reads blocks of this size: a block that fits
+/// its cache is read fastest, and an incomplete block is not counted (3.16 and later).
 pub fn block_bytes(p: &Parameters) -> u64 {
     p.write_bytes.min(if p.direction == Direction::Upload { BLOCK } else { MAX_BLOCK }).max(1)
 }

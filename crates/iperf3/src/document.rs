@@ -1,64 +1,63 @@
-//! iperf3's JSON, as its releases 3.12 to 3.22 write it: every key they have, and none beside.
+//! iperf3's JSON as written by releases 3.12 to 3.22, with exactly their keys.
 //!
-//! What an iperf3 leaves out in some test (a receiver knows no retransmissions) is an option. Releases differ in a few keys;
-//! what an older one lacks is an option too.
+//! Keys that iperf3 omits in some tests (a receiver has no retransmits) or in older releases are options.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// All of it.
+/// The complete JSON document.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
-    /// `--title`.
+    /// `--title`: prefix of each line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// `--extra-data`.
+    /// `--extra-data`: string copied from the command line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extra_data: Option<String>,
-    /// What was agreed.
+    /// Parameters and addresses of the test.
     pub start: Start,
-    /// What moved when.
+    /// Results of each report interval.
     pub intervals: Vec<Interval>,
-    /// What moved.
+    /// Totals of the test.
     pub end: End,
-    /// `--get-server-output`, where the server printed JSON.
+    /// Server output with `--get-server-output`, if the server wrote JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_output_json: Option<Value>,
-    /// `--get-server-output`, where it printed text.
+    /// Server output with `--get-server-output`, if the server wrote text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_output_text: Option<String>,
-    /// Why there is no more.
+    /// Error message of a failed test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// What was agreed.
+/// Parameters and addresses of the test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Start {
-    /// Streams.
+    /// Addresses of each stream.
     pub connected: Vec<Connected>,
     /// `iperf 3.22`.
     pub version: String,
     /// `uname -a`.
     pub system_info: String,
-    /// When it began.
+    /// Start of the test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<Timestamp>,
-    /// The server, at a client.
+    /// Server name and port; in documents of a client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connecting_to: Option<HostPort>,
-    /// The client, at a server.
+    /// Client address and port; in documents of a server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted_connection: Option<HostPort>,
-    /// Identifier of the test.
+    /// Cookie that identifies the test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cookie: Option<String>,
-    /// MSS asked for, bytes.
+    /// MSS set with `--set-mss`, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tcp_mss: Option<u64>,
-    /// MSS of the control connection, bytes.
+    /// MSS of the control connection, bytes; if `--set-mss` was not used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tcp_mss_default: Option<u64>,
     /// `--bitrate`, bits/s.
@@ -70,252 +69,253 @@ pub struct Start {
     /// `--window`, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sock_bufsize: Option<u64>,
-    /// `SO_SNDBUF`, bytes.
+    /// Effective send buffer (`SO_SNDBUF`), bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sndbuf_actual: Option<u64>,
-    /// `SO_RCVBUF`, bytes.
+    /// Effective receive buffer (`SO_RCVBUF`), bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rcvbuf_actual: Option<u64>,
-    /// Parameters.
+    /// Parameters of the test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test_start: Option<TestStart>,
 }
 
-/// A stream's addresses.
+/// Addresses of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Connected {
-    /// Its number.
+    /// Number of the stream.
     pub socket: u32,
-    /// Address here.
+    /// Local address.
     pub local_host: String,
-    /// Port here.
+    /// Local port.
     pub local_port: u16,
-    /// Address there.
+    /// Remote address.
     pub remote_host: String,
-    /// Port there.
+    /// Remote port.
     pub remote_port: u16,
 }
 
-/// A moment.
+/// A point in time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Timestamp {
-    /// As in HTTP.
+    /// Date and time in HTTP format.
     pub time: String,
-    /// Seconds since 1970.
+    /// Seconds since the Unix epoch.
     pub timesecs: u64,
-    /// Milliseconds since 1970 (3.19 and later).
+    /// Milliseconds since the Unix epoch (3.19 and later).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timemillisecs: Option<u64>,
 }
 
-/// Host and port.
+/// Host name or address, and port.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostPort {
-    /// Name or address.
+    /// Host name or IP address.
     pub host: String,
-    /// Port.
+    /// Port number.
     pub port: u16,
 }
 
-/// Parameters. Flags are 0 or 1.
+/// Parameters of the test. Flags are 0 or 1.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TestStart {
     /// `TCP` or `UDP`.
     pub protocol: String,
-    /// In one direction.
+    /// Number of streams per direction.
     pub num_streams: u32,
-    /// Bytes of a write.
+    /// Bytes per write (`--length`).
     pub blksize: u64,
-    /// Seconds.
+    /// Omitted time at the start (`--omit`), seconds.
     pub omit: u64,
-    /// Seconds; 0 where bytes or blocks bound it.
+    /// Duration, seconds; 0 if the test is limited by bytes or blocks.
     pub duration: u64,
-    /// `--bytes`.
+    /// `--bytes`: bytes to send; 0 if unset.
     pub bytes: u64,
-    /// `--blockcount`.
+    /// `--blockcount`: blocks to send; 0 if unset.
     pub blocks: u64,
-    /// The server sends.
+    /// 1 if the server sends (`--reverse`).
     pub reverse: u8,
-    /// Type of service.
+    /// IP type of service (`--tos`).
     pub tos: u8,
-    /// Bits/s; 0 means unlimited.
+    /// `--bitrate`, bits/s; 0 means unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_bitrate: Option<u64>,
-    /// Both send.
+    /// 1 if both hosts send (`--bidir`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bidir: Option<u8>,
-    /// Bits/s.
+    /// `--fq-rate`, bits/s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fqrate: Option<u64>,
-    /// Seconds between reports.
+    /// Report interval, seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<f64>,
-    /// Segmentation offload of UDP.
+    /// 1 if UDP segmentation offload (GSO) is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gso: Option<u8>,
-    /// Receive offload of UDP.
+    /// 1 if UDP receive offload (GRO) is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gro: Option<u8>,
 }
 
-/// What moved between two reports.
+/// Results of one report interval.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Interval {
-    /// Stream by stream.
+    /// One row for each stream.
     pub streams: Vec<Row>,
-    /// Sum; in a bidirectional test of what the local end sends.
+    /// Sum of the streams; in a bidirectional test, of those that the local host sends.
     pub sum: Row,
-    /// Bidirectional: sum of what the local end receives.
+    /// Bidirectional test: sum of the streams that the local host receives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sum_bidir_reverse: Option<Row>,
 }
 
-/// Bytes over a span, and what else is known. Sums have no number, only intervals are `omitted` or not.
+/// Results of a stream, or of a sum, over a time span. Sums have no number; `omitted` is set for intervals
+/// only.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
-    /// The stream's number.
+    /// Number of the stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub socket: Option<u32>,
-    /// Seconds.
+    /// Start of the span, seconds.
     pub start: f64,
-    /// Seconds.
+    /// End of the span, seconds.
     pub end: f64,
-    /// Length of the span.
+    /// Length of the span, seconds.
     pub seconds: f64,
-    /// Payload.
+    /// Payload bytes.
     pub bytes: u64,
-    /// Over the span.
+    /// Mean rate over the span, bits/s.
     pub bits_per_second: f64,
-    /// TCP sender: segments.
+    /// Retransmitted segments; TCP sender.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<i64>,
-    /// TCP sender: congestion window, bytes.
+    /// Congestion window, bytes; TCP sender.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snd_cwnd: Option<u64>,
-    /// TCP sender: the peer's window, bytes.
+    /// Send window, i.e. the peer's receive window, bytes; TCP sender.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snd_wnd: Option<u64>,
-    /// TCP sender: microseconds.
+    /// Smoothed RTT, µs; TCP sender.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rtt: Option<u64>,
-    /// TCP sender: microseconds.
+    /// RTT variation, µs; TCP sender.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rttvar: Option<u64>,
-    /// TCP sender: bytes.
+    /// Path MTU, bytes; TCP sender.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pmtu: Option<u64>,
-    /// TCP sender, at the end: bytes.
+    /// Maximum congestion window, bytes; TCP sender, totals only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_snd_cwnd: Option<u64>,
-    /// TCP sender, at the end: bytes.
+    /// Maximum send window, bytes; TCP sender, totals only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_snd_wnd: Option<u64>,
-    /// TCP sender, at the end: microseconds.
+    /// Maximum RTT, µs; TCP sender, totals only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_rtt: Option<u64>,
-    /// TCP sender, at the end: microseconds.
+    /// Minimum RTT, µs; TCP sender, totals only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_rtt: Option<u64>,
-    /// TCP sender, at the end: microseconds.
+    /// Mean RTT, µs; TCP sender, totals only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean_rtt: Option<u64>,
-    /// TCP sender: packets reordered (3.22).
+    /// Reordering metric of the kernel, packets; TCP sender (3.22).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reorder: Option<u64>,
-    /// UDP receiver.
+    /// Jitter, ms; UDP receiver.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter_ms: Option<f64>,
-    /// UDP receiver.
+    /// Lost datagrams; UDP receiver.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_packets: Option<i64>,
-    /// UDP.
+    /// Datagrams; UDP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packets: Option<i64>,
-    /// UDP receiver.
+    /// Lost datagrams, percent; UDP receiver.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_percent: Option<f64>,
-    /// UDP receiver, at the end.
+    /// Datagrams received out of order; UDP receiver, totals only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub out_of_order: Option<i64>,
-    /// In the part that `--omit` leaves out.
+    /// Whether the interval is in the part excluded by `--omit`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub omitted: Option<bool>,
-    /// Whether the local end sends.
+    /// Whether the local host sends.
     pub sender: bool,
 }
 
-/// What moved.
+/// Totals of the test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct End {
-    /// Stream by stream.
+    /// Totals of each stream.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<EndStream>,
-    /// UDP; in a bidirectional test of what the local end sends.
+    /// UDP: sum of the streams; in a bidirectional test, of those that the local host sends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sum: Option<Row>,
-    /// As the senders have it.
+    /// Sum as counted by the senders.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sum_sent: Option<Row>,
-    /// As the receivers have it.
+    /// Sum as counted by the receivers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sum_received: Option<Row>,
-    /// Bidirectional: sum of what the local end receives.
+    /// Bidirectional test: sum of the streams that the local host receives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sum_bidir_reverse: Option<Row>,
-    /// As the senders have it.
+    /// Bidirectional test: the same, as counted by the senders.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sum_sent_bidir_reverse: Option<Row>,
-    /// As the receivers have it.
+    /// Bidirectional test: the same, as counted by the receivers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sum_received_bidir_reverse: Option<Row>,
-    /// Of both ends' processes.
+    /// CPU utilization of both processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_utilization_percent: Option<Cpu>,
-    /// In force at the senders.
+    /// Congestion control algorithm of the senders.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender_tcp_congestion: Option<String>,
-    /// In force at the receivers.
+    /// Congestion control algorithm of the receivers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receiver_tcp_congestion: Option<String>,
 }
 
-/// A stream's totals: TCP has both ends' rows, UDP has one.
+/// Totals of a stream: for TCP a row of the sender and one of the receiver, for UDP a single row.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EndStream {
-    /// TCP, its sender.
+    /// TCP: totals of the sender.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender: Option<Row>,
-    /// TCP, its receiver.
+    /// TCP: totals of the receiver.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receiver: Option<Row>,
-    /// UDP.
+    /// UDP: totals of both sides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub udp: Option<Row>,
 }
 
-/// Percent of one core; `host` is the local end.
+/// CPU utilization, percent of one core; `host` is the local host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cpu {
-    /// Here.
+    /// Local, user and system.
     pub host_total: f64,
-    /// Here, in the program.
+    /// Local, user time.
     pub host_user: f64,
-    /// Here, in the kernel.
+    /// Local, system time.
     pub host_system: f64,
-    /// There.
+    /// Remote, user and system.
     pub remote_total: f64,
-    /// There, in the program.
+    /// Remote, user time.
     pub remote_user: f64,
-    /// There, in the kernel.
+    /// Remote, system time.
     pub remote_system: f64,
 }
 
@@ -323,7 +323,7 @@ pub struct Cpu {
 mod tests {
     use super::*;
 
-    /// Real documents: `fixtures/iperf3/RELEASE/TEST.json`.
+    /// Recorded documents: `fixtures/iperf3/RELEASE/TEST.json`.
     fn recorded() -> Vec<(String, String)> {
         let place = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/iperf3");
         let mut found = Vec::new();
@@ -340,7 +340,7 @@ mod tests {
         found
     }
 
-    /// 5 and 5.0 are one number.
+    /// Converts numbers to floats, so that 5 equals 5.0.
     fn as_floats(value: &Value) -> Value {
         match value {
             Value::Number(number) => number.as_f64().into(),

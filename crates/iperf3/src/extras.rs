@@ -1,34 +1,34 @@
-//! What a test against iperf3 may have beyond the parameters of any test.
+//! Parameters of a test against iperf3 in addition to those of any test.
 
 use crate::auth::PublicKey;
 
-/// Options that only iperf3 has.
+/// Options that exist only in tests against iperf3.
 #[derive(Debug, Clone, Default)]
 pub struct Extras {
-    /// Who is asking, where the server wants to know.
+    /// Credentials of the user, if the server requires authorization.
     pub credentials: Option<Credentials>,
-    /// Have the server send what it prints.
+    /// Whether the server returns its output (`--get-server-output`).
     pub server_output: bool,
-    /// Number UDP datagrams with 32 bits, which servers before 3.1 need.
+    /// Whether UDP datagrams have 32-bit numbers, which servers before 3.1 need.
     pub narrow_counters: bool,
-    /// Local port of the first data connection; the others take the next ones.
+    /// Local port of the first data connection; further connections use the following ports.
     pub local_port: Option<u16>,
-    /// Ask the server for a test of unlimited time: the client ends it.
+    /// Whether to request a test of unlimited time, which the client ends.
     pub endless: bool,
-    /// Interval of the client's readings, nanoseconds ([`RunEvent::Readings`](landspeed_flow::client::RunEvent::Readings)).
+    /// Report interval, nanoseconds ([`RunEvent::Readings`](landspeed_flow::client::RunEvent::Readings)).
     pub report_ns: Option<u64>,
 }
 
-/// A user of an iperf3 server.
+/// Credentials of a user of an iperf3 server.
 #[derive(Clone)]
 pub struct Credentials {
-    /// Name.
+    /// User name.
     pub user: String,
-    /// Password.
+    /// Password, sent encrypted with `key`.
     pub password: String,
     /// The server's public key.
     pub key: PublicKey,
-    /// Use PKCS#1 padding, which servers before 3.17 need.
+    /// Whether to use PKCS#1 padding, which servers before 3.17 need.
     pub pkcs1: bool,
 }
 

@@ -1,6 +1,6 @@
-//! How iperf3 numbers its streams.
+//! iperf3's numbering of streams.
 
-/// The number of the `index`-th stream of a test, senders of the client first: 1, 3, 4, 5 …
+/// Number of the stream with this index, streams sent by the client first: 1, 3, 4, 5 …
 pub fn number(index: usize) -> u64 {
     if index == 0 { 1 } else { index as u64 + 2 }
 }
@@ -10,7 +10,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_one_three_four() {
+    fn stream_numbers_skip_two() {
         assert_eq!((0..4).map(number).collect::<Vec<_>>(), [1, 3, 4, 5]);
     }
 }

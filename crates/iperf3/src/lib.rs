@@ -1,13 +1,14 @@
-//! iperf3's protocol, documents and text, on top of the traffic engine.
+//! iperf3's protocol, documents and text output, on top of the traffic engine.
 //!
-//! [`client`] tests against an `iperf3 -s`; [`server`] answers iperf3's clients at a port of a landspeed server. Only the
-//! agreement is iperf3's: the bytes are moved, counted and sampled by [`landspeed_flow::end`] like those of any test. What an
-//! iperf3 peer does not report stays empty in the document, and the document says so.
+//! [`client`] tests against an `iperf3 -s`; [`server`] serves iperf3 clients at a port of a landspeed server.
+//! Only the control protocol is iperf3's: data is sent, counted and sampled by [`landspeed_flow::end`] as in
+//! any test. Values that an iperf3 peer does not report are empty in the document, which lists them.
 //!
-//! One TCP connection carries the control protocol: a cookie of 37 bytes, then states of one byte and two JSON texts
-//! (`wire`), the [`request`] and the [`results`]. Data connections go to the same port.
+//! One TCP connection carries the control protocol: a cookie of 37 bytes, then states of one byte and two JSON
+//! texts (`wire`), the [`request`] and the [`results`]. Data connections use the same port.
 //!
-//! [`convert`] makes iperf3's [`document`] of a run, [`text`] its lines, and [`report`] writes either as the test goes on.
+//! [`convert`] turns a run into iperf3's [`document`], [`text`] prints it as iperf3 does, and [`report`] writes
+//! either during the test.
 #![forbid(unsafe_code)]
 
 pub mod auth;
@@ -32,5 +33,5 @@ pub use extras::{Credentials, Extras};
 pub use moments::Moments;
 pub use wire::Refusal;
 
-/// Where iperf3 listens when nothing else is said.
+/// Default port of an iperf3 server.
 pub const DEFAULT_PORT: u16 = 5201;

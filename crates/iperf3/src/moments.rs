@@ -1,6 +1,6 @@
-//! When a test reports, as iperf3 has it.
+//! Report times of a test, as in iperf3.
 
-/// Moments of reports: at intervals through the omitted part, then anew from its end. What would be left at the end of
+/// Report times: at intervals through the omitted part, then again from its end. A remainder at the end of
 /// either part is reported separately only if it lasts at least a tenth of an interval.
 #[derive(Debug, Clone, Copy)]
 pub struct Moments {
@@ -10,12 +10,14 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// The omitted part ends at `omit_ns`, the test at `stop_ns`, where that is known; nanoseconds after the start.
+    /// `omit_ns` is the end of the omitted part, `stop_ns` the end of the test if known, `every_ns` the interval;
+    /// nanoseconds after the start.
     pub fn new(omit_ns: u64, stop_ns: Option<u64>, every_ns: u64) -> Self {
         Self { omit_ns, stop_ns, every_ns: every_ns.max(1_000_000) }
     }
 
-    /// The next one, nanoseconds after the start; `None` from the last one on. The end itself is not among them.
+    /// The next report time after `at_ns`, nanoseconds after the start; `None` after the last one. The end of the
+    /// test is not a report time.
     pub fn after(&self, at_ns: u64) -> Option<u64> {
         let omitted = at_ns < self.omit_ns;
         let (from_ns, to_ns) = if omitted { (0, Some(self.omit_ns)) } else { (self.omit_ns, self.stop_ns) };
@@ -47,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_reading_stays_on_the_grid() {
+    fn late_reports_do_not_shift_later_ones() {
         let moments = Moments::new(0, Some(10_000_000_000), 1_000_000_000);
         assert_eq!(moments.after(3_004_000_000), Some(4_000_000_000));
         assert_eq!(moments.after(5_900_000_000), Some(6_000_000_000));

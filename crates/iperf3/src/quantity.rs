@@ -1,35 +1,35 @@
-//! Amounts and rates in the four characters and a unit that iperf3 prints them in.
+//! Amounts and rates in iperf3's format: four characters and a unit.
 
 use std::str::FromStr;
 
-/// `-f`: what rates are printed in. Transfers always have the unit that fits.
+/// Unit of rates (`-f`). Transfers always use an adaptive unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
-    /// Bits, whatever fits
+    /// Bits with an adaptive prefix
     #[default]
     Adaptive,
-    /// Kbits
+    /// Kbits/s
     Kbits,
-    /// Mbits
+    /// Mbits/s
     Mbits,
-    /// Gbits
+    /// Gbits/s
     Gbits,
-    /// Tbits
+    /// Tbits/s
     Tbits,
-    /// KBytes
+    /// KBytes/s
     KBytes,
-    /// MBytes
+    /// MBytes/s
     MBytes,
-    /// GBytes
+    /// GBytes/s
     GBytes,
-    /// TBytes
+    /// TBytes/s
     TBytes,
 }
 
 impl FromStr for Format {
     type Err = &'static str;
 
-    /// By the first letter, as iperf3: `m` and `mbits` are the same.
+    /// Parses the first letter only, as iperf3 does: `m` and `mbits` are equivalent.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(match text.as_bytes().first() {
             Some(b'k') => Self::Kbits,
@@ -45,12 +45,12 @@ impl FromStr for Format {
     }
 }
 
-/// `1.95 GBytes`.
+/// Formats an amount, such as `1.95 GBytes`.
 pub fn transfer(bytes: u64) -> String {
     adaptive(bytes as f64, 1024.0, "Bytes")
 }
 
-/// `16.8 Gbits/sec`.
+/// Formats a rate, such as `16.8 Gbits/sec`.
 pub fn rate(bits_per_second: f64, format: Format) -> String {
     let bits = |power: i32, prefix| fixed(bits_per_second, 1000_f64.powi(power), prefix, "bits");
     let bytes = |power: i32, prefix| fixed(bits_per_second / 8.0, 1024_f64.powi(power), prefix, "Bytes");
@@ -79,7 +79,7 @@ fn adaptive(mut value: f64, base: f64, unit: &str) -> String {
     fixed(value, 1.0, prefix, unit)
 }
 
-/// Three digits that count, four characters wide.
+/// Formats a value with three significant digits, at least four characters wide.
 fn fixed(value: f64, divisor: f64, prefix: &str, unit: &str) -> String {
     let value = value / divisor;
     let digits = match value {
@@ -95,8 +95,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_read_as_iperf3_prints_them() {
-        // From recorded runs: bytes and the text beside them.
+    fn adaptive_units_match_recorded_iperf3_output() {
+        // Recorded from iperf3: bytes and the printed text.
         for (bytes, text) in [
             (2_139_095_040, "1.99 GBytes"),
             (1_277_952, "1.22 MBytes"),
@@ -119,8 +119,8 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_asked_for_is_kept() {
-        // As iperf3 3.22 prints 167 Mb/s with each of its formats.
+    fn requested_units_match_iperf3_output() {
+        // Output of iperf3 3.22 for 167 Mb/s in each format.
         for (format, text) in [
             ("k", "167000 Kbits/sec"),
             ("m", " 167 Mbits/sec"),

@@ -1,4 +1,4 @@
-//! Writes the report of a client's test: all of it at the end (`-J`), or as it happens.
+//! Writer of the client's report: at the end (`-J`) or during the test.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,18 +10,18 @@ use super::text::{self, Style};
 use crate::convert::{self, ReportOptions, Reported};
 use crate::document::{Document, Interval};
 
-/// The form of a report.
+/// Output format of a report.
 #[derive(Debug, Clone, Copy)]
 pub enum Form {
-    /// Lines for people, and for scripts that read them.
+    /// Text lines, as printed by iperf3.
     Text(Style),
-    /// One JSON document.
+    /// One JSON document (`-J`).
     Json,
-    /// An object a line: `--json-stream`.
+    /// One JSON object per line (`--json-stream`).
     Events,
 }
 
-/// Writes the report of one test.
+/// Writer for the report of one test.
 pub struct Reporter<'a> {
     form: Form,
     options: &'a ReportOptions,
@@ -30,28 +30,28 @@ pub struct Reporter<'a> {
     begun: Option<Begun>,
 }
 
-/// A test whose report was begun.
+/// A test whose report has begun.
 struct Begun {
-    /// As it was before its first byte.
+    /// The run's document before the first byte.
     run: RunDocument,
     document: Document,
     reported: Reported,
-    /// No interval was written yet.
+    /// Whether no interval has been written yet.
     silent: bool,
 }
 
 impl<'a> Reporter<'a> {
-    /// A report that goes to `out`.
+    /// Creates a report that is written to `out`.
     pub fn new(form: Form, options: &'a ReportOptions, out: Box<dyn Write + Send>) -> Self {
         Self { form, options, out, failed: None, begun: None }
     }
 
-    /// Whether it writes readings as they come ([`RunEvent::Readings`]).
+    /// Whether intervals are written during the test ([`RunEvent::Readings`]).
     pub fn is_live(&self) -> bool {
         !matches!(self.form, Form::Json)
     }
 
-    /// Takes in what happened. A test whose report cannot be written is ended.
+    /// Handles an event of the run. If the report cannot be written, the test is interrupted.
     pub fn event(&mut self, event: &RunEvent<'_>, interrupted: &AtomicBool) {
         match event {
             RunEvent::Opened(run) => self.begin(run),
@@ -93,10 +93,10 @@ impl<'a> Reporter<'a> {
         }
     }
 
-    /// Writes what is left, and how the test ended.
+    /// Writes the rest of the report and the result of the test.
     ///
     /// # Errors
-    /// The report could not be written.
+    /// If the report could not be written.
     pub fn finish(mut self, run: &RunDocument) -> io::Result<()> {
         let mut ended = match &self.begun {
             Some(begun) => convert::remainder(run, self.options, &begun.reported),
@@ -126,7 +126,7 @@ impl<'a> Reporter<'a> {
         self.failed.map_or(Ok(()), Err)
     }
 
-    /// The last of the events.
+    /// Writes the last events of a JSON stream.
     fn end(&mut self, ended: &Document) {
         if let Some(output) = &ended.server_output_text {
             self.object("server_output_text", output);
@@ -159,7 +159,7 @@ impl<'a> Reporter<'a> {
         }
     }
 
-    /// Flushes, so that a reader sees each line at once.
+    /// Writes and flushes, so that a reader sees each line at once.
     fn write(&mut self, text: &str) {
         if self.failed.is_none() {
             self.failed = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()).err();

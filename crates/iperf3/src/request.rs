@@ -1,4 +1,4 @@
-//! What a client asks for, as iperf3 writes it.
+//! A client's request (test parameters) in iperf3's JSON.
 
 use landspeed_flow::validate::MAX_STREAMS;
 use landspeed_model::{Direction, PaceScope, Parameters, Protocol, ReceiveMode, SendMode, UdpParameters};
@@ -9,14 +9,14 @@ use crate::dialect::{BLOCK, MAX_BLOCK, block_bytes, dialect};
 use crate::wire::Refusal;
 use landspeed_flow::dialect::Dialect;
 
-/// Its default UDP payload where the client did not say, bytes.
+/// UDP payload if the client did not specify it, bytes.
 const DATAGRAM: u64 = 1460;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Whether iperf3's protocol can ask for this.
+/// Checks that iperf3's protocol can express these parameters.
 ///
 /// # Errors
-/// In words: what it has no field for.
+/// A message that names the parameter for which iperf3 has no field.
 pub fn check(p: &Parameters) -> Result<(), String> {
     let needs = |what: &str| Err(format!("{what} needs a landspeed server: drop --iperf3"));
     match p {
@@ -38,8 +38,8 @@ pub fn check(p: &Parameters) -> Result<(), String> {
     }
 }
 
-/// The text of a request. The client handles the omitted part: the server is asked for the whole time and counts all
-/// of the bytes, so that both ends' totals mean the same.
+/// Encodes a request. The client handles the omitted part itself: the server is asked for the total time and
+/// counts all bytes, so that the totals of both sides are comparable.
 pub fn encode(p: &Parameters, extras: &Extras, authtoken: Option<&str>) -> Value {
     let mut wanted = Map::new();
     let mut say = |key: &str, value: Value| {
@@ -113,34 +113,34 @@ pub fn encode(p: &Parameters, extras: &Extras, authtoken: Option<&str>) -> Value
     Value::Object(wanted)
 }
 
-/// A client's request.
+/// A decoded request of a client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TestRequest {
-    /// As a test of ours. `omit_ns` is the client's.
+    /// The parameters of the test; `omit_ns` is the omitted time of the client.
     pub parameters: Parameters,
-    /// Whether datagrams carry numbers of 64 bits.
+    /// Whether datagrams have 64-bit numbers.
     pub wide_counters: bool,
-    /// Whether what the server prints is to be sent.
+    /// Whether the client requests the server's output.
     pub server_output: bool,
-    /// Who is asking.
+    /// Token for authorization, if the client sent one.
     pub authtoken: Option<String>,
 }
 
 impl TestRequest {
-    /// How the data of a test with these parameters is framed for this client.
+    /// Framing of the data for this client and these parameters.
     pub fn dialect(&self, parameters: &Parameters) -> Dialect {
         dialect(parameters, self.wide_counters)
     }
 }
 
-/// Reads a request. Whatever is not known is left aside, as iperf3 does.
+/// Decodes a request. Unknown keys are ignored, as in iperf3.
 ///
 /// # Errors
-/// iperf3's number for what is wrong, and words for the log.
+/// iperf3's error number, and a message for the log.
 pub fn decode(text: &Value) -> Result<TestRequest, (Refusal, String)> {
     let fields = text.as_object().ok_or_else(|| (Refusal::Parameters, "the request is not an object".to_owned()))?;
     let flag = |key: &str| fields.get(key) == Some(&Value::Bool(true));
-    // A count, zero where it is absent.
+    // A non-negative integer, 0 if absent.
     let count = |key: &str, most: u64, why: Refusal| match fields.get(key) {
         None | Some(Value::Null) => Ok(0),
         Some(value) => match whole(value) {
@@ -218,7 +218,7 @@ pub fn decode(text: &Value) -> Result<TestRequest, (Refusal, String)> {
     Ok(wanted)
 }
 
-/// A number that is whole and not negative, however it was written.
+/// A non-negative integer, whether written as an integer or as a float.
 pub fn whole(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| {
         let number = value.as_f64()?;
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_are_asked_for_with_their_length_and_numbers() {
+    fn udp_requests_keep_length_burst_and_counter_width() {
         let udp = UdpParameters { payload_bytes: 200, burst_packets: 5, ..UdpParameters::default() };
         let asked = Parameters { protocol: Protocol::Udp, udp: Some(udp), ..Parameters::default() };
         let heard = decode(&encode(&asked, &Extras::default(), None)).unwrap();
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_become_bytes() {
+    fn block_count_is_converted_to_bytes() {
         let heard = decode(&json!({"tcp": true, "blockcount": 10, "len": 1000, "time": 0})).unwrap();
         assert_eq!((heard.parameters.bytes, heard.parameters.time_ns), (Some(10_000), None));
     }

@@ -1,4 +1,4 @@
-//! What each end says came of a test, as iperf3 writes it.
+//! Results that client and server exchange at the end, in iperf3's JSON.
 
 use std::collections::HashMap;
 
@@ -9,71 +9,71 @@ use serde_json::{Map, Value, json};
 use crate::identity;
 use crate::request::whole;
 
-/// Figures above this cannot be: 4 PiB.
+/// Maximum plausible value: 4 PiB.
 const MOST: u64 = 1 << 52;
 
-/// One stream of an end.
+/// Results of a stream at one host.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StreamResult {
     /// iperf3's number of the stream.
     pub number: u64,
-    /// Payload bytes, sent by a sender, received by a receiver; after the omitted part.
+    /// Payload bytes after the omitted part: sent by a sender, received by a receiver.
     pub bytes: u64,
-    /// Retransmitted segments, where a sender knows.
+    /// Retransmitted segments, if the sender reports them.
     pub retransmits: Option<u64>,
     /// RFC 1889 jitter of a UDP receiver, seconds.
     pub jitter_s: f64,
-    /// UDP receiver: datagrams missing, the omitted part included.
+    /// UDP receiver: missing datagrams, including the omitted part.
     pub errors: u64,
-    /// Of those in the omitted part.
+    /// UDP receiver: missing datagrams in the omitted part.
     pub omitted_errors: u64,
-    /// UDP: datagrams sent, or the highest number received; the omitted part included.
+    /// UDP: datagrams sent, or the highest number received; including the omitted part.
     pub packets: u64,
-    /// Of those in the omitted part.
+    /// UDP: the same for the omitted part only.
     pub omitted_packets: u64,
-    /// Length after the omitted part, seconds.
+    /// Duration after the omitted part, seconds.
     pub seconds: f64,
 }
 
-/// An end.
+/// Results of one host.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Results {
-    /// CPU time against wall time: all, user, system; percent.
+    /// CPU utilization, percent of wall time: total, user, system.
     pub cpu_percent: [f64; 3],
-    /// Whether its senders count retransmits; `None` without a sender.
+    /// Whether its senders know their retransmits; `None` without a sender.
     pub retransmits_known: Option<bool>,
-    /// Congestion control in force.
+    /// Congestion control algorithm of the senders, or of the first stream that has one.
     pub congestion: Option<String>,
-    /// Its streams.
+    /// Results of each stream.
     pub streams: Vec<StreamResult>,
 }
 
-/// What an end knows beyond its own report.
+/// Values that are not in a host's own report.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
-    /// What moved in the omitted part, by our number of the stream.
+    /// Counts of the omitted part, by stream id.
     pub omitted: HashMap<u32, Omitted>,
-    /// Length of the omitted part, nanoseconds.
+    /// Duration of the omitted part, nanoseconds.
     pub omit_ns: u64,
-    /// When the test ended, nanoseconds after its start, if the other end said so.
+    /// End of the test, nanoseconds after its start, if the peer announced it.
     pub end_ns: Option<u64>,
-    /// Datagrams that the other end says it sent, by our number of the stream.
+    /// Datagrams that the peer reports as sent, by stream id.
     pub sent: HashMap<u32, u64>,
 }
 
-/// What moved in the omitted part of a stream.
+/// Counts of a stream's omitted part.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Omitted {
     /// Payload bytes.
     pub bytes: u64,
     /// UDP: datagrams sent, or delivered.
     pub packets: u64,
-    /// UDP receiver: highest number seen plus one.
+    /// UDP receiver: highest sequence number received, plus one.
     pub highest: u64,
 }
 
 impl Results {
-    /// An end's report as iperf3 writes it.
+    /// Converts a host's report to iperf3's results.
     pub fn of_end(report: &EndReport, specs: &[StreamSpec], known: &Known) -> Self {
         let end_ns = known.end_ns.or(report.cuts.steady_end_ns).or(report.cuts.end_ns).unwrap_or(0);
         let percent = |of: fn(&landspeed_model::StreamEnd) -> u64| {
@@ -112,7 +112,7 @@ impl Results {
         }
     }
 
-    /// The text of it.
+    /// Encodes the results as JSON.
     pub fn encode(&self) -> Map<String, Value> {
         let [all, user, system] = self.cpu_percent;
         let streams: Vec<Value> = self.streams.iter().map(StreamResult::encode).collect();
@@ -129,10 +129,10 @@ impl Results {
         text
     }
 
-    /// Reads what the other end says.
+    /// Decodes the peer's results.
     ///
     /// # Errors
-    /// In words: what is missing, or cannot be.
+    /// A message that names the missing or implausible value.
     pub fn decode(text: &Value) -> Result<Self, String> {
         let share = |key: &str| text.get(key).and_then(Value::as_f64).unwrap_or(0.0);
         let streams = text.get("streams").and_then(Value::as_array).ok_or("its results have no streams")?;
@@ -154,7 +154,7 @@ impl Results {
         })
     }
 
-    /// One stream.
+    /// Returns the results of the stream with iperf3's number.
     pub fn stream(&self, number: u64) -> Option<&StreamResult> {
         self.streams.iter().find(|s| s.number == number)
     }
@@ -181,8 +181,8 @@ impl StreamResult {
             let value = text.get(key).ok_or_else(|| format!("a stream of its results has no `{key}`"))?;
             whole(value).filter(|&n| n <= MOST).ok_or_else(|| format!("`{key}` of its results cannot be"))
         };
-        // Minus one stands for "not known"; 3.12 writes some of those as 2^64 - 1. Reordering alone may make errors
-        // negative.
+        // Minus one means unknown; 3.12 writes some of these as 2^64 - 1. Errors can be negative because of
+        // reordering.
         let optional = |key: &str| text.get(key).and_then(whole).filter(|&n| n <= MOST);
         let seconds = |key: &str| text.get(key).and_then(Value::as_f64).filter(|s| s.is_finite()).unwrap_or(0.0);
         Ok(Self {
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_survive_the_wire() {
+    fn results_round_trip() {
         let stream = StreamResult {
             number: 3,
             bytes: 1 << 40,
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn minus_one_is_unknown_however_it_is_written() {
+    fn minus_one_means_unknown_signed_or_unsigned() {
         let mut text =
             Value::Object(Results { streams: vec![StreamResult::default()], ..Results::default() }.encode());
         text["streams"][0]["retransmits"] = json!(18_446_744_073_709_551_615_u64);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_results_are_reported_as_missing() {
+    fn invalid_results_are_rejected() {
         for text in [json!(null), json!([]), json!({"streams": 1}), json!({"streams": [1]}), json!({"streams": [{}]})]
         {
             assert!(Results::decode(&text).is_err(), "{text}");

@@ -1,8 +1,9 @@
-//! iperf3's protocol at a door of a landspeed server.
+//! iperf3's protocol at a port of a landspeed server.
 //!
-//! Every connection opens with a cookie. One that no test has is a new client; one that a test waits with is a stream of
-//! it. UDP hellos hold nothing at all, so they are taken for the test of that address that is opening its streams, and one
-//! address may open the streams of one UDP test at a time.
+//! Every connection begins with a cookie. An unknown cookie is a new client; the cookie of a test that is
+//! waiting for its streams is one of these streams. UDP hellos contain no identification, so they are assigned
+//! to the test of that address that is opening its streams, and an address can open the streams of only one UDP
+//! test at a time.
 
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -16,17 +17,17 @@ use crate::auth::Users;
 use crate::session;
 use crate::wire::{BUSY, COOKIE_LEN, Cookie};
 
-/// Its name in the server's events.
+/// Protocol name in the server's events.
 pub const NAME: &str = "iperf3";
 
-/// iperf3's protocol.
+/// The iperf3 service of a landspeed server.
 #[derive(Debug, Default)]
 pub struct Iperf3Service {
     tests: Arc<Tests>,
 }
 
 impl Iperf3Service {
-    /// Only these users may test; anyone if `None`.
+    /// Creates the service for these users; `None` serves everyone.
     pub fn new(users: Option<Users>) -> Self {
         Self { tests: Arc::new(Tests { users, ..Tests::default() }) }
     }
@@ -55,7 +56,7 @@ impl Service for Iperf3Service {
 
     fn answer(&self, datagram: &Datagram<'_>, _: &Shared) {
         let Datagram { bound, from, .. } = *datagram;
-        // A client without a test that waits for streams gets no answer.
+        // A client without a test that waits for streams is ignored.
         let Some(test) = lock(&self.tests.udp).get(&from.ip()).cloned() else { return };
         if let Ok(connected) = connect_back(SocketAddr::new(test.local, bound.port()), from) {
             let _ = test.deliver.try_send(connected);
@@ -63,7 +64,7 @@ impl Service for Iperf3Service {
     }
 }
 
-/// As much of a cookie as has come.
+/// State of a connection whose cookie is being received.
 struct CookieOpening {
     tests: Arc<Tests>,
     cookie: Cookie,
@@ -76,7 +77,7 @@ impl Opening for CookieOpening {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(n) => {
                 self.have += n;
-                // Old clients put their host's name in; no client puts control characters in.
+                // Old clients include their host name; no client sends control characters.
                 if self.cookie[..self.have.min(COOKIE_LEN - 1)].iter().any(|c| c.is_ascii_control() && *c != 0) {
                     return Err(io::ErrorKind::InvalidData.into());
                 }
@@ -95,7 +96,7 @@ impl Opening for CookieOpening {
                 let why = "data from another address than its control connection's".to_owned();
                 shared.report(ServerEvent::Refused { peer, why });
             }
-            // One stream too many is closed: its client sees the end of file.
+            // A surplus stream is closed; its client sees the end of file.
             Some(test) => drop(test.deliver.try_send(Arrival { order, stream })),
             None => {
                 if let Err(stream) = session::spawn(stream, peer, self.cookie, &self.tests, shared) {
@@ -109,7 +110,7 @@ impl Opening for CookieOpening {
     }
 }
 
-/// Tests that wait for their streams.
+/// Tests that are waiting for their streams.
 #[derive(Debug, Default)]
 pub struct Tests {
     tcp: Mutex<HashMap<Cookie, Streams>>,
@@ -117,38 +118,38 @@ pub struct Tests {
     users: Option<Users>,
 }
 
-/// Where the connections with a cookie go.
+/// Test that is waiting for TCP connections with its cookie.
 #[derive(Debug, Clone)]
 struct Streams {
     deliver: mpsc::SyncSender<Arrival>,
-    /// Address of the test's control connection. The cookie is in the clear on each connection: it proves little.
+    /// Address of the test's control connection. Checked because the cookie is sent in clear text.
     client: IpAddr,
 }
 
-/// Where the hellos of an address go.
+/// Test that is waiting for UDP hellos from its address.
 #[derive(Debug, Clone)]
 struct Hellos {
     deliver: mpsc::SyncSender<UdpSocket>,
-    /// The address that the client talks to: its streams are answered from it.
+    /// Local address of the control connection; the streams use the same one.
     local: IpAddr,
 }
 
 /// A data connection and its position in the order of arrival, which identifies the streams of a test.
 #[derive(Debug)]
 pub struct Arrival {
-    /// Connections accepted before it.
+    /// Number of connections accepted before this one.
     pub order: u64,
-    /// The connection.
+    /// The accepted connection.
     pub stream: TcpStream,
 }
 
-/// A poisoned lock only means that some thread panicked while it held plain data.
+/// Locks a mutex; a poisoned one is used too, because it protects plain data.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Tests {
-    /// Who may test; anyone if `None`.
+    /// Users who may run tests; everyone if `None`.
     pub fn users(&self) -> Option<&Users> {
         self.users.as_ref()
     }
@@ -157,7 +158,8 @@ impl Tests {
         lock(&self.tcp).get(cookie).cloned()
     }
 
-    /// Has the connections with this cookie delivered; `None` if another test has the same. They come from `client`.
+    /// Registers a test for TCP connections with this cookie from `client`; `None` if another test has the same
+    /// cookie.
     pub fn await_tcp(
         self: &Arc<Self>,
         cookie: Cookie,
@@ -173,8 +175,8 @@ impl Tests {
         Some((rx, Awaited { tests: Arc::clone(self), key: Key::Tcp(cookie) }))
     }
 
-    /// Has the hellos from this address delivered as connected sockets; `None` while another test of it does.
-    /// `local` is the address that the client talks to.
+    /// Registers a test for UDP hellos from this address, which arrive as connected sockets; `None` while another
+    /// test of the same address waits. `local` is the local address of the control connection.
     pub fn await_udp(
         self: &Arc<Self>,
         peer: IpAddr,
@@ -191,7 +193,7 @@ impl Tests {
     }
 }
 
-/// That streams are delivered, until it is dropped.
+/// Registration of a waiting test; removed when dropped.
 #[derive(Debug)]
 pub struct Awaited {
     tests: Arc<Tests>,

@@ -1,4 +1,4 @@
-//! What a server prints of a test, for clients that ask for it (`--get-server-output`).
+//! Server output of a test, for clients that request it (`--get-server-output`).
 
 use std::fmt::Write as _;
 
@@ -10,10 +10,10 @@ use crate::identity;
 use crate::results::Known;
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Lines of all streams together; a long test has longer intervals.
+/// Maximum number of lines of all streams; long tests use longer intervals.
 const MOST_LINES: u64 = 2000;
 
-/// One line for each second of each stream, then its total, with the local role.
+/// Formats one line for each second of each stream, then its total and the local role.
 pub fn output(report: &EndReport, parameters: &Parameters, known: &Known) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let mut text = format!("landspeed {version}, {} stream(s) each way\n", parameters.streams);

@@ -1,43 +1,43 @@
-//! What iperf3's client prints, line for line, so that scripts which read it go on reading.
+//! Text output of iperf3's client, line by line, so that scripts which parse it keep working.
 
 use std::fmt::Write as _;
 
 use crate::document::{Document, Row};
 use crate::quantity::{Format, rate, transfer};
 
-/// How it is to be printed.
+/// Style of the text output.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Style {
-    /// `-f`.
+    /// Unit of rates (`-f`).
     pub format: Format,
-    /// `-V`.
+    /// Verbose output (`-V`).
     pub verbose: bool,
 }
 
 const RULE: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -";
 
-/// The whole report of a test.
+/// The complete report of a test.
 pub fn client(document: &Document, style: Style) -> String {
     let has_report = document.error.is_none() || !document.intervals.is_empty();
     let middle = || intervals(document, style, true) + &end(document, style);
     head(document, style) + &if has_report { middle() } else { tail(document) }
 }
 
-/// What is said before the first byte.
+/// The lines before the first interval.
 pub fn head(document: &Document, style: Style) -> String {
     let mut out = String::new();
     Page::of(document, style).head(&mut out);
     titled(document, out)
 }
 
-/// The intervals of the document, with the heading before the first of the test.
+/// The intervals of the document; `first` adds the heading before the first interval of the test.
 pub fn intervals(document: &Document, style: Style, first: bool) -> String {
     let mut out = String::new();
     Page::of(document, style).intervals(&mut out, first);
     titled(document, out)
 }
 
-/// Totals, and what comes after them.
+/// The totals, and the lines after them.
 pub fn end(document: &Document, style: Style) -> String {
     let mut out = String::new();
     Page::of(document, style).totals(&mut out);
@@ -50,7 +50,7 @@ fn tail(document: &Document) -> String {
     titled(document, out)
 }
 
-/// `--title` stands before each line.
+/// Prefixes each line with `--title`.
 fn titled(document: &Document, out: String) -> String {
     match &document.title {
         Some(title) => out.lines().flat_map(|line| [title, ":  ", line, "\n"]).collect(),
@@ -62,7 +62,7 @@ fn is_udp(document: &Document) -> bool {
     document.start.test_start.as_ref().is_some_and(|test| test.protocol == "UDP")
 }
 
-/// Both ends of it send.
+/// Whether both hosts send.
 fn is_bidir(document: &Document) -> bool {
     document.start.test_start.as_ref().is_some_and(|test| test.bidir == Some(1)) || {
         let senders = |sender| document.intervals.iter().flat_map(|i| &i.streams).any(|row| row.sender == sender);
@@ -154,7 +154,7 @@ impl<'a> Page<'a> {
             if many && !(first && index == 0) {
                 let _ = writeln!(out, "{RULE}");
             }
-            // A bidirectional test has a sum for each way, behind the streams of that way.
+            // A bidirectional test has one sum per direction, after the streams of that direction.
             for sender in [true, false] {
                 let rows: Vec<&Row> = interval.streams.iter().filter(|row| row.sender == sender).collect();
                 for row in &rows {
@@ -179,19 +179,19 @@ impl<'a> Page<'a> {
             (false, true) if sends => "         Retr  Cwnd",
             (false, false) if retransmits => "         Retr",
             (false, _) => "",
-            // What is lost of a single interval is known to a receiver only, and not to every one.
+            // Only receivers report the losses of an interval, and not all of them do.
             (true, true) if !self.jitter() => "         Total Datagrams",
             (true, _) => "         Jitter    Lost/Total Datagrams",
         };
         let _ = writeln!(out, "{id} Interval           Transfer     Bitrate{rest}");
     }
 
-    /// Whether intervals have jitter and losses.
+    /// Whether the intervals have jitter and losses.
     fn jitter(&self) -> bool {
         self.document.intervals.iter().flat_map(|interval| &interval.streams).any(|row| row.jitter_ms.is_some())
     }
 
-    /// `[  5]   0.00-1.00   sec  1.95 GBytes  16.8 Gbits/sec`.
+    /// Writes the common part of a line: `[  5]   0.00-1.00   sec  1.95 GBytes  16.8 Gbits/sec`.
     fn common(&self, out: &mut String, row: &Row) {
         let number = row.socket.map_or_else(|| "SUM".to_owned(), |number| format!("{number:3}"));
         let role = match (self.bidir, row.sender) {
@@ -261,7 +261,7 @@ impl<'a> Page<'a> {
             };
             if streams.len() > 1 {
                 for (sum, role) in [(sent, "sender"), (received, "receiver")] {
-                    // In the sums `sender` says whose figures they are; the line says whose way it is.
+                    // In sums, `sender` tells which side counted; in a line it is the direction.
                     let Some(sum) = sum.clone().map(|sum| Row { sender, ..sum }) else { continue };
                     if self.udp { self.datagram_total(out, &sum, role) } else { self.total(out, &sum, role) }
                 }
@@ -280,14 +280,14 @@ impl<'a> Page<'a> {
         };
     }
 
-    /// The one row of a UDP stream is two lines: what was sent, and what came of it.
+    /// Writes the single row of a UDP stream as two lines: sent and received.
     fn datagram_totals(&self, out: &mut String, row: &Row) {
         let sums = (&self.document.end.sum_sent, &self.document.end.sum_received);
         let packets = row.packets.unwrap_or_default();
         let sent = Row { jitter_ms: Some(0.0), lost_packets: Some(0), lost_percent: Some(0.0), ..row.clone() };
         self.datagram_total(out, &sent, "sender");
         let Some(lost) = row.lost_packets else { return };
-        // Every datagram is as long as the next.
+        // All datagrams have the same length.
         let arrived =
             row.bytes.checked_div(packets.unsigned_abs()).unwrap_or(0) * (packets - lost).max(0).unsigned_abs();
         let seconds = match sums {
@@ -339,7 +339,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// `0.043 ms  0/77 (0%)`.
+/// Formats jitter and losses, such as `0.043 ms  0/77 (0%)`.
 fn datagrams(row: &Row) -> String {
     format!(
         "{:.3} ms  {}/{} ({}%)",
@@ -350,7 +350,7 @@ fn datagrams(row: &Row) -> String {
     )
 }
 
-/// `printf`'s `%.2g` for what a percentage can be.
+/// Formats a percentage like `printf` with `%.2g`.
 fn two_digits(value: f64) -> String {
     if value <= 0.0 {
         return "0".to_owned();

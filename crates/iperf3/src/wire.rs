@@ -1,4 +1,4 @@
-//! What goes over an iperf3 control connection: cookies, states of one byte, JSON texts with their length.
+//! Messages of an iperf3 control connection: cookies, states of one byte, and JSON texts with a length prefix.
 
 use std::io;
 use std::net::TcpStream;
@@ -11,19 +11,19 @@ use landspeed_flow::error::FlowError;
 use landspeed_sys::socket::{Readiness, wait};
 use serde_json::Value;
 
-/// Length of a cookie with its closing zero.
+/// Length of a cookie including its terminating zero, bytes.
 pub const COOKIE_LEN: usize = 37;
-/// Longest text of a client before it is accepted, bytes. iperf3 itself takes 8 KiB.
+/// Maximum size of a client's request, bytes. iperf3 itself accepts 8 KiB.
 pub const MAX_REQUEST: usize = 64 * 1024;
-/// Longest results of a client, bytes: 256 streams take less than 100 KiB.
+/// Maximum size of a client's results, bytes; 256 streams need less than 100 KiB.
 pub const MAX_CLIENT_RESULTS: usize = 1 << 20;
-/// Longest results of a server, bytes: they may hold all that it printed.
+/// Maximum size of a server's results, bytes; they may include the server's output.
 pub const MAX_SERVER_RESULTS: usize = 64 << 20;
 
-/// Names a test on all its connections.
+/// Identifier of a test, sent on each of its connections.
 pub type Cookie = [u8; COOKIE_LEN];
 
-/// A fresh cookie: 36 letters of iperf3's alphabet and a zero.
+/// Returns a random cookie: 36 characters of iperf3's alphabet and a zero.
 pub fn cookie() -> io::Result<Cookie> {
     const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let random: [u8; 36] = landspeed_sys::random::bytes()?;
@@ -34,41 +34,41 @@ pub fn cookie() -> io::Result<Cookie> {
     Ok(cookie)
 }
 
-/// What one end sends the other to do next.
+/// States: one-byte messages that control the peer's next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i8)]
 pub enum State {
-    /// Server: the streams are open, make ready.
+    /// Server: the streams are open, prepare the test.
     TestStart = 1,
-    /// Server: go.
+    /// Server: start the test.
     TestRunning = 2,
-    /// Client: it is over.
+    /// Client: the test has ended.
     TestEnd = 4,
-    /// Server: say what is wanted.
+    /// Server: send the parameters.
     ParamExchange = 9,
     /// Server: open the streams.
     CreateStreams = 10,
-    /// The server's user gave up.
+    /// Server: terminated by its user.
     ServerTerminate = 11,
-    /// The client's user gave up.
+    /// Client: terminated by its user.
     ClientTerminate = 12,
-    /// Server: say what came of it.
+    /// Server: exchange the results.
     ExchangeResults = 13,
-    /// Server: good-bye.
+    /// Server: the exchange is complete.
     DisplayResults = 14,
-    /// Client: good-bye.
+    /// Client: finished, closes the connection.
     IperfDone = 16,
     /// Server: busy with another test.
     AccessDenied = -1,
-    /// Server: something is wrong; two numbers say what.
+    /// Server: an error; two error numbers follow.
     ServerError = -2,
 }
 
-/// What a server says that has no place for a client: [`State::AccessDenied`].
+/// Reply of a server that accepts no further client: [`State::AccessDenied`].
 pub const BUSY: [u8; 1] = [State::AccessDenied as i8 as u8];
 
 impl State {
-    /// Reads a state.
+    /// Decodes a state byte.
     pub fn decode(byte: u8) -> Option<Self> {
         use State::{
             AccessDenied, ClientTerminate, CreateStreams, DisplayResults, ExchangeResults, IperfDone, ParamExchange,
@@ -92,43 +92,43 @@ impl State {
     }
 }
 
-/// Why a server sends a client away: iperf3's own numbers, which its clients put into words.
+/// iperf3's error numbers with which a server refuses a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Refusal {
-    /// `IENUMSTREAMS`.
+    /// `IENUMSTREAMS`: too many streams.
     Streams = 6,
-    /// `IEBLOCKSIZE`.
+    /// `IEBLOCKSIZE`: block size too large.
     BlockSize = 7,
-    /// `IEBUFSIZE`.
+    /// `IEBUFSIZE`: socket buffer too large.
     Window = 8,
-    /// `IEMSS`.
+    /// `IEMSS`: MSS too large.
     Mss = 10,
-    /// `IEOMIT`.
+    /// `IEOMIT`: invalid omitted time.
     Omit = 12,
-    /// `IEUDPBLOCKSIZE`.
+    /// `IEUDPBLOCKSIZE`: invalid UDP block size.
     Datagram = 20,
-    /// `IETOTALRATE`.
+    /// `IETOTALRATE`: total rate exceeds the server's limit.
     Rate = 27,
-    /// `IEMAXSERVERTESTDURATIONEXCEEDED`.
+    /// `IEMAXSERVERTESTDURATIONEXCEEDED`: duration exceeds the server's limit.
     Duration = 37,
-    /// `IERECVPARAMS`.
+    /// `IERECVPARAMS`: parameters cannot be read.
     Parameters = 114,
-    /// `IEPROTOCOL`.
+    /// `IEPROTOCOL`: protocol not supported.
     Protocol = 131,
-    /// `IEAFFINITY`.
+    /// `IEAFFINITY`: CPU affinity cannot be set.
     Affinity = 132,
-    /// `IESETCONGESTION`.
+    /// `IESETCONGESTION`: congestion control cannot be set.
     Congestion = 134,
-    /// `IEAUTHTEST`.
+    /// `IEAUTHTEST`: authorization failed.
     Authorization = 142,
-    /// `IENOMSG`.
+    /// `IENOMSG`: no data for too long.
     Silence = 144,
-    /// `IESTREAMACCEPT`.
+    /// `IESTREAMACCEPT`: a stream could not be accepted.
     Stream = 204,
 }
 
-/// An error number of an iperf3 server in words.
+/// Message for an error number of an iperf3 server.
 pub fn server_error(number: i32) -> String {
     let words = match number {
         5 => "the test is too long for it",
@@ -158,20 +158,20 @@ pub fn server_error(number: i32) -> String {
     format!("{words} (iperf3's error {number})")
 }
 
-/// A control connection. Every wait ends by a deadline.
+/// A control connection. Every wait has a deadline.
 #[derive(Debug)]
 pub struct Line {
     stream: TcpStream,
 }
 
 impl Line {
-    /// Takes a connection whose cookie has gone over.
+    /// Wraps a connection after its cookie was sent or received.
     pub fn new(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         Ok(Self { stream })
     }
 
-    /// The connection itself.
+    /// The underlying TCP connection.
     pub fn stream(&self) -> &TcpStream {
         &self.stream
     }
@@ -181,7 +181,7 @@ impl Line {
         patient::write_all(&mut self.stream, &[state as i8 as u8], deadline)
     }
 
-    /// Sends an error with its two numbers; the second is the `errno`, which landspeed does not set.
+    /// Sends an error with two numbers; the second is `errno`, which landspeed leaves 0.
     pub fn refuse(&mut self, why: Refusal, deadline: &Deadline<'_>) -> io::Result<()> {
         let mut words = [0; 9];
         words[0] = State::ServerError as i8 as u8;
@@ -189,7 +189,7 @@ impl Line {
         patient::write_all(&mut self.stream, &words, deadline)
     }
 
-    /// Sends a text.
+    /// Sends a JSON text with its length.
     pub fn send_json(&mut self, value: &Value, deadline: &Deadline<'_>) -> io::Result<()> {
         let text = value.to_string();
         let length = u32::try_from(text.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
@@ -198,7 +198,7 @@ impl Line {
         patient::write_all(&mut self.stream, &bytes, deadline)
     }
 
-    /// The next byte if one comes within `wait_ms`, whatever it means.
+    /// Returns the next byte, if one arrives within `wait_ms`.
     pub fn poll(&mut self, wait_ms: u32) -> io::Result<Option<u8>> {
         if !wait(self.stream.as_fd(), Readiness::Readable, wait_ms)? {
             return Ok(None);
@@ -208,15 +208,15 @@ impl Line {
         Ok(Some(byte[0]))
     }
 
-    /// The next byte.
+    /// Returns the next byte.
     pub fn receive(&mut self, deadline: &Deadline<'_>) -> io::Result<u8> {
         let mut byte = [0];
         patient::read_exact(&mut self.stream, &mut byte, deadline)?;
         Ok(byte[0])
     }
 
-    /// The two numbers after [`State::ServerError`]: iperf3's and the system's, zero where they do not come. Of a failed
-    /// authorization, servers say only the first.
+    /// Receives the two numbers after [`State::ServerError`]: iperf3's error number and `errno`; 0 if missing.
+    /// After a failed authorization, servers send only the first.
     pub fn receive_error(&mut self, deadline: &Deadline<'_>) -> (i32, i32) {
         let mut number = || {
             let mut bytes = [0; 4];
@@ -225,7 +225,7 @@ impl Line {
         (number(), number())
     }
 
-    /// A text of at most `most` bytes. Takes no more memory than has arrived.
+    /// Receives a JSON text of at most `most` bytes. Allocates memory only as data arrives.
     pub fn receive_json(&mut self, most: usize, deadline: &Deadline<'_>) -> Result<Value, Unread> {
         let mut length = [0; 4];
         patient::read_exact(&mut self.stream, &mut length, deadline)?;
@@ -239,7 +239,7 @@ impl Line {
             text.resize((have + 64 * 1024).min(length), 0);
             patient::read_exact(&mut self.stream, &mut text[have..], deadline)?;
         }
-        // Servers before 3.13 or so close their text with a zero byte.
+        // Servers before about 3.13 terminate their text with a zero byte.
         while text.last() == Some(&0) {
             text.pop();
         }
@@ -247,12 +247,12 @@ impl Line {
     }
 }
 
-/// Why no text came.
+/// Reason why a text could not be read.
 #[derive(Debug)]
 pub enum Unread {
-    /// The connection.
+    /// The connection failed.
     Lost(io::Error),
-    /// What came.
+    /// The text is too long or invalid.
     Text(String),
 }
 
@@ -263,7 +263,7 @@ impl From<io::Error> for Unread {
 }
 
 impl Unread {
-    /// As an error of this step.
+    /// Converts to an error of the step `during`.
     pub fn during(self, during: &'static str) -> FlowError {
         match self {
             Self::Lost(source) => FlowError::PeerLost { during, source },
@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_survive_the_wire_and_nothing_else_is_one() {
+    fn states_round_trip_and_other_bytes_are_rejected() {
         let known = (0..=255).filter_map(|byte| State::decode(byte).map(|state| (byte, state)));
         let known: Vec<_> = known.collect();
         assert_eq!(known.len(), 12);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_is_36_letters_and_a_zero() {
+    fn cookies_are_36_random_characters_and_a_zero() {
         let cookie = cookie().unwrap();
         assert!(cookie[..36].iter().all(|c| matches!(c, b'a'..=b'z' | b'2'..=b'7')));
         assert_eq!(cookie[36], 0);

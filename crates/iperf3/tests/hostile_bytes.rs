@@ -1,4 +1,5 @@
-//! What the fuzz target of iperf3's texts claims, on stable: valid input, damaged a little, and plain noise.
+//! The claims of the fuzz target for iperf3's texts on the stable toolchain: corrupted valid input, and random
+//! bytes.
 
 #[path = "../../../fuzz/src/iperf3.rs"]
 mod claims;
@@ -12,12 +13,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn noise_breaks_no_iperf3_text(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn random_bytes_never_panic_the_iperf3_parsers(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         claims::iperf3_texts(&bytes);
     }
 
     #[test]
-    fn a_damaged_iperf3_text_breaks_nothing(number: u64, bytes: i64, jitter: f64, damage in damage()) {
+    fn corrupt_iperf3_texts_never_panic(number: u64, bytes: i64, jitter: f64, damage in damage()) {
         let stream = serde_json::json!({"id": number, "bytes": bytes, "retransmits": -1, "jitter": jitter, "errors": bytes, "packets": number});
         let results = serde_json::json!({"cpu_util_total": jitter, "streams": [stream]}).to_string();
         claims::iperf3_texts(&damaged(results.into_bytes(), &damage));

@@ -12,29 +12,29 @@ use crate::outcome::{self, Frame};
 use crate::plan::{self, Plan};
 use crate::scenario::{Cell, estimate};
 
-/// The code of the warning that there are too few runs for a spread.
+/// Code of the warning that there are too few runs for a spread.
 pub const ONE_DRAW: &str = "one-draw";
 /// Minimum number of repeats for a spread.
 pub const DRAWS: u32 = 3;
 
-/// What all cells of a scenario share.
+/// Settings that all cells of a scenario share.
 #[derive(Debug, Clone)]
 pub struct Setting<'a> {
-    /// The program that becomes the guest's first and only one.
+    /// Program that becomes the guest's init, as bytes.
     pub program: &'a [u8],
-    /// Its arguments.
+    /// Arguments of the program.
     pub arguments: &'a [&'a str],
-    /// Where to capture, as `NODE:NEIGHBOUR`.
+    /// Capture points, as `NODE:NEIGHBOUR`.
     pub captures: &'a [String],
-    /// Where captures go.
+    /// Directory for captures.
     pub keep: &'a Path,
     /// The scenario file's text.
     pub text: &'a str,
     /// Warnings about the scenario.
     pub warnings: &'a [Warning],
-    /// When it began, RFC 3339 UTC.
+    /// Start time, RFC 3339 UTC.
     pub started: &'a str,
-    /// Command line.
+    /// Command line, for the document.
     pub command: &'a [String],
 }
 
@@ -103,7 +103,7 @@ fn one_draw(cell: &Cell) -> Option<Warning> {
     })
 }
 
-/// Boots a cell and waits for its document. A failed boot is an error in the document.
+/// Boots a cell and returns its document. A failed boot is an error in the document.
 pub fn run(
     ready: Ready,
     setting: &Setting<'_>,

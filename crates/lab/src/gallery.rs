@@ -1,4 +1,4 @@
-//! The decks' experiments as scenarios: one exhibit per claim, with the reported result.
+//! Experiments from slide decks as scenarios: one exhibit per claim, with the reported result.
 
 mod figure_text;
 mod measured;
@@ -10,16 +10,16 @@ use crate::scenario::Problems;
 pub use figure_text::{number, reproduced, row};
 pub use measured::{MeasuredExhibit, MeasuredFlow, MeasuredRow, Spread, measured};
 
-/// One scenario that comes with the program.
+/// A scenario that is part of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exhibit {
     /// Name on the command line.
     pub name: &'static str,
-    /// What it shows.
+    /// One-line description.
     pub title: &'static str,
     /// Upper bound of the run time of all its cells on two cores, minutes.
     pub minutes: u32,
-    /// The scenario.
+    /// Text of the scenario file.
     pub text: &'static str,
 }
 
@@ -82,7 +82,7 @@ mod tests {
     use crate::scenario;
 
     #[test]
-    fn every_exhibit_reads_is_fit_to_run_and_plans() {
+    fn every_exhibit_loads_and_can_be_planned() {
         for exhibit in EXHIBITS {
             let loaded = scenario::load(exhibit.text).unwrap_or_else(|p| panic!("{}", p.named(exhibit.name)));
             for cell in &loaded.cells {
@@ -91,8 +91,8 @@ mod tests {
         }
     }
 
-    /// Exhibits that warn, and about what: they show a set-up that should not be copied, a pace that does nothing, or a test
-    /// bed whose hosts had links of the port's rate.
+    /// Exhibits with warnings, and their codes. They show a set-up that should not be copied, a pacing rate without
+    /// effect, or a test bed whose hosts had links of the port's rate.
     const WARNINGS: &[(&str, &[&str])] = &[
         ("bbr-cubic-loss", &["netem-on-host"]),
         ("bits-per-10ms", &["same-rate-link"]),
@@ -109,7 +109,7 @@ mod tests {
     ];
 
     #[test]
-    fn no_exhibit_warns_about_anything_it_does_not_mean() {
+    fn exhibits_have_only_their_intended_warnings() {
         let found: Vec<(&str, BTreeSet<String>)> = EXHIBITS
             .iter()
             .map(|e| (e.name, scenario::load(e.text).map(|l| l.warnings).unwrap_or_default()))
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_of_the_exhibits_as_they_are() {
+    fn stored_results_match_the_current_exhibits() {
         assert!(!measured().is_empty(), "gallery.json cannot be read");
         for result in measured() {
             let exhibit = find(&result.exhibit).unwrap_or_else(|message| panic!("{message}"));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_name_is_answered_with_the_nearest() {
+    fn a_misspelt_name_suggests_the_nearest() {
         assert_eq!(find("lfn").map(|exhibit| exhibit.name), Ok("lfn"));
         let answer = find("bufer-size").expect_err("no such exhibit");
         assert!(answer.contains("did you mean `buffer-size`?"), "{answer}");

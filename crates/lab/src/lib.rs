@@ -1,4 +1,4 @@
-//! Paths in virtual time with the real Linux TCP stack.
+//! Network paths in virtual time, with the real Linux TCP stack.
 #![forbid(unsafe_code)]
 
 pub mod boot;

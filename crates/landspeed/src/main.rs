@@ -1,4 +1,4 @@
-//! The landspeed binary: see the crate `landspeed-cli` for everything it does.
+//! The landspeed binary: calls the crate `landspeed-cli`.
 #![forbid(unsafe_code)]
 
 fn main() -> std::process::ExitCode {

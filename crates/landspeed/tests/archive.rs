@@ -1,4 +1,5 @@
-//! `landspeed archive` as a person uses it: killed, full, read-only, two at once.
+//! `landspeed archive` from the command line: killed imports, full disks, read-only archives, concurrent
+//! use.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -13,7 +14,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The program with an archive in `directory`.
+/// The program with its archive in `directory`.
 fn landspeed(directory: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(BINARY);
     command.args(words).env("LANDSPEED_ARCHIVE", directory.join("archive")).current_dir(repository());
@@ -26,7 +27,7 @@ fn output(command: &mut Command) -> (i32, String, String) {
     (status.code().unwrap_or(-1), text(stdout), text(stderr))
 }
 
-/// Runs it and expects success; gives standard output.
+/// Runs the program, asserts success and returns standard output.
 fn run(directory: &Path, words: &[&str]) -> String {
     let (status, out, err) = output(&mut landspeed(directory, words));
     assert_eq!(status, 0, "{words:?}: {out}{err}");
@@ -37,7 +38,7 @@ fn new() -> TempDir {
     tempfile::tempdir().expect("a directory")
 }
 
-/// Small distinct documents, `count` of them, as lines of a file.
+/// Writes `count` small distinct documents as lines of a file.
 fn lines(directory: &Path, name: &str, count: u64, first: u64) -> PathBuf {
     let bytes = std::fs::read(repository().join("fixtures/iperf3/3.18/tcp.json")).expect("a fixture");
     let mut document: Value = serde_json::from_slice(&bytes).expect("JSON");
@@ -68,7 +69,7 @@ fn nothing_stored_is_lost_in_200_random_kills() {
     kill_imports(200, 18);
 }
 
-/// Kills imports at random moments. All that was reported as stored is still there, and nothing is damaged.
+/// Kills imports at random times. Every document reported as stored must remain, and none may be corrupt.
 fn kill_imports(kills: u64, seed: u64) {
     let directory = new();
     let mut random = landspeed_testkit::random::Random::new(seed);
@@ -89,7 +90,7 @@ fn kill_imports(kills: u64, seed: u64) {
         let ended = child.wait_with_output().expect("it ends");
         interrupted += u64::from(!ended.status.success());
         let text = String::from_utf8_lossy(&ended.stdout).into_owned();
-        // The last line may be cut.
+        // The last line may be truncated.
         stored.extend(text.lines().filter(|line| line.len() == 64).map(str::to_owned));
     }
     let found = verification(directory.path());
@@ -120,7 +121,7 @@ fn two_imports_at_once_keep_every_document() {
         let ended = child.wait_with_output().expect("it ends");
         assert!(ended.status.success());
     }
-    // Fifty are in both files.
+    // Fifty documents are in both files.
     assert_eq!(run(directory.path(), &["archive", "find", "--ids"]).lines().count(), 250);
     assert_eq!(verification(directory.path())["intact"], 250);
 }
@@ -165,7 +166,7 @@ fn results_of_other_programs_are_imported() {
 }
 
 #[test]
-fn wrong_questions_say_what_to_ask() {
+fn invalid_queries_give_advice() {
     let directory = new();
     let fails = |words: &[&str], expected: &str| {
         let (status, out, err) = output(&mut landspeed(directory.path(), words));
@@ -190,7 +191,7 @@ fn wrong_questions_say_what_to_ask() {
 }
 
 #[test]
-fn a_full_disk_fails_no_measurement() {
+fn full_disk_does_not_fail_a_measurement() {
     if !landspeed_sys::process::is_root() {
         landspeed_testkit::skip!("mounting a small file system needs root");
     }
@@ -210,7 +211,7 @@ fn a_full_disk_fails_no_measurement() {
 }
 
 #[test]
-fn an_archive_that_cannot_be_written_is_read() {
+fn read_only_archive_can_be_queried() {
     if !landspeed_sys::process::is_root() {
         landspeed_testkit::skip!("becoming another user needs root");
     }

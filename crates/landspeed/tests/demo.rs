@@ -1,4 +1,4 @@
-//! `landspeed demo` as it is used, over loopback.
+//! `landspeed demo` over loopback.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use landspeed_testkit::process::{Ended, Process, signal, until};
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
-/// More than the demo without the lab takes on a busy machine.
+/// Timeout of the demo without the lab on a busy machine, seconds.
 const PATIENCE_S: u64 = 120;
 
 fn begin(out: &Path) -> Process {
@@ -58,7 +58,7 @@ fn three_claims_hold_on_loopback_and_each_has_its_report() {
 }
 
 #[test]
-fn ctrl_c_ends_the_demo_with_the_finished_scenes() {
+fn ctrl_c_keeps_the_completed_demo_parts() {
     let scratch = tempfile::tempdir().expect("a temporary directory");
     let demo = begin(scratch.path());
     until(PATIENCE_S, "the second scene", || demo.stdout().contains("\n2  "));

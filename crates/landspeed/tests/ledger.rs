@@ -1,5 +1,5 @@
-//! The accounting under injected faults: intervals add up to totals, every packet is accounted for, and the
-//! accounting matches that of the fault injector.
+//! Accounting under injected faults: intervals add up to totals, every packet is accounted for, and the
+//! accounting matches the counters of the fault injector.
 
 use std::net::SocketAddr;
 
@@ -23,7 +23,8 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Σ intervals = totals, and nothing is unaccounted for: what holds whatever happened on the way.
+/// Asserts what holds under any fault: the sum of the intervals equals the totals, and no bytes are
+/// unaccounted for.
 #[track_caller]
 fn balances(document: &Value) {
     let accounting = &document["conservation"];
@@ -41,7 +42,7 @@ fn balances(document: &Value) {
     assert!(delivered > 0, "nothing arrived");
 }
 
-/// The UDP figures of a document.
+/// UDP counters of a document.
 #[derive(Debug, PartialEq)]
 struct Packets {
     sent: i64,
@@ -70,7 +71,7 @@ fn lost_at(document: &Value, place: &str) -> i64 {
 }
 
 #[test]
-fn udp_accounting_equals_that_of_a_lossy_reordering_relay() {
+fn udp_accounting_matches_a_lossy_reordering_relay() {
     let pair = Pair::on_loopback(PROGRAM);
     let server: SocketAddr = pair.target().parse().expect("an address");
     let tame = Mischief { seed: 1, ..Mischief::default() };
@@ -103,7 +104,7 @@ fn udp_accounting_equals_that_of_a_lossy_reordering_relay() {
     }
 }
 
-/// A wire between two namespaces, or why there is none.
+/// Joins two namespaces by a wire; the error gives the reason if it is not possible.
 fn wired(legs: [Leg; 2]) -> Result<(Pair, Wire, [Namespace; 2]), String> {
     let (left, right) = (Namespace::new("left")?, Namespace::new("right")?);
     let wire = Wire::between(&left, &right, legs, 3)?;
@@ -111,7 +112,7 @@ fn wired(legs: [Leg; 2]) -> Result<(Pair, Wire, [Namespace; 2]), String> {
 }
 
 #[test]
-fn udp_accounting_equals_that_of_the_wire_in_both_directions() {
+fn udp_accounting_matches_the_wire_in_both_directions() {
     let leg = Leg {
         delay_ns: 2_000_000,
         loss: 0.02,
@@ -157,9 +158,10 @@ fn tcp_accounting_balances_over_a_faulty_wire() {
     }
 }
 
-/// Otherwise the last interval of a stream that is read late counts for the next phase, and that phase exceeds the link.
+/// Otherwise the last interval of a stream that is sampled late would count for the next phase, and that
+/// phase would exceed the link's rate.
 #[test]
-fn all_streams_of_an_end_are_sampled_together() {
+fn streams_of_one_host_are_sampled_together() {
     let pair = Pair::on_loopback(PROGRAM);
     for arguments in ["-t 0.5 -P 8 --omit 300ms -i 20ms", "-t 0.5 -P 4 --bidir --omit 200ms", "-u -b 20M -P 4 -t 0.5"]
     {
@@ -192,7 +194,7 @@ fn all_streams_of_an_end_are_sampled_together() {
 }
 
 #[test]
-fn packets_a_small_receiving_socket_drops_are_placed_there() {
+fn drops_of_a_small_socket_buffer_are_attributed_to_it() {
     let pair = Pair::on_loopback(PROGRAM);
     let document = pair.run("-u -b 2G -l 8000 --burst 64 -w 16K --no-gro -t 0.5");
     let seen = packets(&document);
@@ -200,7 +202,8 @@ fn packets_a_small_receiving_socket_drops_are_placed_there() {
     assert_eq!(lost_at(&document, "receiver-socket"), seen.lost, "{:#}", document["conservation"]["losses"]);
 }
 
-/// Client, router and server, joined by veths; the server is at 10.2.0.2. And the client's interface.
+/// Client, router and server namespaces joined by veth, with the server at 10.2.0.2; also returns the
+/// client's interface.
 fn routed() -> Result<([Namespace; 3], String), String> {
     let (client, router, server) = (Namespace::new("client")?, Namespace::new("router")?, Namespace::new("server")?);
     router.forward();
@@ -226,7 +229,7 @@ fn packets_dropped_between_hosts_are_network_loss() {
     assert_eq!(seen.lost.to_string(), counted, "{rules}");
     assert_eq!(lost_at(&document, "network"), seen.lost, "{:#}", document["conservation"]["losses"]);
     assert!(seen.lost > 0, "{seen:?}");
-    // And TCP, whose every segment suffers the same.
+    // TCP with losses: 0.5 % of the segments are dropped.
     router.nft(
         "table ip s {\n chain c {\n type filter hook forward priority 1;\n \
          ip protocol tcp meta length > 600 numgen random mod 1000 < 5 drop\n }\n}\n",
@@ -253,9 +256,10 @@ fn packets_dropped_by_the_senders_shaper_are_not_network_loss() {
     }
 }
 
-/// The same lossy path for both: ours must agree with the filter's own counter, iperf3's figures are printed beside.
+/// Both programs use the same lossy path: our loss must equal the filter's counter; iperf3's figures are
+/// printed for comparison.
 #[test]
-fn beside_iperf3_our_loss_is_what_the_filter_counted() {
+fn udp_loss_equals_the_filter_count_next_to_iperf3() {
     const PORT: &str = "5299";
     if std::process::Command::new("iperf3").arg("--version").output().is_err() {
         skip!("iperf3 is not installed");
@@ -295,7 +299,8 @@ fn beside_iperf3_our_loss_is_what_the_filter_counted() {
     assert_eq!(ours.lost, ours_dropped, "{ours:?}");
 }
 
-/// Runs for two seconds over loopback and stops one end's process for 1.1 s of it. The document, and the text.
+/// Runs for two seconds over loopback and stops one process (SIGSTOP) for 1.1 s. Returns the document and
+/// standard output.
 fn frozen(stops_server: bool, arguments: &str) -> (Value, String) {
     let pair = Pair::on_loopback(PROGRAM);
     let directory = tempfile::tempdir().expect("a place for documents");
@@ -313,7 +318,7 @@ fn frozen(stops_server: bool, arguments: &str) -> (Value, String) {
     (document, ended.stdout)
 }
 
-/// The messages of a document's warnings with this code.
+/// Messages of the document's warnings with this code.
 fn warned(document: &Value, code: &str) -> Vec<String> {
     let warnings = list(&document["warnings"]).iter().filter(|warning| warning["code"] == code);
     warnings.map(|warning| warning["message"].as_str().unwrap_or_default().to_owned()).collect()
@@ -332,7 +337,7 @@ fn a_frozen_process_is_a_sampler_gap_and_a_stall() {
         let noted = list(&document["host_series"][name]["sampler_gaps"]);
         let longest = noted.iter().map(|gap| number(&gap["end_ns"]) - number(&gap["start_ns"])).max();
         assert!(longest.is_some_and(|ns| (1_000_000_000..2_000_000_000).contains(&ns)), "{noted:?}");
-        // Without acknowledgements, what a frozen receiver got is visible only as a sum.
+        // UDP has no acknowledgements: data for a frozen receiver is visible only as a total.
         let stalls = warned(&document, "stall");
         let expected = if arguments.contains("--bidir") { 2 } else { 1 };
         assert_eq!(stalls.len(), expected, "{name} {arguments}: {:#}", document["warnings"]);
@@ -350,7 +355,7 @@ fn a_frozen_process_is_a_sampler_gap_and_a_stall() {
 }
 
 #[test]
-fn a_run_without_a_spread_says_why() {
+fn missing_spread_is_explained() {
     let pair = Pair::on_loopback(PROGRAM);
     let client = pair.start_run("-v -t 0.5 --interval 1s");
     let ended = client.end(30);

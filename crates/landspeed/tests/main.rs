@@ -1,4 +1,4 @@
-//! The program as its users run it.
+//! End-to-end tests of the program.
 
 mod advice;
 mod archive;

@@ -1,4 +1,4 @@
-//! `landspeed report` as it is used.
+//! `landspeed report` from the command line.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -22,7 +22,7 @@ fn fixture(name: &str) -> String {
     format!("{FIXTURES}/{name}")
 }
 
-/// A directory with `count` copies of a run.
+/// Creates a directory with `count` copies of a run.
 fn runs(count: usize) -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let lab: Value =
@@ -35,7 +35,7 @@ fn runs(count: usize) -> tempfile::TempDir {
 }
 
 #[test]
-fn every_kind_of_saved_document_has_a_page() {
+fn every_kind_of_document_has_a_report() {
     let scratch = tempfile::tempdir().expect("a temporary directory");
     for name in [
         "reports/lab.json",
@@ -56,7 +56,7 @@ fn every_kind_of_saved_document_has_a_page() {
 }
 
 #[test]
-fn runs_are_drawn_over_each_other_in_every_format() {
+fn several_runs_are_drawn_together_in_every_format() {
     let directory = runs(3);
     let outputs = [
         "-o",
@@ -103,7 +103,7 @@ fn runs_are_drawn_over_each_other_in_every_format() {
 }
 
 #[test]
-fn damaged_and_later_documents_are_named_and_the_rest_drawn() {
+fn invalid_documents_are_named_and_the_rest_drawn() {
     let directory = runs(2);
     std::fs::write(directory.path().join("cut.json"), "{\"schema\": \"landspeed.run/1\", ").expect("a file");
     std::fs::write(directory.path().join("later.json"), "{\"schema\": \"landspeed.run/99\"}").expect("a file");
@@ -122,7 +122,7 @@ fn damaged_and_later_documents_are_named_and_the_rest_drawn() {
 }
 
 #[test]
-fn of_more_than_twenty_runs_the_first_are_drawn_and_the_others_named() {
+fn at_most_twenty_runs_are_drawn_and_others_named() {
     let directory = runs(23);
     let output = report(directory.path(), &[".", "--json", "-"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -133,7 +133,7 @@ fn of_more_than_twenty_runs_the_first_are_drawn_and_the_others_named() {
 }
 
 #[test]
-fn a_document_without_figures_is_left_out_among_others() {
+fn documents_without_figures_are_left_out() {
     let directory = runs(1);
     std::fs::copy(fixture("reports/audit.json"), directory.path().join("audit.json")).expect("a copy");
     let output = report(directory.path(), &["run00.json", "audit.json", "-o", "page.html"]);
@@ -146,7 +146,7 @@ fn a_document_without_figures_is_left_out_among_others() {
 }
 
 #[test]
-fn mistakes_are_named_with_what_to_do() {
+fn report_errors_give_advice() {
     let directory = runs(1);
     for (arguments, says) in [
         (&["run00.json"][..], "Add -o report.html"),
@@ -164,7 +164,7 @@ fn mistakes_are_named_with_what_to_do() {
 }
 
 #[test]
-fn a_full_disk_fails_and_says_so() {
+fn full_disk_is_an_error() {
     let directory = runs(1);
     let output = report(directory.path(), &["run00.json", "-o", "/dev/full"]);
     assert_eq!(output.status.code(), Some(2));

@@ -1,5 +1,5 @@
-//! `landspeed tuneup`, as a user runs it: over loopback, and between two namespaces. What searches find is tested in virtual time
-//! (`crates/tuneup/tests/searches.rs`); here one runs to its end.
+//! `landspeed tuneup` from the command line: over loopback, and between two namespaces. The results of
+//! searches are tested in virtual time (`crates/tuneup/tests/searches.rs`); here complete searches run.
 
 use std::process::Command;
 
@@ -10,12 +10,12 @@ use landspeed_testkit::process::{Ended, Process, signal, until};
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
-/// Longest search and some, seconds.
+/// Timeout of the longest search, seconds.
 const PATIENCE_S: u64 = 280;
 
-/// Short tests: what is to be found here is large.
+/// Short tests: the effects to find are large.
 const SHORT: [&str; 4] = ["-t", "0.2", "-O", "0.05"];
-/// Of a search beside other tests, where nothing may arrive for a while.
+/// For a search next to other tests, in which no data may arrive for a while.
 const LONGER: [&str; 4] = ["-t", "0.5", "-O", "0.1"];
 
 fn start(pair: &Pair, namespace: Option<&Namespace>, arguments: &[&str]) -> Process {
@@ -43,7 +43,7 @@ fn search(pair: &Pair, namespace: Option<&Namespace>, arguments: &[&str]) -> (Va
     (document, ended)
 }
 
-/// Against the schema, and what every search must hold.
+/// Validates the document against the schema, and asserts what every search must satisfy.
 fn valid(document: &Value) {
     let schema = Command::new(PROGRAM).args(["schema", "tuneup"]).output().expect("the program runs").stdout;
     let schema: Value = serde_json::from_slice(&schema).expect("a schema");
@@ -75,13 +75,13 @@ fn a_search_over_loopback_keeps_its_budget_and_prints_a_command() {
     let arguments = [&["-w", "16K", "-l", "4K", "--budget", "50s", "--seed", "1"][..], &SHORT].concat();
     let (document, ended) = search(&pair, None, &arguments);
     assert!([0, 1].contains(&ended.code), "{}", ended.stderr);
-    // Which of them is found first differs from time to time; either is worth much.
+    // Either may be found first; both have a large effect.
     let mut kept = kept(&document).into_iter();
     assert!(kept.any(|change| change.starts_with("window") || change.starts_with("write size")), "{document:#}");
     let result = &document["final"];
     assert!(result["ratio"].as_f64().is_some_and(|ratio| ratio > 1.5), "{result:#}");
     assert!(document["spent_ns"].as_u64() <= document["budget_ns"].as_u64(), "the budget holds");
-    // The command can be pasted.
+    // The printed command can be run.
     let command = result["command"].as_str().expect("a command line");
     let words: Vec<&str> = command.split(' ').collect();
     assert_eq!(words[..2], ["landspeed", "run"]);
@@ -94,7 +94,7 @@ fn a_search_over_loopback_keeps_its_budget_and_prints_a_command() {
 }
 
 #[test]
-fn a_dry_run_measures_once_and_lists_what_it_would_try() {
+fn dry_run_measures_once_and_lists_candidates() {
     let pair = Pair::on_loopback(PROGRAM);
     let (document, ended) = search(&pair, None, &["--dry-run", "-w", "64K"]);
     assert_eq!(ended.code, 0, "{}", ended.stderr);
@@ -107,7 +107,7 @@ fn a_dry_run_measures_once_and_lists_what_it_would_try() {
     assert!(rungs(&document).iter().all(|rung| rung["ratio"].is_null() && rung["kept"] == false));
 }
 
-/// The cells of a map: cores and median goodput.
+/// Cells of a map: receiver core, column core and median goodput.
 fn cells(document: &Value) -> Vec<(u64, u64, f64)> {
     let cells = document["map"]["cells"].as_array().expect("a map");
     let of = |cell: &Value| {
@@ -118,7 +118,7 @@ fn cells(document: &Value) -> Vec<(u64, u64, f64)> {
 
 #[test]
 #[ignore = "long: a map of the same number of tests is drawn of interrupts"]
-fn a_map_of_cores_has_every_pair() {
+fn core_map_has_every_pair() {
     let pair = Pair::on_loopback(PROGRAM);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let (document, ended) = search(&pair, None, &[&["--map=0,1", "--budget", "60s"][..], &SHORT].concat());
@@ -135,12 +135,12 @@ fn a_map_of_cores_has_every_pair() {
 }
 
 #[test]
-fn a_map_of_interrupts_moves_them_and_puts_them_back() {
+fn interrupt_map_moves_and_restores_rps() {
     let left = or_skip!(Namespace::new("left"));
     let right = or_skip!(Namespace::new("right"));
     let link = veth(&left, &right, "10.86.0.1/24", "10.86.0.2/24");
     let file = format!("/sys/class/net/{}/queues/rx-0/rps_cpus", link.b);
-    // `ip` mounts the namespace's own sysfs.
+    // `ip netns exec` mounts the namespace's own sysfs.
     let rps = || {
         let output =
             Command::new("ip").args(["netns", "exec", right.name(), "cat", &file]).output().expect("ip runs");
@@ -157,7 +157,7 @@ fn a_map_of_interrupts_moves_them_and_puts_them_back() {
     assert!([0, 1].contains(&ended.code), "{}", ended.stderr);
     assert_eq!(document["map"]["columns"], "interrupts");
     assert_eq!(cells(&document).len(), 4);
-    // The kernel says where the flow was served.
+    // The kernel reports the CPU that served the flow.
     for cell in document["map"]["cells"].as_array().expect("a list") {
         assert_eq!(cell["receive_queue_cpu"], cell["column_core"], "{cell:#}");
     }
@@ -165,7 +165,7 @@ fn a_map_of_interrupts_moves_them_and_puts_them_back() {
 }
 
 #[test]
-fn a_server_that_dies_is_an_error_and_the_rungs_stay() {
+fn lost_server_is_an_error_with_partial_results() {
     let pair = Pair::on_loopback(PROGRAM);
     let scratch = tempfile::tempdir().expect("a directory");
     let path = scratch.path().join("tuneup.json");
@@ -185,7 +185,7 @@ fn a_server_that_dies_is_an_error_and_the_rungs_stay() {
 
 #[test]
 #[ignore = "long: a search of 150 s"]
-fn a_mistuned_pair_between_namespaces_is_tuned() {
+fn search_matches_manual_tuning_between_namespaces() {
     let left = or_skip!(Namespace::new("left"));
     let right = or_skip!(Namespace::new("right"));
     let _link = veth(&left, &right, "10.88.0.1/24", "10.88.0.2/24");
@@ -199,7 +199,7 @@ fn a_mistuned_pair_between_namespaces_is_tuned() {
     assert!(found >= 0.8 * by_hand, "{found} against {by_hand} by hand: {:?}", kept(&document));
 }
 
-/// A namespace with a slow qdisc on its interface, and another with a server that lets it change host settings.
+/// A namespace with a slow qdisc on its interface, and one with a server that allows host changes.
 struct Shaped {
     left: Namespace,
     interface: String,
@@ -224,19 +224,20 @@ impl Shaped {
 }
 
 #[test]
-fn host_settings_are_as_before_when_a_search_ends() {
+fn host_settings_are_restored_after_a_search() {
     let shaped = or_skip!(Shaped::new());
     let before = shaped.qdisc();
-    // The shortest budget for these tests is 24 s; the rest is for a busy machine, where a comparison must still fit in.
+    // The minimum budget for these tests is 24 s; the rest is for a busy machine, so that a comparison still
+    // fits.
     let arguments = ["--allow-host-changes", "--budget", "40s", "--seed", "5", "-t", "0.3", "-O", "0.05"];
     let (document, ended) = search(&shaped.pair, Some(&shaped.left), &arguments);
-    // Of those the kernel lacks, the document has the reason; the next is tried.
+    // The document gives the reason for qdiscs that the kernel lacks; the search continues with the next.
     assert!(kept(&document).iter().any(|change| change.contains("qdisc tbf")), "{:#}", document["rungs"]);
     assert_eq!(shaped.qdisc(), before);
     let result = &document["final"];
     assert!(result["ratio"].as_f64().is_some_and(|ratio| ratio > 1.5), "{result:#}");
     assert!(document["spent_ns"].as_u64() <= document["budget_ns"].as_u64(), "the budget holds");
-    // The command can be pasted.
+    // The printed command can be run.
     let command = result["command"].as_str().expect("a command line");
     let arguments = command.strip_prefix("landspeed run ").expect("a run").split(' ').skip(1).collect::<Vec<_>>();
     assert_eq!(shaped.pair.run(&format!("{} -t 0.2", arguments.join(" ")))["status"], "complete", "{command}");
@@ -247,7 +248,7 @@ fn host_settings_are_as_before_when_a_search_ends() {
 }
 
 #[test]
-fn ctrl_c_ends_a_search_with_the_result_so_far_and_restores_the_host() {
+fn ctrl_c_keeps_partial_results_and_restores_the_host() {
     let shaped = or_skip!(Shaped::new());
     let before = shaped.qdisc();
     let scratch = tempfile::tempdir().expect("a directory");
@@ -271,7 +272,7 @@ fn ctrl_c_ends_a_search_with_the_result_so_far_and_restores_the_host() {
 }
 
 #[test]
-fn what_makes_no_search_is_refused_with_what_to_do() {
+fn invalid_tuneup_options_are_refused_with_advice() {
     let run = |arguments: &[&str]| {
         let output = Command::new(PROGRAM).arg("tuneup").args(arguments).output().expect("the program runs");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())

@@ -1,4 +1,4 @@
-//! `landspeed watch` names the fault injected into a transfer that it did not start.
+//! `landspeed watch` names the fault injected into another program's transfer.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -17,11 +17,11 @@ use landspeed_testkit::{or_skip, skip};
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
-/// More than a watch of a few seconds takes on a busy machine.
+/// Timeout of a watch of a few seconds; allows for a busy machine.
 const PATIENCE_S: u64 = 60;
 const PORT: u16 = 5999;
 
-/// What an application does with its socket: so many bytes, then a pause.
+/// Write or read pattern of an application: this many bytes, then a pause.
 #[derive(Clone, Copy)]
 struct Habit {
     bytes: usize,
@@ -36,8 +36,8 @@ impl Habit {
     }
 }
 
-/// A path of 10 ms and 200 Mb/s between two namespaces (for a slow reader a virtual Ethernet), and one transfer from left to
-/// right until it is dropped.
+/// A path of 10 ms and 200 Mb/s between two namespaces (veth for a slow reader), with one transfer from
+/// left to right until dropped.
 struct Transfer {
     left: Namespace,
     right: Namespace,
@@ -48,10 +48,10 @@ struct Transfer {
 }
 
 impl Transfer {
-    /// `rcvbuf` bounds the receive buffer of the right end, bytes.
+    /// Starts a transfer; `rcvbuf` limits the receive buffer of the right host, bytes.
     fn start(writes: Habit, reads: Habit, rcvbuf: Option<u32>) -> Result<Self, String> {
         let (left, right) = (Namespace::new("left")?, Namespace::new("right")?);
-        // A TUN interface does not aggregate: its packets fill a receive buffer with little payload.
+        // A TUN interface does not aggregate: its small packets would fill a receive buffer with overhead.
         let wire = if reads.pause.is_zero() {
             let leg = Leg { delay_ns: 5_000_000, rate_bps: Some(200e6), queue_bytes: 1 << 20, ..Leg::default() };
             Some(Wire::between(&left, &right, [leg, leg], 7)?)
@@ -84,7 +84,7 @@ impl Drop for Transfer {
     }
 }
 
-/// Writes or reads by habit until the connection ends.
+/// Writes or reads as described by `habit` until the connection ends.
 fn apply(mut stream: TcpStream, habit: Habit, stop: &Arc<AtomicBool>, writes: bool) -> JoinHandle<()> {
     let stop = Arc::clone(stop);
     let work = move || {
@@ -113,7 +113,7 @@ fn watch(namespace: &Namespace, arguments: &[&str]) -> Value {
     document
 }
 
-/// The same several times at once.
+/// As [`watch`], several times in parallel.
 fn watch_at_once<const N: usize>(watches: [(&Namespace, &[&str]); N]) -> [Value; N] {
     let begin = |(namespace, arguments): (&Namespace, &[&str])| {
         start(namespace, &[&["--for", "3s", "--json", "-"], arguments].concat())
@@ -125,12 +125,12 @@ fn watch_at_once<const N: usize>(watches: [(&Namespace, &[&str]); N]) -> [Value;
     })
 }
 
-/// The one flow of a document whose remote end or own end has the transfer's port.
+/// Returns the only flow of a document, after checks that apply to every flow.
 fn the_flow(document: &Value) -> &Value {
     let flows = document["flows"].as_array().expect("a list");
     assert_eq!(flows.len(), 1, "{document:#}");
     let flow = &flows[0];
-    // What every flow must hold.
+    // Checks that apply to every flow.
     let shares: u64 =
         flow["shares"].as_array().expect("a list").iter().filter_map(|s| s["share_permille"].as_u64()).sum();
     assert_eq!(shares, 1000, "{flow:#}");
@@ -170,7 +170,7 @@ fn an_application_that_writes_slowly_is_named_at_the_sender() {
     assert_eq!(flow["remote"], format!("{RIGHT}:{PORT}"));
     let goodput = flow["goodput_bps"].as_f64().expect("a rate");
     assert!((2e6..4e6).contains(&goodput), "20 kB every 50 ms are 3.2 Mb/s at most: {goodput}");
-    // The receiver cannot know: its application reads all there is.
+    // The receiver's view: its application reads everything available.
     let flow = the_flow(&at_receiver);
     assert_eq!((&flow["cause"], &flow["role"]), (&"undetermined".into(), &"receiver".into()), "{flow:#}");
     assert!(
@@ -187,7 +187,7 @@ fn an_application_that_reads_slowly_is_named_at_the_receiver() {
         watch_at_once([(&transfer.right, &["--port", "5999", "--peer", &peer]), (&transfer.left, &[])]);
     let flow = the_flow(&document);
     assert_eq!((&flow["cause"], &flow["confidence"]), (&"slow-reader".into(), &"medium".into()), "{flow:#}");
-    // The sender sees the window only, and says so.
+    // The sender sees only the window, and reports what it cannot see.
     let flow = the_flow(&at_sender);
     let named = flow["cause"].as_str().expect("a word");
     assert!(["receiver-window", "slow-reader"].contains(&named), "{flow:#}");
@@ -206,7 +206,7 @@ fn a_small_receive_buffer_is_named_at_the_sender() {
 }
 
 #[test]
-fn advice_is_input_for_tune_plan_as_printed() {
+fn printed_advice_runs_as_tune_plan() {
     let transfer = or_skip!(Transfer::start(Habit::GREEDY, Habit::GREEDY, Some(32_768)));
     let Ended { code, stdout, stderr, .. } = start(&transfer.left, &["--for", "3s", "--advise"]).end(PATIENCE_S);
     assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
@@ -215,7 +215,7 @@ fn advice_is_input_for_tune_plan_as_printed() {
     let line = stdout.lines().find_map(|line| line.trim_start().strip_prefix("plan ")).expect("a command").trim();
     let rmem = || transfer.right.run(|| std::fs::read_to_string("/proc/sys/net/ipv4/tcp_rmem")).expect("a file");
     let before = rmem();
-    // As a shell reads it, on the host that it is for.
+    // Run it in a shell on the host it is for.
     let directory = Path::new(PROGRAM).parent().expect("a directory").display();
     let path = format!("{directory}:{}", std::env::var("PATH").unwrap_or_default());
     let mut shell = Command::new("sh");
@@ -247,7 +247,7 @@ fn a_report_of_a_watch_has_its_series() {
 }
 
 #[test]
-fn filters_leave_other_connections_out() {
+fn filters_exclude_other_connections() {
     let transfer = or_skip!(Transfer::start(Habit::slow(20_000), Habit::GREEDY, None));
     let own = std::process::id().to_string();
     let cases: [(&[&str], usize); 5] = [
@@ -316,7 +316,7 @@ fn a_watch_ends_with_the_process_it_watches() {
 }
 
 #[test]
-fn what_cannot_be_watched_is_named_with_what_to_do() {
+fn invalid_watch_targets_are_refused_with_advice() {
     let run = |arguments: &[&str]| {
         let output = Command::new(PROGRAM).arg("watch").args(arguments).output().expect("the program runs");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())

@@ -1,4 +1,4 @@
-//! `landspeed watch` in a pseudo terminal: keys, pages, and the terminal given back.
+//! `landspeed watch` on a pseudo terminal: keys, pages, and restoring the terminal.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -11,12 +11,12 @@ use landspeed_testkit::process::{signal, until};
 use landspeed_testkit::skip;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
-/// More than a key takes on a busy machine.
+/// Timeout of a key's effect, seconds; allows for a busy machine.
 const PATIENCE_S: u64 = 60;
-/// The terminal's size.
+/// Size of the terminal: columns and rows.
 const SIZE: (usize, usize) = (100, 24);
 
-/// One transfer over loopback until it is dropped.
+/// A transfer over loopback, until dropped.
 struct Transfer {
     port: u16,
     ends: [TcpStream; 2],
@@ -55,7 +55,7 @@ impl Drop for Transfer {
     }
 }
 
-/// A shell script in a pseudo terminal of `script` (util-linux). Killed when dropped.
+/// A shell script on a pseudo terminal of `script` (util-linux). Killed on drop.
 struct Terminal {
     child: Child,
     keys: Option<ChildStdin>,
@@ -96,7 +96,7 @@ impl Terminal {
         self.keys.as_mut().expect("open").write_all(keys.as_bytes()).expect("typed");
     }
 
-    /// Waits until the screen has `text`.
+    /// Waits until the screen contains `text`.
     fn shows(&self, text: &str) {
         until(PATIENCE_S, text, || screen(&self.output.lock().expect("no panic")).contains(text));
     }
@@ -114,7 +114,7 @@ impl Terminal {
         self.read(name)
     }
 
-    /// Waits for the end; all that was printed.
+    /// Waits for the end; returns the complete output.
     fn end(&mut self) -> String {
         until(PATIENCE_S, "the end", || self.child.try_wait().is_ok_and(|status| status.is_some()));
         self.reader.take().expect("once").join().expect("no panic");
@@ -129,7 +129,7 @@ impl Drop for Terminal {
     }
 }
 
-/// What a terminal shows after these bytes: it knows cursor positions, clearing, and text.
+/// Renders the screen after these bytes: supports cursor positions, clearing, and text.
 fn screen(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let mut cells = vec![vec![' '; SIZE.0]; SIZE.1];
@@ -170,7 +170,7 @@ fn screen(bytes: &[u8]) -> String {
     cells.into_iter().map(|line| line.into_iter().collect::<String>() + "\n").collect()
 }
 
-/// Whether `script` and `bash` are here.
+/// Name of a missing program: `script`, `bash` or `stty`.
 fn missing() -> Option<&'static str> {
     ["script", "bash", "stty"].into_iter().find(|name| !Path::new("/usr/bin").join(name).exists())
 }
@@ -210,7 +210,7 @@ fn keys_sort_open_a_flow_go_back_and_quit() {
 }
 
 #[test]
-fn sigterm_gives_the_terminal_back() {
+fn sigterm_restores_the_terminal() {
     if let Some(name) = missing() {
         skip!("no {name}");
     }
@@ -226,7 +226,7 @@ fn sigterm_gives_the_terminal_back() {
 }
 
 #[test]
-fn ctrl_z_gives_the_terminal_back_until_fg() {
+fn ctrl_z_restores_the_terminal_until_fg() {
     if let Some(name) = missing() {
         skip!("no {name}");
     }
@@ -250,7 +250,7 @@ fn ctrl_z_gives_the_terminal_back_until_fg() {
 }
 
 #[test]
-fn a_terminal_that_cannot_place_text_gets_lines() {
+fn terminal_without_cursor_positioning_gets_lines() {
     if let Some(name) = missing() {
         skip!("no {name}");
     }

@@ -1,4 +1,4 @@
-//! What the archive answers: lists of records, a metric over time, and the result of a verification.
+//! Archive documents: a list of records, the trend of one metric, and the result of verifying the archive.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Better, BuildInfo, Confidence};
 
-/// Records that a query found, the newest first.
+/// Archived records that match a query, newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ArchiveListDocument {
     /// Always `landspeed.archivelist/1`.
     pub schema: String,
     /// The program that wrote it.
     pub landspeed: BuildInfo,
-    /// The query, as an operand of other commands has it after `archive:`.
+    /// The query in the form other commands accept after `archive:`.
     pub query: String,
-    /// Records that match, of which `records` has the newest.
+    /// Number of records that match; `records` contains the newest of them.
     pub total: u64,
-    /// The records.
+    /// The newest matching records, newest first; one per flow of a document.
     pub records: Vec<ArchivedRecord>,
 }
 
@@ -29,15 +29,15 @@ pub struct ArchivedRecord {
     pub id: String,
     /// Kind of the document: `run`, `lab`, `iperf3` and so on.
     pub kind: String,
-    /// Start, RFC 3339 UTC; empty where the document does not say.
+    /// Start, RFC 3339 UTC; empty if the document has no start time.
     pub started: String,
-    /// Title of a run, name of a scenario or a plan.
+    /// Title of a run, or name of a scenario or plan; `None` if it has neither.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Flow of a lab, or pair of hosts.
+    /// Flow of a lab run, or pair of hosts; `None` for a document with one unnamed flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<String>,
-    /// The server as it was given.
+    /// Server as the user gave it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     /// Host name of the client.
@@ -46,106 +46,108 @@ pub struct ArchivedRecord {
     /// Host name of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// Kernel of the sender, or of the lab.
+    /// Kernel release of the sender, or of the lab.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// What limited it.
+    /// Cause that limited the flow (`.verdict.cause` of a run); `None` without a verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// How sure that is.
+    /// Confidence in `cause`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Confidence>,
-    /// `complete`, `partial`, `invalid`, `failed`.
+    /// Status of the measurement: `complete`, `partial`, `invalid` or `failed`.
     pub status: String,
     /// Program and version that measured it.
     pub tool: String,
-    /// Seed of a lab's run.
+    /// Seed of a lab run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Digest of a lab's run.
+    /// Digest of a lab run's results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// Figures by field name, with its unit last: `goodput_bps`.
+    /// Figures by field name, which ends with the unit: `goodput_bps`.
     pub figures: BTreeMap<String, f64>,
     /// Tags of the document.
     pub tags: Vec<String>,
 }
 
-/// One metric over time, and where it changed.
+/// One metric over time and its change points.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrendDocument {
     /// Always `landspeed.trend/1`.
     pub schema: String,
     /// The program that wrote it.
     pub landspeed: BuildInfo,
-    /// The query, as an operand of other commands has it after `archive:`.
+    /// The query in the form other commands accept after `archive:`.
     pub query: String,
-    /// [`crate::Metric::name`].
+    /// Name of the metric (`goodput`).
     pub metric: String,
-    /// The field of records that holds it.
+    /// Field of a record's `figures` that contains the metric (`goodput_bps`).
     pub field: String,
-    /// Its unit.
+    /// Unit of the values (`bit/s`).
     pub unit: String,
-    /// Which values are better.
+    /// Whether higher or lower values are better.
     pub better: Better,
-    /// Level of each test for a change: the share of series without a change in which one is reported.
+    /// Significance level of each change-point test, 0..=1: the probability that a change is reported in a series
+    /// without one.
     pub level: f64,
-    /// Values, the oldest first.
+    /// Values, oldest first.
     pub points: Vec<TrendPoint>,
-    /// Stretches without a change.
+    /// Segments without a change, in order of time.
     pub segments: Vec<TrendSegment>,
-    /// Changes between them: one fewer than segments.
+    /// Changes between the segments: one fewer than segments.
     pub changes: Vec<TrendChange>,
 }
 
-/// One value.
+/// The metric in one record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrendPoint {
     /// Id of the document.
     pub id: String,
     /// Start, RFC 3339 UTC.
     pub started: String,
-    /// Flow of a lab, or pair of hosts.
+    /// Flow of a lab run, or pair of hosts; `None` for a document with one unnamed flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<String>,
-    /// The metric, in its unit.
+    /// Value of the metric, in the unit of the trend.
     pub value: f64,
 }
 
-/// A stretch of values without a change.
+/// A segment: consecutive values without a change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrendSegment {
-    /// Index of the first value.
+    /// Index in `points` of the first value.
     pub first: u64,
     /// Number of values.
     pub values: u64,
-    /// Their median.
+    /// Median of the values.
     pub median: f64,
-    /// Their 10th percentile.
+    /// 10th percentile of the values.
     pub p10: f64,
-    /// Their 90th percentile.
+    /// 90th percentile of the values.
     pub p90: f64,
 }
 
-/// A change.
+/// A change between two segments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrendChange {
-    /// Index of the first value after it.
+    /// Index in `points` of the first value after the change.
     pub index: u64,
-    /// Document of the first value after it.
+    /// Id of the document with the first value after the change.
     pub id: String,
-    /// Its start, RFC 3339 UTC.
+    /// Start of that document, RFC 3339 UTC.
     pub started: String,
-    /// Median after, divided by median before; absent where that is zero.
+    /// Median after the change divided by median before it; `None` if the median before is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
-    /// Probability of a difference as large where nothing changed (permutation test).
+    /// p-value of the change (permutation test).
     pub p_value: f64,
-    /// Settings and facts of hosts that differ between the stretches, by name: usual value before, and after.
+    /// Settings and host facts that differ between the two segments, by name: the value most records had before, and
+    /// after.
     pub differences: BTreeMap<String, (String, String)>,
 }
 
-/// What a verification of the archive found.
+/// Result of verifying the archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ArchiveCheckDocument {
     /// Always `landspeed.archivecheck/1`.
@@ -154,11 +156,11 @@ pub struct ArchiveCheckDocument {
     pub landspeed: BuildInfo,
     /// Documents whose bytes match their id.
     pub intact: u64,
-    /// Documents that were not in the index and now are: writes that were cut off before it.
+    /// Intact documents that were missing from the index and were added to it (interrupted writes).
     pub adopted: u64,
-    /// Unfinished files that were removed.
+    /// Temporary files of interrupted writes that were removed.
     pub unfinished: u64,
-    /// Series that were written again from their documents.
+    /// Series files that were rebuilt from their documents.
     pub series_rebuilt: u64,
     /// Documents that are damaged or missing.
     pub damaged: Vec<ArchiveDamage>,
@@ -167,11 +169,11 @@ pub struct ArchiveCheckDocument {
 /// A document that is damaged or missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ArchiveDamage {
-    /// Its id, or the file's name where that is no id.
+    /// Id of the document, or the file name if that is not an id.
     pub id: String,
-    /// What is wrong.
+    /// Description of the damage.
     pub why: String,
-    /// Where the file was moved to, if it is there, relative to the archive.
+    /// New path of the file, relative to the archive; `None` if the file is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved_to: Option<String>,
 }

@@ -1,161 +1,161 @@
-//! What an audit of a host came to (`landspeed.audit/1`).
+//! `landspeed.audit/1`: the audit of a host's settings.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{BuildInfo, Change, Facts, Warning};
 
-/// What the host is to do.
+/// Purpose of the host, against which its settings are checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Goal {
-    /// The rate it is to reach, bits/s; without one, that of the interface.
+    /// Rate the host should reach, bits/s; `None`: the speed of the interface.
     pub rate_bps: Option<u64>,
-    /// The longest round trip it is to reach it over, nanoseconds.
+    /// Longest RTT at which the host should reach the rate, nanoseconds.
     pub rtt_ns: Option<u64>,
-    /// The host's job.
+    /// Role of the host.
     pub role: Role,
-    /// The interface the data takes; without one, that of the default route.
+    /// Interface the data uses; `None`: the interface of the default route.
     pub interface: Option<String>,
 }
 
-/// A host's job. It decides which advice applies and how heavy a finding weighs.
+/// Role of a host. It decides which advice applies and how severe a finding is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// A data transfer node in production: fast, fair to others, left running for months.
+    /// Data transfer node in production: fast, fair to other traffic, running for months.
     #[default]
     Dtn,
-    /// A benchmark: one figure, repeatable, whatever else suffers.
+    /// Benchmark host: repeatable maximum figures, other uses ignored.
     Benchmark,
-    /// Small messages, short tails.
+    /// Latency: small messages, low tail latency.
     Latency,
-    /// A virtual machine: the CPUs, the interrupts and the NIC belong to the host below.
+    /// Virtual machine: CPUs, interrupts and NIC are controlled by the host below.
     Guest,
-    /// It forwards other hosts' packets.
+    /// Router: forwards packets of other hosts.
     Router,
 }
 
-/// How much a finding weighs.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Worth knowing; nothing has to be done.
+    /// For information; no action needed.
     Note,
-    /// Costs some of the goal, or some of the time.
+    /// Costs part of the rate, or matters some of the time.
     Minor,
-    /// The goal is out of reach under common conditions.
+    /// The goal cannot be reached under common conditions.
     Major,
-    /// The goal is out of reach, or the host misbehaves.
+    /// The goal cannot be reached, or the host misbehaves.
     Critical,
 }
 
-/// Whether a recommendation may be carried out by a program.
+/// Whether a program may apply a recommendation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Applicability {
-    /// Takes effect at once, disturbs nothing, and can be rolled back.
+    /// Takes effect immediately, does not disturb traffic, and can be rolled back.
     Safe,
-    /// Disturbs traffic for a moment, or helps some and harms others: read before applying.
+    /// Disturbs traffic briefly, or helps some traffic at the expense of other: read before applying.
     NeedsCare,
-    /// A person has to do it: firmware, boot loader, hardware, another program's configuration.
+    /// Must be done by a person: firmware, boot loader, hardware, configuration of another program.
     #[default]
     DisplayOnly,
 }
 
-/// An audit.
+/// Audit of one host: findings and the facts they are based on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditDocument {
-    /// `landspeed.audit/1`.
+    /// Always `landspeed.audit/1`.
     pub schema: String,
-    /// The program.
+    /// Program that wrote the document.
     pub landspeed: BuildInfo,
-    /// Command line.
+    /// Command line, one argument per element.
     pub command: Vec<String>,
-    /// When it began, RFC 3339 UTC.
+    /// Start, RFC 3339 UTC.
     pub started: String,
-    /// What the host is to do.
+    /// Goal the host was checked against.
     pub goal: Goal,
-    /// The host's name.
+    /// Host name.
     pub hostname: String,
-    /// The interface that was judged, and the ports it consists of.
+    /// The audited interface; `None` if none was given and the host has no default route.
     pub interface: Option<String>,
-    /// Ports below the interface; the interface itself where there are none.
+    /// Ports below the interface (bond, bridge or VLAN); the interface itself if there are none.
     pub ports: Vec<String>,
-    /// What should be looked at, the worst first.
+    /// Findings, most severe first.
     pub findings: Vec<Finding>,
-    /// What is as it should be.
+    /// Checks that passed.
     pub passed: Vec<Answer>,
-    /// What does not apply here, and why.
+    /// Checks that do not apply to this host, with the reason.
     pub not_applicable: Vec<Answer>,
-    /// What is unknown, and why.
+    /// Checks without a result because a fact is unknown, with the reason.
     pub unknown: Vec<Answer>,
-    /// The peer's audit, when one was asked for.
+    /// Audit of the peer; `None` if it was not requested.
     pub peer: Option<Box<AuditDocument>>,
-    /// Where both ends differ in a way that matters.
+    /// Differences between the two hosts that matter to a transfer.
     pub differences: Vec<Difference>,
-    /// What to know about the audit itself.
+    /// Conditions that limit the audit itself.
     pub warnings: Vec<Warning>,
-    /// The facts it rests on.
+    /// Facts of the host that the checks used.
     pub facts: Box<Facts>,
 }
 
-/// Something that should be looked at.
+/// A check that found a problem.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// Stable code (`TCP-004`), never reused.
     pub code: String,
     /// Short name of the check (`fq-on-every-queue`).
     pub name: String,
-    /// Group (`tcp`).
+    /// Group of the check (`tcp`).
     pub group: String,
-    /// How much it weighs.
+    /// Severity on this host.
     pub severity: Severity,
-    /// What it is about.
+    /// Title of the check (`Steal time`).
     pub title: String,
-    /// The interface, if it is about one.
+    /// Interface the finding is about; `None` if it is about the host.
     pub interface: Option<String>,
-    /// What was seen.
+    /// Observed state.
     pub observed: String,
-    /// What should be there.
+    /// Recommended state.
     pub recommended: String,
-    /// Why.
+    /// Reason to change the observed state.
     pub why: String,
-    /// What it brings, with the figure its source measured; says so where no source has one.
+    /// Measured effect of the change, with its source; a standard sentence if no source measured one.
     pub effect: String,
-    /// How to look at it by hand.
+    /// Command or procedure to check the state by hand.
     pub by_hand: String,
-    /// Whether a program may carry it out.
+    /// Whether a program may apply the recommendation.
     pub applicability: Applicability,
-    /// The source of the recommendation.
+    /// Primary source of the recommendation.
     pub source: String,
-    /// Further sources.
+    /// Further sources of the recommendation.
     pub sources: Vec<String>,
-    /// What `landspeed tune` would change.
+    /// Changes that `landspeed tune` would make; empty if none.
     pub changes: Vec<Change>,
 }
 
-/// A check that found nothing to do, and what it says.
+/// Result of a check without a finding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Answer {
-    /// Stable code.
+    /// Stable code (`TCP-004`).
     pub code: String,
-    /// What it is about.
+    /// Title of the check.
     pub title: String,
-    /// The interface, if it is about one.
+    /// Interface the check is about; `None` if it is about the host.
     pub interface: Option<String>,
-    /// What was seen, or why there is no answer.
+    /// Observed state, or the reason the check does not apply or has no result.
     pub text: String,
 }
 
-/// Something in which two hosts differ.
+/// Difference between the two audited hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Difference {
-    /// What.
+    /// The setting or fact that differs.
     pub what: String,
-    /// Here.
+    /// Value on the local host.
     pub here: String,
-    /// There.
+    /// Value on the peer.
     pub there: String,
-    /// Why it matters.
+    /// Effect of the difference on a transfer.
     pub why: String,
 }

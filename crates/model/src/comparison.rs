@@ -1,4 +1,4 @@
-//! `landspeed.comparison/1`: groups of results against each other.
+//! `landspeed.comparison/1`: groups of results compared with a baseline.
 
 use std::collections::BTreeMap;
 
@@ -7,171 +7,174 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Better, BuildInfo, Warning};
 
-/// Groups of results against the first group. `.metrics[].{name,ratio,low,high,verdict}` are pinned.
+/// Groups of results compared with the first group. `.metrics[].{name,ratio,low,high,verdict}` are pinned.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparisonDocument {
     /// Always `landspeed.comparison/1`.
     pub schema: String,
     /// The program that wrote it.
     pub landspeed: BuildInfo,
-    /// When, RFC 3339 UTC.
+    /// Time of the comparison, RFC 3339 UTC.
     pub created: String,
-    /// Command line.
+    /// Command line, one argument per element.
     pub command: Vec<String>,
-    /// The groups; the first is the baseline.
+    /// Compared groups; the first is the baseline.
     pub groups: Vec<ComparedGroup>,
-    /// How runs were matched: `paired` by block, or `unpaired`; of the first metric.
+    /// Matching of the runs of the first metric: `paired` by block, or `unpaired`.
     pub design: ComparisonDesign,
-    /// Level of all verdicts together (Holm 1979), 0..=1. At 0.95, at most 5 % of comparisons without any difference have a
-    /// verdict other than `no-detectable-difference`.
+    /// Confidence level of all verdicts together (Holm 1979), 0..=1. At 0.95, at most 5 % of comparisons without any
+    /// difference have a verdict other than `no-detectable-difference`.
     pub level: f64,
-    /// Seed of the resampling.
+    /// Seed of the bootstrap resampling.
     pub seed: u64,
-    /// One entry for each metric and candidate.
+    /// One entry for each metric, candidate and flow.
     pub metrics: Vec<ComparedMetric>,
-    /// The baseline against itself, where the results allow it: what differs here is noise.
+    /// The baseline compared with itself (A/A control): differences here are noise. Empty if it has too few results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub noise: Vec<ComparedMetric>,
-    /// What differs between the groups: the declared factor, and everything else.
+    /// Settings and host facts that differ between the groups, the declared factors included.
     pub differences: Vec<ComparedDifference>,
-    /// What a reader should know before trusting a verdict.
+    /// Conditions that reduce trust in the verdicts.
     pub warnings: Vec<Warning>,
-    /// `--fail-if`: each condition and whether it holds.
+    /// Conditions of `--fail-if` and whether each is true.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<ComparisonCondition>,
 }
 
-/// How runs of two groups were matched.
+/// Matching of the runs of two groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ComparisonDesign {
-    /// Runs of one block against each other.
+    /// Runs of the same block are compared with each other.
     Paired,
-    /// All against all; correlation in time widens the intervals.
+    /// All runs of one group against all of the other; autocorrelation widens the intervals.
     Unpaired,
 }
 
-/// A group of results.
+/// A group of replicate results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedGroup {
-    /// The name in tables.
+    /// Name of the group in tables.
     pub name: String,
-    /// Where its results came from: files, a sweep's cell, an archive query.
+    /// Source of the results: files, a sweep's cell, or an archive query.
     pub source: String,
-    /// Usable results.
+    /// Number of usable results.
     pub runs: u32,
-    /// Results left out, and why.
+    /// Excluded results with the reason, one string each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
-    /// First and last start, RFC 3339 UTC.
+    /// Start of the earliest result, RFC 3339 UTC.
     pub from: String,
-    /// See `from`.
+    /// Start of the latest result, RFC 3339 UTC.
     pub to: String,
 }
 
-/// The answer for one metric.
+/// Verdict on one metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ComparisonVerdict {
-    /// The interval lies on the better side of 1.
+    /// The interval of the ratio lies on the better side of 1.
     Better,
-    /// The interval lies on the worse side of 1.
+    /// The interval of the ratio lies on the worse side of 1.
     Worse,
-    /// The interval contains 1: `minimum_detectable` says what would have been seen.
+    /// The interval of the ratio contains 1; `minimum_detectable` is the smallest change that would have been
+    /// detected.
     NoDetectableDifference,
-    /// No interval at this level exists for so few runs.
+    /// Too few runs for an interval at this level; see `runs_needed`.
     TooFewRuns,
 }
 
-/// One metric of one candidate against the baseline.
+/// One metric of one candidate compared with the baseline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedMetric {
-    /// Name of the candidate's group.
+    /// Name of the candidate group.
     pub candidate: String,
-    /// [`crate::Metric::name`].
+    /// Name of the metric (`goodput`).
     pub name: String,
     /// Unit of the medians.
     pub unit: String,
-    /// Which values are better.
+    /// Whether higher or lower values are better.
     pub better: Better,
-    /// Flow, where results have several.
+    /// Name of the flow; `None` if results have one unnamed flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<String>,
-    /// Runs of the baseline with this metric.
+    /// Number of baseline runs with this metric.
     pub baseline_runs: u32,
-    /// Runs of the candidate with this metric; paired: pairs.
+    /// Number of candidate runs with this metric; paired: number of pairs.
     pub candidate_runs: u32,
     /// Median of the baseline.
     pub baseline_median: Option<f64>,
     /// Median of the candidate.
     pub candidate_median: Option<f64>,
-    /// Candidate over baseline: ratio of medians. `None` where the baseline is 0.
+    /// Candidate / baseline: ratio of the medians; paired: median of the ratios of the pairs. `None` if the baseline
+    /// is 0.
     pub ratio: Option<f64>,
-    /// Lower end of its interval.
+    /// Lower limit of the ratio's confidence interval; `None` if there is none.
     pub low: Option<f64>,
-    /// Upper end of its interval.
+    /// Upper limit of the ratio's confidence interval; `None` if there is none.
     pub high: Option<f64>,
-    /// Level of this interval: after Holm's correction at least the document's.
+    /// Confidence level of this interval after Holm's correction, 0..=1: at least the document's `level`.
     pub level: f64,
-    /// The answer.
+    /// Verdict on this metric.
     pub verdict: ComparisonVerdict,
-    /// How runs were matched.
+    /// Matching of the runs: `paired` by block, or `unpaired`.
     pub design: ComparisonDesign,
-    /// 1 − the highest level whose interval excludes "no change", before Holm's correction.
+    /// p-value before Holm's correction: 1 − the highest level whose interval excludes "no change".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p_value: Option<f64>,
-    /// The same after Holm's correction: held to 1 − the document's level.
+    /// p-value after Holm's correction; compared with 1 − the document's `level`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adjusted_p_value: Option<f64>,
-    /// Where values are 0, so that their ratio does not exist, this decides: the probability that a run of the candidate has more
-    /// than one of the baseline, ties counting half; 0.5 is no change. Paired: the share of the blocks that differ.
+    /// Used instead of `ratio` if a value is 0. Unpaired: probability that a candidate run has a greater value than a
+    /// baseline run, ties counting half (Mann-Whitney). Paired: share of pairs with a greater candidate value, among
+    /// the pairs that differ. 0.5 is no change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub greater: Option<ComparedInterval>,
-    /// For `too-few-runs`: the fewest runs of each group, or pairs, that carry an interval of this level.
+    /// For `too-few-runs`: smallest number of runs per group, or of pairs, for an interval at this level.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs_needed: Option<u32>,
-    /// Unpaired: correlation of each run with the next, of both groups; it widened the interval.
+    /// Unpaired: lag-1 autocorrelation of both groups, by which the interval was widened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub autocorrelation: Option<f64>,
-    /// The smallest relative change that these runs would show in 4 of 5 experiments: 0.02 is 2 %.
+    /// Smallest relative change that 4 of 5 experiments of this size would detect (power 0.8): 0.02 is 2 %.
     pub minimum_detectable: Option<f64>,
-    /// The values, for a chart: the baseline's.
+    /// Values of the baseline, one per run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub baseline_values: Vec<f64>,
-    /// The candidate's.
+    /// Values of the candidate, one per run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidate_values: Vec<f64>,
 }
 
-/// An estimate and its interval.
+/// An estimate and its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedInterval {
-    /// From the values themselves.
+    /// Point estimate.
     pub estimate: f64,
-    /// Lower end.
+    /// Lower limit; `None` if there are too few runs.
     pub low: Option<f64>,
-    /// Upper end.
+    /// Upper limit; `None` if there are too few runs.
     pub high: Option<f64>,
 }
 
-/// Something in which groups differ.
+/// A setting or host fact in which groups differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedDifference {
-    /// What: `client.kernel_release`, `settings.congestion`.
+    /// Name: `client.kernel_release`, `settings.congestion`.
     pub what: String,
-    /// Whether it is the factor that the comparison is about.
+    /// Whether it is a declared factor of the comparison.
     pub declared: bool,
-    /// Its values by group; several where a group is not alike in itself.
+    /// Values by group name; several if the runs of a group differ.
     pub values: BTreeMap<String, Vec<String>>,
 }
 
 /// A condition of `--fail-if`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparisonCondition {
-    /// As it was given: `goodput worse 3%`.
+    /// The condition as given: `goodput worse 3%`.
     pub condition: String,
-    /// Whether it holds.
+    /// Whether the condition is true.
     pub holds: bool,
-    /// The figures.
+    /// Figures the result is based on.
     pub detail: String,
 }

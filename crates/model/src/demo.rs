@@ -1,11 +1,11 @@
-//! `landspeed.demo/1`.
+//! `landspeed.demo/1`: claims of the demo and their results.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::BuildInfo;
 
-/// What `landspeed demo` claimed about this machine, and whether it was right.
+/// Claims that `landspeed demo` checked on this host, with their results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DemoDocument {
     /// Always `landspeed.demo/1`.
@@ -14,34 +14,34 @@ pub struct DemoDocument {
     pub landspeed: BuildInfo,
     /// Start, RFC 3339 UTC.
     pub started: String,
-    /// Command line.
+    /// Command line, one argument per element.
     pub command: Vec<String>,
     /// Host name.
     pub host: String,
-    /// Time from start to end, seconds, including a kernel build.
+    /// Elapsed time from start to end, seconds, including a kernel build.
     pub wall_s: f64,
-    /// The scenes, in order; each holds one claim.
+    /// The scenes in order, one claim each.
     pub scenes: Vec<DemoScene>,
 }
 
 /// One claim, how it was checked, and the result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DemoScene {
-    /// Stable word, such as `accounting`; the names of its files begin with it.
+    /// Stable identifier, such as `accounting`; prefix of the names of its files.
     pub name: String,
-    /// What is done.
+    /// Title: the measurement that is made.
     pub title: String,
-    /// What must be true.
+    /// The claim that is checked.
     pub claim: String,
-    /// Whether it is.
+    /// Result of the check.
     pub result: DemoResult,
-    /// The figures the result rests on; empty if nothing was measured.
+    /// Figures on which the result is based; empty if nothing was measured.
     pub measured: String,
-    /// Why the claim fails, or why it was not checked.
+    /// Reason the claim fails or was not checked; `None` if it is true.
     pub reason: Option<String>,
-    /// The report, relative to the directory of this document.
+    /// Path of the report, relative to the directory of this document.
     pub report: Option<String>,
-    /// The measurement as JSON, relative to the directory of this document.
+    /// Path of the measurement as JSON, relative to the directory of this document.
     pub document: Option<String>,
     /// The figures as a chart.
     pub chart: Option<DemoChart>,
@@ -51,18 +51,18 @@ pub struct DemoScene {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DemoResult {
-    /// The claim holds.
+    /// The measurement confirms the claim.
     Holds,
     /// The measurement contradicts the claim.
     Fails,
-    /// Nothing was measured, or not to the end.
+    /// The measurement did not start or did not finish.
     NotChecked,
 }
 
-/// Bars on one scale that begins at zero.
+/// Bar chart with a scale that starts at zero.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DemoChart {
-    /// What the bars show, with their unit.
+    /// Description of the bars, with their unit.
     pub caption: String,
     /// The bars, top to bottom.
     pub bars: Vec<DemoBar>,
@@ -70,21 +70,21 @@ pub struct DemoChart {
     pub limit: Option<DemoPart>,
 }
 
-/// One bar.
+/// One bar of a chart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DemoBar {
-    /// What it stands for.
+    /// Label of the bar.
     pub label: String,
-    /// Its parts, left to right.
+    /// Parts of the bar, left to right.
     pub parts: Vec<DemoPart>,
 }
 
 /// One part of a bar.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DemoPart {
-    /// What it stands for; empty if the bar's label says it.
+    /// Label of the part; empty if the bar's label is enough.
     pub label: String,
-    /// Its length, in the unit of the caption.
+    /// Length of the part, in the unit of the caption.
     pub value: f64,
     /// The value as text, with its unit.
     pub text: String,

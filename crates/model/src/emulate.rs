@@ -1,4 +1,4 @@
-//! The certificate of an emulated path (`landspeed.emulate/1`): what was asked for, and what was delivered.
+//! `landspeed.emulate/1`, the certificate of an emulated path: requested and delivered properties.
 
 use std::fmt;
 
@@ -7,76 +7,77 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BuildInfo, Warning};
 
-/// What an emulation did.
+/// Certificate of one emulation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EmulateDocument {
-    /// `landspeed.emulate/1`.
+    /// Always `landspeed.emulate/1`.
     pub schema: String,
-    /// The program.
+    /// Program that wrote the document.
     pub landspeed: BuildInfo,
-    /// The command line.
+    /// Command line, one argument per element.
     pub command: Vec<String>,
-    /// The path.
+    /// The emulated path.
     pub path: EmulatedPath,
-    /// What carried the frames. Documents without it are of the userspace datapath.
+    /// Datapath that carried the frames; `userspace` in documents without this field.
     #[serde(default)]
     pub datapath: EmulateDatapath,
-    /// Where it was.
+    /// Attachment of the path: a command, two interfaces, or one interface.
     pub placement: EmulatePlacement,
-    /// When it began, nanoseconds since the Unix epoch.
+    /// Start, nanoseconds since the Unix epoch.
     pub start_unix_ns: u64,
-    /// How long frames were carried, nanoseconds.
+    /// Time during which frames were carried, nanoseconds.
     pub duration_ns: u64,
-    /// Why it ended.
+    /// Reason the emulation ended.
     pub ended: EmulateEnd,
-    /// Exit status of the command, if there was one and it ended; 128 + n after signal n.
+    /// Exit status of the command; 128 + n after signal n. `None` without a command, or if it was still running.
     pub exit_status: Option<i32>,
-    /// What the path file asks for.
+    /// Properties requested by the path file, per direction.
     pub asked: EmulateDirections<EmulateAsked>,
-    /// What was delivered.
+    /// Delivered rate, delay and packet counts, per direction.
     pub delivered: EmulateDirections<EmulateDelivered>,
-    /// How much later than the path says frames left, both directions; with the kernel datapath how much later or earlier.
+    /// Lateness of departures, both directions together. Kernel datapath: absolute deviation from the modelled
+    /// departure.
     pub delay_error_ns: DelayError,
-    /// Seconds in which it could not keep up: figures measured in them do not describe the path.
+    /// Seconds in which the emulation could not keep up; figures measured in them do not describe the path.
     pub invalid: Vec<InvalidSecond>,
-    /// Each second; of long emulations the last two hours.
+    /// One entry per second; of long emulations the last two hours.
     #[serde(default)]
     pub seconds: Vec<EmulateSecond>,
-    /// Each link with its queue, in the order of its direction.
+    /// Counters of each link and its queue, in path order of the direction.
     pub hops: EmulateDirections<Vec<EmulateHop>>,
-    /// Memory for frames. Unknown of the kernel datapath.
+    /// Memory for frames; `None` for the kernel datapath.
     pub store: Option<EmulateStore>,
-    /// CPU time of the emulation. Unknown of the kernel datapath.
+    /// CPU time of the emulation; `None` for the kernel datapath.
     pub cpu: Option<EmulateCpu>,
-    /// What limits the conclusions.
+    /// Conditions that limit the conclusions.
     pub warnings: Vec<Warning>,
 }
 
-/// The path file in short.
+/// Summary of the path file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EmulatedPath {
-    /// Its name.
+    /// Name of the path.
     pub name: String,
-    /// The seed of every random draw.
+    /// Seed of all random draws.
     pub seed: u64,
     /// Largest IP packet, bytes.
     pub mtu_bytes: u32,
-    /// Number of links.
+    /// Number of links on the path.
     pub links: u32,
 }
 
-/// What carries the frames of a path.
+/// Datapath of an emulation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EmulateDatapath {
-    /// A thread of this program, by the model.
+    /// A thread of landspeed that implements the path model.
     #[default]
     Userspace,
-    /// The kernel's queueing disciplines: tbf with a queue, and netem.
+    /// Queueing disciplines of the kernel: tbf with a child queue, and netem.
     Kernel,
 }
 
-/// Where the path was placed.
+/// Attachment of an emulated path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EmulatePlacement {
@@ -84,21 +85,21 @@ pub enum EmulatePlacement {
     Command {
         /// Addresses of the command's side.
         local: Vec<String>,
-        /// Addresses of the other side.
+        /// Addresses of the remote side.
         remote: Vec<String>,
     },
-    /// Between two interfaces.
+    /// Between two interfaces of this host.
     Between {
-        /// The first; forward goes in here.
+        /// First interface; frames received here travel forward.
         first: String,
-        /// The second.
+        /// Second interface; frames received here travel in reverse.
         second: String,
     },
-    /// On one interface, for given peers only.
+    /// On one interface, for traffic with given peers only.
     Peers {
-        /// The interface.
+        /// Interface name (`eth0`).
         interface: String,
-        /// Networks whose packets take the path; forward goes to them.
+        /// Networks whose traffic takes the path; forward is towards them.
         peers: Vec<String>,
     },
 }
@@ -113,7 +114,7 @@ impl fmt::Display for EmulatePlacement {
     }
 }
 
-/// Why an emulation ended.
+/// Reason an emulation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EmulateEnd {
@@ -121,88 +122,90 @@ pub enum EmulateEnd {
     Command,
     /// The time limit passed.
     Time,
-    /// It was interrupted.
+    /// Interrupted by a signal or the user.
     Stopped,
     /// An interface disappeared or went down.
     InterfaceGone,
-    /// The two interfaces lead to each other.
+    /// The two interfaces are connected to each other (forwarding loop).
     Loop,
 }
 
 /// A value for each direction.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EmulateDirections<T> {
-    /// From the first end to the second.
+    /// From the first side to the second.
     pub forward: T,
-    /// From the second end to the first.
+    /// From the second side to the first.
     pub reverse: T,
 }
 
-/// What the path file asks of one direction.
+/// Properties the path file requests for one direction.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EmulateAsked {
-    /// Rate of the slowest link with framing, bits/s; the mean where it changes over time.
+    /// Rate of the slowest link, framing included, bits/s; the mean if the rate varies.
     pub rate_bps: u64,
     /// Whether a link's rate changes over time.
     pub rate_varies: bool,
-    /// Propagation delay of all links, nanoseconds.
+    /// Sum of the propagation delays of all links, nanoseconds.
     pub delay_ns: u64,
 }
 
-/// What one direction delivered. `offered_packets + duplicated_packets = delivered_packets + dropped_packets + inside_packets`,
-/// exactly; frames outside the path's accounts are in `unhandled_packets`.
+/// Packet counts, rates and delays of one direction. Frames outside this exact equation are in `unhandled_packets`:
+/// `offered_packets + duplicated_packets = delivered_packets + dropped_packets + inside_packets`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EmulateDelivered {
     /// Frames that entered the path.
     pub offered_packets: u64,
-    /// Their bytes, from the Ethernet header on.
+    /// Bytes of the offered frames, Ethernet header included.
     pub offered_bytes: u64,
-    /// Frames that left it, copies included.
+    /// Frames that left the path, duplicates included.
     pub delivered_packets: u64,
-    /// Their bytes, from the Ethernet header on.
+    /// Bytes of the delivered frames, Ethernet header included.
     pub delivered_bytes: u64,
-    /// Frames dropped or lost on it, for any reason the path file gives.
+    /// Frames dropped or lost on the path for a reason given in the path file.
     pub dropped_packets: u64,
-    /// Copies that links added.
+    /// Duplicates created by links.
     pub duplicated_packets: u64,
-    /// Frames that left after one that had entered later. Unknown of the kernel datapath if the path may reorder.
+    /// Frames that left after a frame that had entered later; `None` for the kernel datapath if the path may reorder.
     pub reordered_packets: Option<u64>,
-    /// Frames in queues and on links when it ended.
+    /// Frames still in queues and on links when the emulation ended.
     pub inside_packets: u64,
-    /// Frames that never entered the path, or left it and were not sent: the emulation's own failures, each in an invalid second.
+    /// Frames that could not enter the path, or left it and could not be sent: failures of the emulation, each in an
+    /// invalid second.
     pub unhandled_packets: u64,
-    /// Mean rate with framing, bits/s.
+    /// Mean delivered rate, framing included, bits/s.
     pub rate_bps: u64,
-    /// Highest rate of a whole second with framing, bits/s.
+    /// Highest delivered rate of a whole second, framing included, bits/s.
     pub peak_rate_bps: u64,
-    /// Delay of delivered frames, from arrival to departure, queues included; nanoseconds.
+    /// Delay of delivered frames from arrival to departure, queueing included, nanoseconds; `None` if no delay was
+    /// measured.
     pub delay_ns: Option<DelaySummary>,
 }
 
-/// A summary of delays, nanoseconds.
+/// Quantiles of delays, nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DelaySummary {
-    /// Smallest.
+    /// Minimum.
     pub min: u64,
     /// Median.
     pub p50: u64,
     /// 99th percentile.
     pub p99: u64,
-    /// Greatest.
+    /// Maximum.
     pub max: u64,
 }
 
-/// How far from the time that the path says frames left, nanoseconds; 0 without any frame. Unknown where it was not measured: with the
-/// kernel datapath, on paths whose departures depend on random draws or on active queue management.
+/// Deviation of departures from the modelled departure time, nanoseconds; 0 if no frame departed. `None` if it
+/// was not measured: kernel datapath with random draws or active queue management on the path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DelayError {
     /// Median.
     pub p50: Option<u64>,
     /// 99th percentile.
     pub p99: Option<u64>,
-    /// Greatest.
+    /// Maximum.
     pub max: Option<u64>,
-    /// Frames that it was measured on. Documents without it: all delivered.
+    /// Frames the error was measured on; `None` in older documents: all delivered frames.
     #[serde(default)]
     pub packets: Option<u64>,
 }
@@ -210,64 +213,64 @@ pub struct DelayError {
 /// A second in which the emulation could not keep up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InvalidSecond {
-    /// Its number, from 0 on.
+    /// Number of the second, from 0.
     pub second: u64,
-    /// Why, in stable words.
+    /// Reasons, as stable identifiers.
     pub reasons: Vec<InvalidReason>,
-    /// In words.
+    /// Human-readable message with the figures.
     pub message: String,
 }
 
-/// Why a second is invalid.
+/// Reason a second is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum InvalidReason {
-    /// More than one frame in a hundred left too late.
+    /// More than 1 % of the frames departed late (beyond the tolerance).
     Late,
-    /// Frames arrived that the receive ring had no room for.
+    /// Frames were lost because the receive ring was full.
     RingFull,
-    /// Frames arrived that the store had no room for.
+    /// Frames were lost because the frame store was full.
     StoreFull,
-    /// Super-packets arrived, longer than the path's MTU, and were refused.
+    /// Super-packets longer than the path's MTU arrived and were refused.
     SuperPackets,
-    /// The interface did not take frames that were due.
+    /// The interface did not accept frames that were due.
     SendFailed,
-    /// The interfaces' own queues dropped frames.
+    /// Queues of the interfaces dropped frames.
     InterfaceDrops,
-    /// The kernel's queueing disciplines dropped frames for a reason that the path file does not give.
+    /// Queueing disciplines of the kernel dropped frames for a reason not given in the path file.
     UnplannedDrops,
-    /// A link sent less than 99 % of its rate although frames waited.
+    /// A link sent at less than 99 % of its rate while frames were queued.
     RateLow,
 }
 
-/// Counts of one link.
+/// Counters of one link and its queue.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EmulateHop {
-    /// Kind of its queue, by its name in `tc`.
+    /// Kind of the queue, named as in `tc` (`pfifo`).
     pub queue: String,
-    /// Frames that arrived at it.
+    /// Frames that arrived at the link.
     pub arrived_packets: u64,
-    /// Frames the policer dropped.
+    /// Frames dropped by the policer.
     pub policed_packets: u64,
-    /// Frames a full queue dropped.
+    /// Frames dropped because the queue was full.
     pub queue_full_packets: u64,
-    /// Frames that active queue management dropped.
+    /// Frames dropped by active queue management.
     pub aqm_packets: u64,
-    /// Frames that were marked (CE).
+    /// Frames marked CE.
     pub marked_packets: u64,
-    /// Frames that were sent into the link.
+    /// Frames sent into the link.
     pub sent_packets: u64,
-    /// Frames the link lost.
+    /// Frames lost on the link.
     pub lost_packets: u64,
     /// Frames sent while the link was down.
     pub down_packets: u64,
-    /// Copies the link added.
+    /// Duplicates created by the link.
     pub duplicated_packets: u64,
     /// Mean occupancy of the queue, bytes.
     pub queue_mean_bytes: u64,
-    /// Greatest occupancy of the queue, bytes.
+    /// Maximum occupancy of the queue, bytes.
     pub queue_max_bytes: u64,
-    /// Greatest occupancy of the queue, frames.
+    /// Maximum occupancy of the queue, frames.
     pub queue_max_packets: u64,
 }
 
@@ -276,89 +279,89 @@ pub struct EmulateHop {
 pub struct EmulateStore {
     /// Reserved before the start, bytes.
     pub reserved_bytes: u64,
-    /// Most that was in use, bytes.
+    /// Maximum in use, bytes.
     pub used_bytes_max: u64,
 }
 
-/// CPU time of the thread that carries the frames.
+/// CPU time of the thread that carries the frames, as shares of the elapsed time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EmulateCpu {
-    /// Share of the time in which it worked on frames; waiting and spinning are not work.
+    /// Share of time spent on frames, 0..=1; waiting and spinning excluded.
     pub work_share: f64,
-    /// The same in the busiest second.
+    /// The same share in the busiest second, 0..=1.
     pub work_share_max: f64,
-    /// What was left in the busiest second: 1 - `work_share_max`.
+    /// Idle share of the busiest second: 1 - `work_share_max`.
     pub headroom: f64,
 }
 
 /// One second of an emulation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EmulateSecond {
-    /// Its number, from 0 on.
+    /// Number of the second, from 0.
     pub second: u64,
-    /// How long it was, nanoseconds: the last one is shorter, one in which the program did not run is longer.
+    /// Length, nanoseconds: the last second is shorter; longer if the program did not run meanwhile.
     pub length_ns: u64,
-    /// Each direction.
+    /// Counts of each direction.
     #[serde(flatten)]
     pub directions: EmulateDirections<EmulateSecondDirection>,
-    /// Frames that left too late, both directions; unknown where it was not measured.
+    /// Frames that departed late, both directions; `None` if it was not measured.
     pub late_packets: Option<u64>,
-    /// How late the latest was, nanoseconds.
+    /// Maximum lateness, nanoseconds; `None` if it was not measured.
     pub late_max_ns: Option<u64>,
-    /// Share of the second spent on frames.
+    /// Share of the second spent on frames, 0..=1; `None` for the kernel datapath.
     pub work_share: Option<f64>,
-    /// Whether figures of this second describe the path.
+    /// Whether figures measured in this second describe the path.
     pub valid: bool,
 }
 
 /// One direction in one second.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EmulateSecondDirection {
-    /// Rate delivered, with framing, bits/s.
+    /// Delivered rate, framing included, bits/s.
     pub rate_bps: u64,
-    /// Frames dropped or lost on the path, for any reason the path file gives.
+    /// Frames dropped or lost on the path for a reason given in the path file.
     pub dropped_packets: u64,
-    /// Frames that were not handled: failures of the emulation.
+    /// Frames that could not enter or leave the path: failures of the emulation.
     pub unhandled_packets: u64,
-    /// Mean occupancy of all queues, bytes.
+    /// Sum of the mean occupancy of all queues, bytes.
     pub queue_bytes: u64,
 }
 
-/// What a running emulation answers those who ask at an interface of its path.
+/// Status of a running emulation, as returned to queries on an interface of its path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EmulationStatus {
-    /// The path.
+    /// The emulated path.
     pub path: EmulatedPath,
-    /// Where it is.
+    /// Attachment of the path.
     pub placement: EmulatePlacement,
-    /// When it began, nanoseconds since the Unix epoch.
+    /// Start, nanoseconds since the Unix epoch.
     pub start_unix_ns: u64,
-    /// How long it has run, nanoseconds.
+    /// Elapsed time, nanoseconds.
     pub elapsed_ns: u64,
     /// Invalid seconds, including the current one.
     pub invalid: Vec<InvalidSecond>,
 }
 
-/// The emulated path that a run went over.
+/// The emulated path a run used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunEmulation {
-    /// The path.
+    /// The emulated path.
     pub path: EmulatedPath,
-    /// How much of the run the emulation accounts for, nanoseconds.
+    /// Time of the run during which the emulation was active, nanoseconds.
     pub covered_ns: u64,
-    /// Spans in which the path was not what its file says.
+    /// Spans in which the path did not match its file.
     pub invalid: Vec<InvalidSpan>,
 }
 
-/// A span of a run in which the emulated path was not what its file says.
+/// A span of a run in which the emulated path did not match its file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct InvalidSpan {
     /// Start, nanoseconds after the agreed start of the run.
     pub start_ns: u64,
-    /// End, nanoseconds.
+    /// End, nanoseconds after the agreed start of the run.
     pub end_ns: u64,
-    /// Why, in stable words.
+    /// Reasons, as stable identifiers.
     pub reasons: Vec<InvalidReason>,
-    /// In words.
+    /// Human-readable message with the figures.
     pub message: String,
 }

@@ -1,4 +1,4 @@
-//! Everything about a host that a check may read: the truth table's inputs, each with why it is unknown where it is.
+//! `landspeed.facts/1`: facts about a host, the inputs of the checks. Each fact that is not known has its reason.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::NumaNode;
 
-/// What is known of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers
-/// and lead to different sentences.
+/// A fact: a value, or why there is none. "This kernel has no such setting" and "reading it was not permitted"
+/// are different results and lead to different messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Fact<T> {
-    /// Its value.
+    /// The value.
     Known(T),
-    /// This kernel, device or namespace has no such thing; why, in words.
+    /// The kernel, device or namespace does not have it; human-readable reason.
     Absent(String),
-    /// It could not be read; why, in words.
+    /// It could not be read; human-readable reason.
     Unknown(String),
 }
 
@@ -27,7 +27,7 @@ impl<T> Default for Fact<T> {
 }
 
 impl<T> Fact<T> {
-    /// The value, if known.
+    /// Returns the value, if known.
     pub fn known(&self) -> Option<&T> {
         match self {
             Self::Known(value) => Some(value),
@@ -35,7 +35,7 @@ impl<T> Fact<T> {
         }
     }
 
-    /// The same fact about something derived from the value.
+    /// Converts the value of a known fact; keeps the reason of the others.
     pub fn map<U>(self, derive: impl FnOnce(T) -> U) -> Fact<U> {
         match self {
             Self::Known(value) => Fact::Known(derive(value)),
@@ -44,7 +44,7 @@ impl<T> Fact<T> {
         }
     }
 
-    /// The same fact, borrowed.
+    /// Returns the fact with the value borrowed.
     pub fn as_ref(&self) -> Fact<&T> {
         match self {
             Self::Known(value) => Fact::Known(value),
@@ -54,16 +54,16 @@ impl<T> Fact<T> {
     }
 }
 
-/// One host, at one moment (`landspeed.facts/1`). Read without privilege where the kernel allows it.
+/// Facts about one host at one time (`landspeed.facts/1`), read without privileges where the kernel allows it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Facts {
-    /// `landspeed.facts/1`.
+    /// Always `landspeed.facts/1`.
     pub schema: String,
-    /// When they were taken, RFC 3339 UTC; empty for a recorded host that does not say.
+    /// Time of collection, RFC 3339 UTC; empty for a recorded host without a time.
     pub taken: String,
-    /// How long collecting took, nanoseconds; 0 for a recorded host.
+    /// Duration of the collection, nanoseconds; 0 for a recorded host.
     pub collect_ns: u64,
-    /// Whether they were taken by root: what is unknown may only be forbidden.
+    /// Whether root collected the facts; without root, facts may be unknown for lack of permission.
     pub root: bool,
     /// Host name.
     pub hostname: Fact<String>,
@@ -71,49 +71,49 @@ pub struct Facts {
     pub os: Fact<String>,
     /// Seconds since boot.
     pub uptime_s: Fact<u64>,
-    /// The kernel.
+    /// Kernel version, command line and configuration.
     pub kernel: KernelFacts,
-    /// What it runs in.
+    /// Hypervisor and container.
     pub virtualization: VirtualizationFacts,
-    /// CPUs.
+    /// CPUs, their frequencies and idle states.
     pub cpu: CpuFacts,
     /// Memory, bytes.
     pub memory_bytes: Fact<u64>,
     /// NUMA nodes and their cores.
     pub numa: Fact<Vec<NumaNode>>,
-    /// Sysctls by name (`net.ipv4.tcp_rmem`), white space squeezed to single blanks.
+    /// Sysctls by name (`net.ipv4.tcp_rmem`), white space normalized to single spaces.
     pub sysctls: BTreeMap<String, Fact<String>>,
-    /// Assignments in the sysctl.d directories and `/etc/sysctl.conf`, in the order `sysctl --system` applies them: the
-    /// last of a name wins.
+    /// Assignments in the sysctl.d directories and `/etc/sysctl.conf`, in the order `sysctl --system` applies them:
+    /// the last assignment of a name wins.
     pub sysctl_files: Fact<Vec<SysctlAssignment>>,
-    /// Network interfaces of this namespace, loopback left out.
+    /// Network interfaces of this network namespace, without loopback.
     pub interfaces: Vec<InterfaceFacts>,
-    /// The interface of the default route (IPv4 first).
+    /// Interface of the default route (IPv4 first).
     pub default_interface: Fact<String>,
-    /// Hardware interrupts.
+    /// Hardware interrupts (`/proc/interrupts`).
     pub interrupts: Fact<Vec<Interrupt>>,
     /// Softnet totals since boot, all cores.
     pub softnet: Fact<SoftnetFacts>,
     /// SNMP, TcpExt and IpExt counters since boot (`TcpExt.TCPRcvQDrop`).
     pub counters: BTreeMap<String, u64>,
-    /// What manages or changes settings here, by name: `tuned`, `NetworkManager`, `systemd-networkd`, `irqbalance`,
+    /// Services that manage or change settings, by name: `tuned`, `NetworkManager`, `systemd-networkd`, `irqbalance`,
     /// `bpftune`, `chronyd`, `ntpd`, `systemd-timesyncd`, `ptp4l`, `phc2sys`, `power-profiles-daemon`, `thermald`,
-    /// `cpupower` (which sets the governor at boot and is gone: "running" says that it does).
+    /// `cpupower` (a one-shot unit that sets the governor at boot: `running` means that it is enabled).
     pub services: BTreeMap<String, Fact<ServiceFacts>>,
-    /// The control group this program runs in.
+    /// Control group of landspeed's process.
     pub cgroup: CgroupFacts,
-    /// Clock.
+    /// Clock source and synchronization.
     pub time: TimeFacts,
-    /// Loaded modules that matter, with their versions where they state one (`mlx5_core`, `tcp_bbr`).
+    /// Loaded kernel modules relevant to checks, with the version of those that have one (`mlx5_core`, `tcp_bbr`).
     pub modules: Fact<BTreeMap<String, Option<String>>>,
-    /// Whether this is the machine's first network namespace: others lack some sysctls.
+    /// Whether this is the initial network namespace; others lack some sysctls.
     pub first_network_namespace: Fact<bool>,
 }
 
-/// The kernel.
+/// Kernel version, command line and configuration.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelFacts {
-    /// `uname -r`; empty if it cannot be read.
+    /// `uname -r`; empty if unknown.
     pub release: String,
     /// `uname -v`.
     pub version: String,
@@ -121,24 +121,24 @@ pub struct KernelFacts {
     pub machine: String,
     /// `/proc/cmdline`.
     pub command_line: Fact<String>,
-    /// Options of its configuration that matter, where the file can be read (`CONFIG_HZ` = `1000`).
-    // `n` where the file says `is not set`. An option that the file does not name is not in the map: neither yes nor no.
+    /// Kernel configuration options relevant to checks, if the file is readable (`CONFIG_HZ` = `1000`).
+    // `n` for `is not set`. Options that the file does not contain are not in the map.
     pub configuration: Fact<BTreeMap<String, String>>,
 }
 
 impl KernelFacts {
-    /// Major and minor version; `None` if the release does not begin with them.
+    /// Returns major and minor version; `None` if the release does not begin with them.
     pub fn number(&self) -> Option<(u32, u32)> {
         let mut parts = self.release.split(|c: char| !c.is_ascii_digit());
         Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
     }
 
-    /// Whether it is at least this version; `None` if that is unknown.
+    /// Returns whether the kernel is at least this version; `None` if its version is unknown.
     pub fn at_least(&self, major: u32, minor: u32) -> Option<bool> {
         self.number().map(|number| number >= (major, minor))
     }
 
-    /// What the configuration says about an option that is built in, a module, or left out.
+    /// Returns the state of a tristate or boolean configuration option.
     pub fn option(&self, name: &str) -> KernelOption {
         match self.configuration.known().and_then(|options| options.get(name)).map(String::as_str) {
             Some("y" | "m") => KernelOption::Built,
@@ -147,7 +147,8 @@ impl KernelFacts {
         }
     }
 
-    /// The value of a word `name=value` on the command line, the last if repeated; `Some("")` for the bare word.
+    /// Returns the value of `name=value` on the kernel command line, the last if repeated; `Some("")` for `name`
+    /// without a value.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         let words = self.command_line.known()?.split_whitespace();
         words.rev().find_map(|word| {
@@ -157,38 +158,38 @@ impl KernelFacts {
     }
 }
 
-/// What a kernel configuration says about one option.
+/// State of one kernel configuration option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KernelOption {
     /// Built in (`y`) or as a module (`m`).
     Built,
-    /// The file says that it `is not set`.
+    /// The configuration file contains `is not set`.
     NotSet,
-    /// The file cannot be read or does not name the option: neither yes nor no.
+    /// Unknown: the file is not readable or does not contain the option.
     Unknown,
 }
 
-/// What a host runs in.
+/// Hypervisor and container of a host.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VirtualizationFacts {
-    /// `kvm`, `vmware`, `microsoft`, `amazon` …; absent on bare metal.
+    /// Hypervisor: `kvm`, `vmware`, `microsoft`, `amazon` …; absent on bare metal.
     pub hypervisor: Fact<String>,
-    /// `docker`, `lxc`, `podman` …; absent outside containers.
+    /// Container runtime: `docker`, `lxc`, `podman` …; absent outside containers.
     pub container: Fact<String>,
     /// Share of CPU time stolen by the hypervisor since boot, 0..=1.
     pub steal_share: Fact<f64>,
 }
 
-/// CPUs.
+/// CPUs, their frequencies and idle states.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuFacts {
-    /// Model name.
+    /// CPU model name.
     pub model: Fact<String>,
-    /// Logical CPUs online.
+    /// Numbers of the logical CPUs online.
     pub online: Vec<u32>,
-    /// Physical cores online.
+    /// Number of physical cores online.
     pub cores: Fact<u32>,
-    /// Packages (sockets).
+    /// Number of CPU packages (sockets).
     pub sockets: Fact<u32>,
     /// `/sys/devices/system/cpu/smt/control`: `on`, `off`, `forceoff`, `notsupported`, `notimplemented`.
     pub smt: Fact<String>,
@@ -200,24 +201,25 @@ pub struct CpuFacts {
     pub idle_states: Fact<Vec<IdleState>>,
     /// `cpuidle` driver (`intel_idle`, `acpi_idle`, `haltpoll`, `none`).
     pub idle_driver: Fact<String>,
-    /// The lowest `pm_qos_resume_latency_us` of any CPU: 0 where one says `n/a` (it may enter no idle state); absent
-    /// where none is limited (all say 0).
+    /// Minimum of `pm_qos_resume_latency_us` over all CPUs, microseconds: 0 if a CPU has `n/a` (no idle states
+    /// allowed); absent if no CPU has a limit (all contain 0).
     pub resume_latency_us: Fact<u32>,
-    /// The latency that holders of `/dev/cpu_dma_latency` keep all CPUs to, microseconds; absent without one.
+    /// Limit of all CPUs' wake-up latency by processes that keep `/dev/cpu_dma_latency` open, microseconds; absent
+    /// without one.
     #[serde(default)]
     pub dma_latency_us: Fact<u32>,
-    /// `/sys/devices/system/cpu/vulnerabilities`, by name.
+    /// Mitigation status by vulnerability (`/sys/devices/system/cpu/vulnerabilities`).
     pub vulnerabilities: BTreeMap<String, String>,
-    /// Isolated CPUs in kernel list format; absent if none.
+    /// Isolated CPUs in kernel list format; absent without isolation.
     pub isolated: Fact<String>,
 }
 
-/// One frequency policy: CPUs that change together.
+/// One cpufreq policy: CPUs that share a frequency.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuPolicy {
     /// Directory name (`policy0`).
     pub name: String,
-    /// Its CPUs in kernel list format.
+    /// CPUs of the policy in kernel list format.
     pub cpus: String,
     /// `scaling_driver`.
     pub driver: String,
@@ -239,138 +241,138 @@ pub struct CpuPolicy {
     pub current_khz: Option<u64>,
 }
 
-/// An idle state.
+/// An idle state (C-state).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IdleState {
-    /// `C1E`, `C6` …
+    /// Name of the state: `C1E`, `C6` …
     pub name: String,
-    /// Time to leave it, microseconds.
+    /// Exit latency, microseconds.
     pub latency_us: u64,
-    /// Whether it is disabled.
+    /// Whether it is disabled in sysfs.
     pub disabled: bool,
 }
 
 /// One assignment in a sysctl file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SysctlAssignment {
-    /// The file.
+    /// Path of the file.
     pub path: String,
-    /// Its line, from 1.
+    /// Line number, from 1.
     pub line: u32,
-    /// Sysctl with dots.
+    /// Name of the sysctl, with dots.
     pub name: String,
-    /// Value, white space squeezed.
+    /// Value, white space normalized to single spaces.
     pub value: String,
 }
 
 /// A network interface.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InterfaceFacts {
-    /// Name.
+    /// Interface name (`eth0`).
     pub name: String,
-    /// Index.
+    /// Interface index.
     pub ifindex: u32,
-    /// What kind of virtual interface (`vlan`, `bond`, `bridge`, `veth`, `tun`); none for a device's own.
+    /// Kind of a virtual interface (`vlan`, `bond`, `bridge`, `veth`, `tun`); `None` for a hardware device.
     pub kind: Option<String>,
-    /// Interfaces below it (the ports of a bond or bridge, the device of a VLAN).
+    /// Lower interfaces (ports of a bond or bridge, parent device of a VLAN).
     pub lower: Vec<String>,
-    /// The bond or bridge it is a port of.
+    /// Bond or bridge that the interface is a port of; `None` without one.
     pub master: Option<String>,
-    /// Hardware address; empty if redacted.
+    /// MAC address; empty if redacted.
     pub mac: String,
-    /// Addresses with their prefix lengths.
+    /// IP addresses with prefix lengths.
     pub addresses: Vec<String>,
     /// `operstate` (`up`, `down`, `unknown` …).
     pub state: String,
     /// MTU, bytes.
     pub mtu_bytes: u32,
-    /// Largest MTU the driver takes, bytes.
+    /// Maximum MTU the driver supports, bytes.
     pub max_mtu_bytes: Fact<u32>,
     /// Link speed, bits/s.
     pub speed_bps: Fact<u64>,
     /// Whether the link is full duplex.
     pub full_duplex: Fact<bool>,
-    /// Kernel driver.
+    /// Kernel driver and its versions.
     pub driver: Fact<DriverFacts>,
-    /// PCI device.
+    /// PCI device and its link.
     pub pci: Fact<PciFacts>,
     /// Ring sizes, entries.
     pub rings: Fact<RingFacts>,
-    /// Channels (queues).
+    /// Channels (`ethtool -l`).
     pub channels: Fact<ChannelFacts>,
-    /// Interrupt coalescing.
+    /// Interrupt coalescing (`ethtool -c`).
     pub coalescing: Fact<CoalescingFacts>,
-    /// Link-level flow control.
+    /// Pause frames (`ethtool -a`).
     pub pause: Fact<PauseFacts>,
-    /// Offloads by the kernel's name (`tx-tcp-segmentation`); those the device never has are left out.
+    /// Offloads by kernel name (`tx-tcp-segmentation`), without those the device cannot have.
     pub features: Fact<BTreeMap<String, FeatureFacts>>,
-    /// Receive-side scaling.
+    /// Receive-side scaling (`ethtool -x`).
     pub rss: Fact<RssFacts>,
     /// `gso_max_size`, bytes.
     pub gso_max_size_bytes: Fact<u32>,
     /// `gro_max_size`, bytes.
     pub gro_max_size_bytes: Fact<u32>,
-    /// `gso_ipv4_max_size`, bytes (6.3).
+    /// `gso_ipv4_max_size`, bytes (Linux 6.3 and later).
     pub gso_ipv4_max_size_bytes: Fact<u32>,
-    /// `gro_ipv4_max_size`, bytes (6.3).
+    /// `gro_ipv4_max_size`, bytes (Linux 6.3 and later).
     pub gro_ipv4_max_size_bytes: Fact<u32>,
-    /// `tso_max_size`: the device's own limit, bytes (5.19).
+    /// `tso_max_size`: limit of the device, bytes (Linux 5.19 and later).
     pub tso_max_size_bytes: Fact<u32>,
     /// `txqueuelen`, packets.
     pub tx_queue_len: Fact<u32>,
-    /// Transmit queues.
+    /// Number of transmit queues.
     pub tx_queues: Fact<u32>,
-    /// Receive queues.
+    /// Number of receive queues.
     pub rx_queues: Fact<u32>,
-    /// Queueing disciplines, the root first.
+    /// Queueing disciplines, root first.
     pub qdiscs: Fact<Vec<QdiscFacts>>,
-    /// Steering of each queue.
+    /// Packet steering of each queue (RPS, RFS, XPS).
     pub queues: Fact<Vec<QueueFacts>>,
-    /// Its interrupts (`device/msi_irqs`).
+    /// Interrupt numbers of the device (`device/msi_irqs`).
     pub interrupts: Vec<u32>,
     /// `gro_flush_timeout`, nanoseconds.
     pub gro_flush_timeout_ns: Fact<u64>,
-    /// `napi_defer_hard_irqs`.
+    /// `napi_defer_hard_irqs`: empty polls before interrupts are enabled again.
     pub napi_defer_hard_irqs: Fact<u32>,
-    /// `threaded`: NAPI in kernel threads.
+    /// Threaded NAPI (`threaded`).
     pub threaded_napi: Fact<bool>,
     /// Whether an XDP program is attached.
     pub xdp: Fact<bool>,
-    /// Virtual functions in use and at most.
+    /// Number of virtual functions: enabled, and maximum.
     pub virtual_functions: Fact<(u32, u32)>,
-    /// Interface and `ethtool -S` statistics since the driver was loaded.
+    /// Interface and `ethtool -S` statistics since the driver was loaded, by name.
     pub statistics: BTreeMap<String, u64>,
 }
 
-/// A driver.
+/// Driver of an interface.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DriverFacts {
-    /// Name (`mlx5_core`).
+    /// Driver name (`mlx5_core`).
     pub name: String,
-    /// Version, often the kernel's.
+    /// Driver version; in-tree drivers often report the kernel release.
     pub version: Option<String>,
-    /// Firmware version.
+    /// Firmware version of the device.
     pub firmware: Option<String>,
 }
 
 /// A PCI device and its link.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PciFacts {
-    /// Address (`0000:3b:00.0`).
+    /// PCI address (`0000:3b:00.0`).
     pub address: String,
-    /// Vendor and device (`15b3:1017`).
+    /// Vendor and device id (`15b3:1017`).
     pub id: String,
-    /// NUMA node; absent where the firmware does not say.
+    /// NUMA node; absent if the firmware does not report one.
     pub numa_node: Fact<u32>,
-    /// CPUs local to it, kernel list format.
+    /// CPUs local to the device, kernel list format.
     pub local_cpus: Fact<String>,
-    /// Link speed now, GT/s.
+    /// Current link speed, GT/s per lane.
     pub speed_gts: Fact<f64>,
-    /// Link speed at most, GT/s.
+    /// Maximum link speed, GT/s per lane.
     pub max_speed_gts: Fact<f64>,
-    /// Lanes now.
+    /// Current link width, lanes.
     pub width: Fact<u32>,
-    /// Lanes at most.
+    /// Maximum link width, lanes.
     pub max_width: Fact<u32>,
     /// Maximum read request size, bytes (device control register, bits 14:12).
     pub max_read_request_bytes: Fact<u32>,
@@ -378,178 +380,178 @@ pub struct PciFacts {
     pub max_payload_bytes: Fact<u32>,
     /// Whether relaxed ordering is enabled (device control register, bit 4).
     pub relaxed_ordering: Fact<bool>,
-    /// Whether it is a virtual function.
+    /// Whether the device is a virtual function (SR-IOV).
     pub virtual_function: bool,
     /// Type of its IOMMU group's default domain (`identity`, `DMA`, `DMA-FQ`); absent without an IOMMU.
     pub iommu: Fact<String>,
 }
 
-/// A size or number now and at most.
+/// Current and maximum value of a size or number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Extent {
-    /// Now.
+    /// Current value.
     pub now: u32,
-    /// At most; 0 if there is none of the kind.
+    /// Maximum; 0 if the device has none of this kind.
     pub max: u32,
 }
 
-/// Ring sizes, entries.
+/// Ring sizes, entries (`ethtool -g`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RingFacts {
-    /// Receive.
+    /// Receive ring.
     pub rx: Extent,
-    /// Transmit.
+    /// Transmit ring.
     pub tx: Extent,
 }
 
-/// Channels.
+/// Number of channels by kind (`ethtool -l`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChannelFacts {
-    /// Receive only.
+    /// Receive-only channels.
     pub rx: Extent,
-    /// Transmit only.
+    /// Transmit-only channels.
     pub tx: Extent,
-    /// Both.
+    /// Channels with a receive and a transmit queue.
     pub combined: Extent,
 }
 
-/// Interrupt coalescing; `None` where the driver does not have the parameter.
+/// Interrupt coalescing (`ethtool -c`); `None` if the driver does not have the parameter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CoalescingFacts {
-    /// Adaptive, receive.
+    /// Adaptive receive coalescing.
     pub adaptive_rx: Option<bool>,
-    /// Adaptive, transmit.
+    /// Adaptive transmit coalescing.
     pub adaptive_tx: Option<bool>,
-    /// Receive delay, microseconds.
+    /// Receive delay, microseconds (`rx-usecs`).
     pub rx_us: Option<u32>,
-    /// Receive frames.
+    /// Received frames before an interrupt (`rx-frames`).
     pub rx_frames: Option<u32>,
-    /// Transmit delay, microseconds.
+    /// Transmit delay, microseconds (`tx-usecs`).
     pub tx_us: Option<u32>,
-    /// Transmit frames.
+    /// Sent frames before an interrupt (`tx-frames`).
     pub tx_frames: Option<u32>,
 }
 
 /// Link-level flow control (IEEE 802.3x).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PauseFacts {
-    /// Negotiated.
+    /// Whether pause is autonegotiated.
     pub autonegotiate: bool,
-    /// Pause frames are obeyed.
+    /// Whether received pause frames are obeyed.
     pub rx: bool,
-    /// Pause frames are sent.
+    /// Whether pause frames are sent.
     pub tx: bool,
 }
 
-/// An offload.
+/// State of an offload (`ethtool -k`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FeatureFacts {
-    /// On.
+    /// Whether the offload is on.
     pub active: bool,
-    /// It can be changed.
+    /// Whether the offload can be changed (not `[fixed]`).
     pub changeable: bool,
 }
 
 /// Receive-side scaling.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RssFacts {
-    /// Entries of the indirection table.
+    /// Number of entries in the indirection table.
     pub entries: u32,
-    /// Queues it names, sorted.
+    /// Queues in the indirection table, sorted.
     pub queues: Vec<u32>,
 }
 
 /// A queueing discipline.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QdiscFacts {
-    /// `fq`, `mq`, `fq_codel` …
+    /// Kind: `fq`, `mq`, `fq_codel` …
     pub kind: String,
-    /// Handle as `tc` prints it (`8001:`); `0:` for one the kernel attached by itself.
+    /// Handle as printed by `tc` (`8001:`); `0:` for a default qdisc of the kernel.
     pub handle: String,
-    /// Parent as `tc` prints it (`:1`, `8001:2`); none for the root.
+    /// Parent as printed by `tc` (`:1`, `8001:2`); `None` for the root.
     pub parent: Option<String>,
-    /// The rate each flow is held to, bits/s, where the discipline has one (`fq maxrate`).
+    /// Maximum rate per flow, bits/s (`fq maxrate`); `None` without one.
     pub max_rate_bps: Option<u64>,
-    /// Drops since it was attached.
+    /// Packets dropped since the qdisc was attached.
     pub drops: u64,
 }
 
-/// Steering of one queue.
+/// Packet steering of one queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueFacts {
-    /// `rx-0`, `tx-3`.
+    /// Queue name: `rx-0`, `tx-3`.
     pub name: String,
-    /// `rps_cpus`: hexadecimal mask with commas, as the file has it.
+    /// `rps_cpus`: hexadecimal CPU mask with commas, as in the file.
     pub rps_cpus: Option<String>,
-    /// `rps_flow_cnt`.
+    /// `rps_flow_cnt`: entries of the RFS flow table.
     pub rps_flow_count: Option<u32>,
-    /// `xps_cpus`: as `rps_cpus`; none where the driver has no such queue map.
+    /// `xps_cpus`, format as `rps_cpus`; `None` if the driver has no transmit queue map.
     pub xps_cpus: Option<String>,
 }
 
 /// A hardware interrupt.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Interrupt {
-    /// Number.
+    /// Interrupt number (IRQ).
     pub number: u32,
     /// Action names (`mlx5_comp3@pci:0000:3b:00.0`).
     pub name: String,
-    /// `smp_affinity_list`.
+    /// Allowed CPUs (`smp_affinity_list`).
     pub affinity: Fact<String>,
-    /// `effective_affinity_list`.
+    /// CPUs that handle it (`effective_affinity_list`).
     pub effective: Fact<String>,
-    /// How often, since boot, all CPUs.
+    /// Number of interrupts since boot, all CPUs.
     pub count: u64,
 }
 
 /// Softnet totals since boot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SoftnetFacts {
-    /// Packets.
+    /// Packets processed.
     pub processed: u64,
-    /// Dropped: the backlog was full.
+    /// Packets dropped because the backlog was full.
     pub dropped: u64,
-    /// Rounds that ran out of budget or time.
+    /// Polls that ended early because budget or time ran out (`time_squeeze`).
     pub squeezed: u64,
-    /// Packets steered by RPS.
+    /// Times a CPU was woken by another CPU to process packets (`received_rps`).
     pub steered: u64,
 }
 
-/// A service.
+/// State of a service.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ServiceFacts {
-    /// Whether it runs.
+    /// Whether it is running.
     pub running: bool,
-    /// What it is set to, where that is known (tuned: the active profile).
+    /// Its configuration, if known (tuned: the active profile).
     pub detail: Option<String>,
 }
 
-/// A control group.
+/// Control group of landspeed's process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CgroupFacts {
-    /// `v1`, `v2` or `hybrid`.
+    /// Cgroup version: `v1`, `v2` or `hybrid`.
     pub version: Fact<String>,
-    /// Its path below the mount.
+    /// Path of the group relative to the mount point.
     pub path: Fact<String>,
-    /// The tightest `cpu.max` up the tree: in thousandths of a CPU; absent if unlimited.
+    /// Lowest CPU quota (`cpu.max`) of the group and its ancestors, thousandths of a CPU; absent without a quota.
     pub cpu_millis: Fact<u32>,
-    /// `cpuset.cpus.effective`.
+    /// CPUs the group may use (`cpuset.cpus.effective`), kernel list format.
     pub cpus: Fact<String>,
-    /// The tightest `memory.max` up the tree, bytes; absent if unlimited.
+    /// Lowest `memory.max` of the group and its ancestors, bytes; absent without a limit.
     pub memory_max_bytes: Fact<u64>,
-    /// Periods in which it was throttled (`nr_throttled`).
+    /// Periods in which the group was throttled (`nr_throttled`).
     pub throttled_periods: Fact<u64>,
 }
 
-/// The clock.
+/// Clock source and synchronization.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimeFacts {
-    /// `current_clocksource`.
+    /// Clock source in use (`current_clocksource`).
     pub clocksource: Fact<String>,
-    /// `available_clocksource`.
+    /// Available clock sources (`available_clocksource`).
     pub clocksources: Vec<String>,
-    /// Whether the kernel's clock is disciplined (`adjtimex`: not `STA_UNSYNC`).
+    /// Whether the kernel clock is synchronized (`adjtimex` without `STA_UNSYNC`).
     pub synchronised: Fact<bool>,
-    /// The kernel's estimate of the error, microseconds.
+    /// Estimated clock error by the kernel (`esterror`), microseconds.
     pub estimated_error_us: Fact<u64>,
 }

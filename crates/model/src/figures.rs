@@ -1,4 +1,4 @@
-//! `landspeed.figures/1`: figures as data: what a report draws, and tables and other programs read.
+//! `landspeed.figures/1`: figures as data, for reports, tables and other programs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,112 +12,112 @@ pub struct FiguresDocument {
     pub schema: String,
     /// The program that wrote it.
     pub landspeed: BuildInfo,
-    /// What the documents are: `sweep`, `comparison`, `4 runs`.
+    /// Kind of the source documents: `sweep`, `comparison`, `4 runs`.
     pub about: String,
-    /// Name of the experiment, or of the documents.
+    /// Name of the experiment or of the documents.
     pub title: String,
-    /// What was asked, in words.
+    /// Description of the experiment; `None` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The answer in one sentence.
+    /// The result in one sentence.
     pub answer: String,
-    /// When the first measurement began, RFC 3339 UTC; empty where unknown.
+    /// Start of the first measurement, RFC 3339 UTC; empty if unknown.
     pub started: String,
-    /// Facts of the experiment: name and value.
+    /// Facts about the experiment as pairs of name and value.
     pub facts: Vec<[String; 2]>,
-    /// What a reader should know before trusting a figure.
+    /// Remarks that limit how far the figures can be trusted.
     pub notes: Vec<FigureNote>,
-    /// The figures, the most important first.
+    /// The figures, most important first.
     pub figures: Vec<Figure>,
-    /// The documents, by name.
+    /// Names of the source documents.
     pub sources: Vec<String>,
 }
 
-/// A remark on the figures.
+/// A remark about the figures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FigureNote {
-    /// Whether figures are missing or must not be used.
+    /// Whether figures are missing or must not be used because of it.
     pub serious: bool,
-    /// In words.
+    /// Human-readable text.
     pub text: String,
 }
 
-/// One figure.
+/// One figure: chart, grid or rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figure {
-    /// A name that is unique in the document, of letters, digits and hyphens: the name of its files.
+    /// Identifier, unique in the document (letters, digits and hyphens); also the file name of the figure.
     pub id: String,
-    /// What it shows.
+    /// Title of the figure.
     pub title: String,
-    /// How many runs, what bands and dots are, and what is not drawn.
+    /// Caption: number of runs, meaning of bands and dots, and omitted data.
     pub caption: String,
-    /// How it is drawn.
+    /// The data, by kind of drawing.
     pub drawing: Drawing,
 }
 
-/// How a figure is drawn.
+/// Kind of drawing and its data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Drawing {
-    /// Lines and dots over a common axis.
+    /// Lines and dots on common axes.
     Chart(FigureChart),
-    /// Cells of rows and columns: a heat map, a matrix.
+    /// Grid of rows and columns: a heat map or matrix.
     Grid(FigureGrid),
-    /// Bars or intervals under each other: a waterfall, a comparison.
+    /// Rows of bars or intervals: a waterfall or comparison.
     Rows(FigureRows),
 }
 
-/// How values are placed along an axis.
+/// Scale of an axis.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FigureScale {
-    /// In proportion.
+    /// Linear.
     #[default]
     Linear,
-    /// By logarithm: all values are above 0.
+    /// Logarithmic; all values are above 0.
     Log,
-    /// One place for each of `labels`: values are their indices.
+    /// Categories: values are indices into `labels`.
     Category,
-    /// Seconds since 1970-01-01 UTC.
+    /// Dates: values are seconds since 1970-01-01 UTC.
     Date,
 }
 
 /// An axis.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FigureAxis {
-    /// What it shows.
+    /// Title of the axis.
     pub title: String,
-    /// The unit of its values: `bit/s`, `B`, `ns`, `ratio`; empty for numbers.
+    /// Unit of the values: `bit/s`, `B`, `ns`, `ratio`; empty for plain numbers.
     pub unit: String,
-    /// How values are placed.
+    /// Scale of the axis.
     pub scale: FigureScale,
-    /// Names of the places of a [`FigureScale::Category`].
+    /// Labels of the categories of a [`FigureScale::Category`] axis.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
 }
 
-/// Lines and dots.
+/// Lines and dots on common axes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FigureChart {
-    /// The axis across.
+    /// Horizontal axis.
     pub x: FigureAxis,
-    /// The axis upwards, from 0 unless logarithmic.
+    /// Vertical axis, from 0 unless logarithmic.
     pub y: FigureAxis,
-    /// Names of the lines, the same in every panel.
+    /// Names of the series, the same in every panel.
     pub series: Vec<String>,
-    /// Charts beside each other on the same axes: small multiples.
+    /// Panels side by side on the same axes (small multiples).
     pub panels: Vec<FigurePanel>,
-    /// Values to hold against: a limit, a theory, a published result.
+    /// Reference values: a limit, a theoretical value, a published result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<FigureMark>,
 }
 
-/// One of several charts.
+/// One panel of a chart.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FigurePanel {
-    /// What is the same in it; empty for a single chart.
+    /// Title of the panel, such as a factor level; empty for a single panel.
     pub title: String,
-    /// Its lines.
+    /// Lines of the panel.
     pub lines: Vec<FigureLine>,
 }
 
@@ -126,113 +126,113 @@ pub struct FigurePanel {
 pub struct FigureLine {
     /// Index in [`FigureChart::series`].
     pub series: usize,
-    /// Whether the points are joined.
+    /// Whether the points are connected by a line.
     pub joined: bool,
-    /// Across.
+    /// Horizontal positions.
     pub x: Vec<f64>,
-    /// Upwards; null where nothing was measured.
+    /// Vertical positions; null if nothing was measured.
     pub y: Vec<Option<f64>>,
-    /// Lower end of each interval; empty for a line without intervals.
+    /// Lower limits of the intervals; empty for a line without intervals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub low: Vec<Option<f64>>,
-    /// Upper end of each interval.
+    /// Upper limits of the intervals; empty for a line without intervals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub high: Vec<Option<f64>>,
-    /// Runs behind each point; empty where each point is one reading.
+    /// Number of runs of each point; empty if each point is a single reading.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<u32>,
-    /// Single values: x and y.
+    /// Individual values as pairs of x and y, such as single runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dots: Vec<[f64; 2]>,
 }
 
-/// A value to hold against.
+/// A reference value in a chart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FigureMark {
-    /// What it is, with its source.
+    /// Description of the value, with its source.
     pub label: String,
-    /// The place across; a line over the whole width where absent.
+    /// Horizontal position; `None` draws a line across the whole width.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub x: Option<f64>,
-    /// The value.
+    /// The reference value.
     pub y: f64,
 }
 
-/// Cells of rows and columns.
+/// Grid of rows and columns.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FigureGrid {
-    /// What the rows are.
+    /// Axis of the rows.
     pub rows: FigureAxis,
-    /// What the columns are.
+    /// Axis of the columns.
     pub columns: FigureAxis,
-    /// What the values are.
+    /// Title of the values.
     pub value: String,
-    /// Their unit.
+    /// Unit of the values.
     pub unit: String,
-    /// Which values are better.
+    /// Whether higher or lower values are better; `None` if neither.
     pub better: Option<Better>,
-    /// Values row by row; null where nothing was measured.
+    /// Values row by row; null if nothing was measured.
     pub cells: Vec<Option<f64>>,
-    /// Runs behind each value; empty where each is one reading.
+    /// Number of runs of each value; empty if each value is a single reading.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<u32>,
-    /// Lower end of each cell's values; empty where there is none.
+    /// Lower limit of each value's interval, or lowest value of the cell; empty without either.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub low: Vec<Option<f64>>,
-    /// Upper end.
+    /// Upper limit of each value's interval, or highest value of the cell; empty without either.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub high: Vec<Option<f64>>,
-    /// Share of the limit of each cell, 0..=1; empty without a limit.
+    /// Each value as a share of its limit, 0..=1; empty without a limit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shares: Vec<Option<f64>>,
-    /// Why cells have no value, where that is known.
+    /// Cells without a value, with the reason if it is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<FigureGap>,
 }
 
-/// A cell without a value.
+/// A grid cell without a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FigureGap {
-    /// Its index in [`FigureGrid::cells`].
+    /// Index in [`FigureGrid::cells`].
     pub cell: usize,
-    /// Why.
+    /// Reason the cell has no value.
     pub why: String,
 }
 
-/// Bars or intervals.
+/// Rows of bars or intervals.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FigureRows {
-    /// The common axis.
+    /// Common axis of all rows.
     pub axis: FigureAxis,
-    /// The value that means no difference: a line through all rows.
+    /// Value that means no difference, drawn as a line through all rows; `None` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neutral: Option<f64>,
-    /// The rows.
+    /// The rows, top to bottom.
     pub rows: Vec<FigureRow>,
 }
 
 /// One row: a bar from `from` to `to`, or a point with an interval.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FigureRow {
-    /// What it is.
+    /// Label of the row.
     pub label: String,
-    /// The figures in words, shown beside the label.
+    /// The figures as text, next to the label.
     pub text: String,
-    /// What else to know.
+    /// Further details; empty without any.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
-    /// Where a bar begins.
+    /// Start of the bar; `None` for a point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<f64>,
-    /// Where a bar ends, or the point; absent where nothing was measured.
+    /// End of the bar, or the point; `None` if nothing was measured.
     pub to: Option<f64>,
-    /// Lower end of the interval.
+    /// Lower limit of the interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
-    /// Upper end.
+    /// Upper limit of the interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
-    /// Whether it is better or worse than neutral; absent where neither is shown.
+    /// Whether the row is better or worse than neutral; `None` if neither is shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub better: Option<bool>,
 }

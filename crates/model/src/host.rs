@@ -1,11 +1,11 @@
-//! What a host is, and what it did meanwhile.
+//! Host snapshots, and host counters and CPU use during a test.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A host at the start of a test.
+/// Configuration of a host at the start of a test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostSnapshot {
     /// Host name.
@@ -14,33 +14,33 @@ pub struct HostSnapshot {
     pub kernel_release: String,
     /// Kernel version (`uname -v`).
     pub kernel_version: String,
-    /// Machine (`uname -m`).
+    /// Machine architecture (`uname -m`).
     pub machine: String,
     /// Operating system (`PRETTY_NAME` of os-release).
     pub os: Option<String>,
     /// CPU model.
     pub cpu_model: Option<String>,
-    /// Cores online.
+    /// Number of cores online.
     pub cores_online: u32,
     /// NUMA nodes and their cores.
     pub numa: Vec<NumaNode>,
-    /// Frequency governor, when the kernel exposes one.
+    /// Frequency scaling; `None` if the kernel has no cpufreq policy.
     pub governor: Option<Governor>,
     /// Simultaneous multithreading: `on`, `off`, `notsupported`.
     pub smt: Option<String>,
-    /// Hypervisor or container, when detectable (`kvm`, `microsoft`, `docker` …).
+    /// Hypervisor or container if detected (`kvm`, `microsoft`, `docker` …).
     pub virtualization: Option<String>,
     /// Memory, bytes.
     pub memory_bytes: u64,
-    /// Kernel timer frequency (`CONFIG_HZ`), when it is known.
+    /// Kernel timer frequency (`CONFIG_HZ`), Hz; `None` if unknown.
     pub clock_ticks_per_s: Option<u32>,
     /// Interface the test's traffic uses.
     pub nic: Option<NicSnapshot>,
-    /// Sysctls that matter to a transfer, as text; absent ones are not listed.
+    /// Sysctls relevant to a transfer, by name; those the kernel does not have are not listed.
     pub sysctls: BTreeMap<String, String>,
-    /// Congestion controls available to unprivileged processes.
+    /// Congestion controls available to unprivileged processes (`tcp_allowed_congestion_control`).
     pub congestion_available: Vec<String>,
-    /// What could not be read, and why.
+    /// Values that could not be read, by name, with the reason.
     pub unavailable: BTreeMap<String, String>,
 }
 
@@ -49,29 +49,29 @@ pub struct HostSnapshot {
 pub struct NumaNode {
     /// Node number.
     pub id: u32,
-    /// Its cores in kernel list format (`0-7,16-23`).
+    /// CPUs of the node in kernel list format (`0-7,16-23`).
     pub cpus: String,
 }
 
-/// Frequency scaling.
+/// Frequency scaling of core 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Governor {
-    /// Scaling driver.
+    /// Scaling driver (`intel_pstate`).
     pub driver: String,
     /// Governor of core 0.
     pub governor: String,
-    /// Lowest frequency, kHz.
+    /// Minimum frequency (`scaling_min_freq`), kHz.
     pub min_khz: Option<u64>,
-    /// Highest frequency, kHz.
+    /// Maximum frequency (`scaling_max_freq`), kHz.
     pub max_khz: Option<u64>,
 }
 
 /// One network interface.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NicSnapshot {
-    /// Name.
+    /// Interface name (`eth0`).
     pub name: String,
-    /// Index.
+    /// Interface index.
     pub ifindex: u32,
     /// Kernel driver.
     pub driver: Option<String>,
@@ -79,7 +79,7 @@ pub struct NicSnapshot {
     pub driver_version: Option<String>,
     /// Firmware version.
     pub firmware: Option<String>,
-    /// Bus address.
+    /// Bus address (`0000:3b:00.0`).
     pub bus: Option<String>,
     /// NUMA node of the device.
     pub numa_node: Option<i32>,
@@ -87,18 +87,18 @@ pub struct NicSnapshot {
     pub speed_bps: Option<u64>,
     /// MTU, bytes.
     pub mtu_bytes: u32,
-    /// Root queueing discipline and, for multi-queue roots, the leaves' (`mq`, `fq` …).
+    /// Root queueing discipline and, for multi-queue roots, its leaves (`mq`, `fq` …).
     pub qdiscs: Vec<String>,
-    /// `txqueuelen`.
+    /// `txqueuelen`, packets.
     pub tx_queue_len: Option<u32>,
-    /// Offloads by the kernel's name, on or off (`tx-tcp-segmentation`, `tx-udp-segmentation`, `rx-gro`, `rx-lro`,
-    /// `rx-checksum`, `tx-nocache-copy` …); those the device never has are not listed.
+    /// Offloads by kernel name, on or off (`tx-tcp-segmentation`, `tx-udp-segmentation`, `rx-gro`, `rx-lro`,
+    /// `rx-checksum`, `tx-nocache-copy` …), without those the device cannot have.
     pub offloads: BTreeMap<String, bool>,
-    /// Receive ring, entries now and at most.
+    /// Receive ring: current and maximum size, entries.
     pub rx_ring: Option<(u32, u32)>,
-    /// Transmit ring, entries now and at most.
+    /// Transmit ring: current and maximum size, entries.
     pub tx_ring: Option<(u32, u32)>,
-    /// Combined channels now and at most.
+    /// Combined channels: current and maximum number.
     pub channels: Option<(u32, u32)>,
     /// `gso_max_size`, bytes.
     pub gso_max_size_bytes: Option<u32>,
@@ -107,7 +107,7 @@ pub struct NicSnapshot {
 }
 
 impl NicSnapshot {
-    /// Rate of the link, bits/s; `None` where the driver only makes one up.
+    /// Returns the link rate, bits/s; `None` for virtual interfaces, whose drivers report an arbitrary speed.
     pub fn line_rate_bps(&self) -> Option<u64> {
         const INVENTED: &[&str] = &["veth", "virtio_net", "tun", "dummy", "bridge", "loopback", "netdevsim", "ifb"];
         if self.name == "lo" || INVENTED.contains(&self.driver.as_deref().unwrap_or_default()) {
@@ -117,39 +117,40 @@ impl NicSnapshot {
     }
 }
 
-/// What a host did during a test.
+/// Activity of a host during a test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostSeries {
-    /// Readings; each covers the span from the previous one.
+    /// Samples of CPU use and softnet counters; each covers the span since the previous one.
     pub samples: Vec<HostSample>,
-    /// SNMP and TcpExt counters that moved over the whole test (`Tcp.RetransSegs`, `TcpExt.TCPTimeouts`, `Udp.RcvbufErrors` …).
+    /// SNMP and TcpExt counters that changed during the test (`Tcp.RetransSegs`, `TcpExt.TCPTimeouts`,
+    /// `Udp.RcvbufErrors` …).
     pub snmp: Vec<CounterDelta>,
-    /// NIC counters (`ethtool -S` and standard statistics) that moved.
+    /// NIC counters (`ethtool -S` and standard statistics) that changed during the test.
     pub nic: Vec<CounterDelta>,
-    /// Queueing disciplines of the interface over the whole test.
+    /// Queueing disciplines of the interface, counters of the whole test.
     pub qdiscs: Vec<QdiscDelta>,
-    /// Softnet totals over the whole test.
+    /// Softnet counters of all cores, whole test.
     pub softnet: SoftnetDelta,
-    /// Softnet, interrupts and idle states of each core over the whole test; only cores where a counter moved.
+    /// Softnet, interrupts and idle states of each core, whole test; only cores with a counter that changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub core_totals: Vec<CoreTotals>,
-    /// Interrupts of the interface's queues over the whole test; only lines that moved.
+    /// Interrupts of the interface's queues, whole test; only lines that changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nic_interrupts: Vec<InterruptDelta>,
-    /// Page allocations of each NUMA node over the whole test; only nodes where a counter moved.
+    /// Page allocations of each NUMA node, whole test; only nodes with a counter that changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub numa: Vec<NumaDelta>,
-    /// Memory and scheduling pressure (PSI stall time), where the kernel has it.
+    /// CPU and memory pressure (PSI stall time); `None` if the kernel does not have PSI.
     pub pressure: Option<PressureDeltas>,
-    /// Pages of TCP memory in use at the end over `tcp_mem`'s pressure threshold.
+    /// TCP memory in use at the end of the test, as a ratio to the pressure threshold of `tcp_mem`.
     pub tcp_mem_used_ratio: Option<f64>,
-    /// Time the sampler itself used, nanoseconds.
+    /// CPU time used by the sampler, nanoseconds.
     pub sampler_cpu_ns: u64,
-    /// Spans in which the local sampler did not run although it was due: its process was stopped, had no core, or the
-    /// host was paused. Nothing was read there; the readings around a span give its sum.
+    /// Spans in which the sampler did not run on schedule: its process was stopped, had no core, or the host was
+    /// paused. The samples before and after a span cover it as a sum.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sampler_gaps: Vec<TimeSpan>,
-    /// What could not be read, and why.
+    /// Values that could not be read, by name, with the reason.
     pub unavailable: BTreeMap<String, String>,
 }
 
@@ -158,79 +159,80 @@ pub struct HostSeries {
 pub struct TimeSpan {
     /// Start, nanoseconds after the agreed start.
     pub start_ns: u64,
-    /// End, nanoseconds.
+    /// End, nanoseconds after the agreed start.
     pub end_ns: u64,
 }
 
-/// One reading of a host.
+/// Activity of a host in one sampling interval.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostSample {
-    /// Start of the span, nanoseconds after the agreed start (may be negative: before it).
+    /// Start of the interval, nanoseconds after the agreed start; negative if before it.
     pub start_ns: i64,
-    /// End of the span, nanoseconds.
+    /// End of the interval, nanoseconds after the agreed start.
     pub end_ns: i64,
-    /// Use of each core; index is the core's number. A core that was offline is `None`.
+    /// CPU use of each core, by core number; `None` for an offline core.
     pub cores: Vec<Option<CoreUse>>,
-    /// Frequency of each core, MHz, 0 for one without a reading. Read about once a second: empty in the samples
-    /// between, and when the kernel does not say.
+    /// Frequency of each core, MHz; 0 if unknown. Read about once per second: empty in other samples, and if the
+    /// kernel does not report frequencies.
     pub mhz: Vec<f32>,
-    /// Softnet of the span, all cores.
+    /// Softnet counters of all cores in the interval.
     pub softnet: SoftnetDelta,
 }
 
-/// Shares of one core's time in a span, 0..=1. They add up to 1 unless the kernel's ticks did not cover the span.
+/// Shares of one core's time in an interval, 0..=1. The sum is 1 unless kernel ticks did not cover the interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CoreUse {
-    /// User and nice.
+    /// User mode, nice included.
     pub user: f32,
-    /// System.
+    /// Kernel mode.
     pub system: f32,
-    /// Softirqs.
+    /// Softirqs (network processing).
     pub softirq: f32,
-    /// Hard interrupts.
+    /// Hardware interrupts.
     pub irq: f32,
-    /// Stolen by the hypervisor.
+    /// Steal time: taken by the hypervisor.
     pub steal: f32,
-    /// Waiting for I/O.
+    /// Idle while waiting for I/O.
     pub iowait: f32,
-    /// Idle.
+    /// Idle time.
     pub idle: f32,
 }
 
 impl CoreUse {
-    /// Everything but idle and I/O wait, 0..=1.
+    /// Returns the busy share: everything except idle and I/O wait, 0..=1.
     pub fn busy(&self) -> f32 {
         self.user + self.system + self.softirq + self.irq + self.steal
     }
 }
 
-/// `/proc/net/softnet_stat` over a span.
+/// Counters of `/proc/net/softnet_stat` over a span.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SoftnetDelta {
     /// Packets processed.
     pub processed: u64,
-    /// Packets dropped: backlog full.
+    /// Packets dropped because the backlog was full.
     pub dropped: u64,
-    /// Times the budget ran out.
+    /// Polls that ended early because budget or time ran out.
     pub time_squeeze: u64,
-    /// Times another core woke this one to process packets (RPS, RFS).
+    /// Times the core was woken by another to process packets (RPS, RFS).
     pub received_rps: u64,
     /// Packets dropped by the flow limit.
     pub flow_limit: u64,
 }
 
-/// What one core did over a test, besides the shares of its time.
+/// Counters of one core over a test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CoreTotals {
     /// Core number.
     pub core: u32,
-    /// Its row of `/proc/net/softnet_stat`.
+    /// The core's row of `/proc/net/softnet_stat`.
     pub softnet: SoftnetDelta,
-    /// Hard interrupts, those of the local timer and other cores included (`/proc/interrupts`). `None`: not read.
+    /// Hardware interrupts, local timer and inter-processor interrupts included (`/proc/interrupts`). `None`: not
+    /// read.
     pub interrupts: Option<u64>,
     /// NET_RX softirqs (`/proc/softirqs`). `None`: not read.
     pub net_rx_softirqs: Option<u64>,
-    /// Idle states it was in (`/sys/devices/system/cpu/cpuN/cpuidle`).
+    /// Idle states the core entered (`/sys/devices/system/cpu/cpuN/cpuidle`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub idle_states: Vec<IdleStateDelta>,
 }
@@ -238,25 +240,25 @@ pub struct CoreTotals {
 /// Residency of one core in one idle state over a test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IdleStateDelta {
-    /// Its name (`POLL`, `C1`, `C6` …).
+    /// Name of the state (`POLL`, `C1`, `C6` …).
     pub name: String,
-    /// Time to leave it, microseconds, as the driver says.
+    /// Exit latency as reported by the cpuidle driver, microseconds.
     pub exit_latency_us: Option<u32>,
-    /// Time in it over the time of the test. The kernel adds the time when the core leaves the state, so a stay that began
-    /// before the test can make it exceed 1.
+    /// Time in the state / duration of the test. The kernel adds the time when the core leaves the state, so a
+    /// residency that began before the test can make it exceed 1.
     pub share: f64,
-    /// Times it was entered.
+    /// Number of entries into the state.
     pub entries: u64,
 }
 
-/// Interrupts of one line over a test.
+/// Interrupts of one line of `/proc/interrupts` over a test.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct InterruptDelta {
-    /// Its label in `/proc/interrupts`, a number.
+    /// Label of the line in `/proc/interrupts`, a number.
     pub line: String,
-    /// Names of its actions (`eth0-TxRx-3`, `virtio0-input.0` …).
+    /// Action names (`eth0-TxRx-3`, `virtio0-input.0` …).
     pub name: String,
-    /// Cores that handled it, and how often.
+    /// Cores that handled it: core number and number of interrupts.
     pub cores: Vec<(u32, u64)>,
 }
 
@@ -265,37 +267,37 @@ pub struct InterruptDelta {
 pub struct NumaDelta {
     /// Node number.
     pub node: u32,
-    /// Allocated here as intended.
+    /// Allocated on this node as intended.
     pub numa_hit: u64,
-    /// Allocated here although another node was preferred.
+    /// Allocated on this node although another node was preferred.
     pub numa_miss: u64,
-    /// Preferred here, allocated on another node.
+    /// Intended for this node, allocated on another.
     pub numa_foreign: u64,
-    /// Interleaved, and allocated here as intended.
+    /// Interleaved pages allocated on this node as intended.
     pub interleave_hit: u64,
-    /// Allocated here by a core of this node.
+    /// Allocated on this node by a process running on it.
     pub local_node: u64,
-    /// Allocated here by a core of another node.
+    /// Allocated on this node by a process running on another node.
     pub other_node: u64,
 }
 
-/// A counter that moved.
+/// A counter that changed during a test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CounterDelta {
-    /// Its name as the kernel gives it.
+    /// Name of the counter in the kernel's spelling.
     pub name: String,
-    /// By how much. Negative for gauges that fell.
+    /// Change over the test; negative for a gauge that fell.
     pub delta: i64,
 }
 
-/// One queueing discipline over a test.
+/// Counters of one queueing discipline over a test.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QdiscDelta {
     /// Kind (`fq`, `htb`, `mq` …).
     pub kind: String,
-    /// Handle (`8001:`).
+    /// Handle as printed by `tc` (`8001:`).
     pub handle: String,
-    /// Parent (`root`, `1:1` …).
+    /// Parent as printed by `tc` (`root`, `1:1` …).
     pub parent: String,
     /// Bytes sent.
     pub bytes: u64,
@@ -303,19 +305,19 @@ pub struct QdiscDelta {
     pub packets: u64,
     /// Packets dropped.
     pub drops: u64,
-    /// Over-limit events.
+    /// Over-limit events (`overlimits` of `tc -s qdisc`).
     pub overlimits: u64,
-    /// Requeues.
+    /// Packets requeued.
     pub requeues: u64,
     /// Backlog at the end, bytes.
     pub backlog_bytes: u64,
 }
 
-/// Pressure stall time over a test, microseconds (`/proc/pressure`).
+/// Pressure stall time over a test, microseconds (PSI, `/proc/pressure`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PressureDeltas {
-    /// Some task waited for a CPU.
+    /// Time in which at least one task waited for a CPU.
     pub cpu_some_us: u64,
-    /// Some task waited for memory.
+    /// Time in which at least one task waited for memory.
     pub memory_some_us: u64,
 }

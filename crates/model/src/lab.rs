@@ -1,4 +1,5 @@
-//! `landspeed.lab/2`: one run of one scenario in virtual time, and `landspeed.labset/1`: the cells of a varied one.
+//! `landspeed.lab/2`: one run of a scenario in virtual time; `landspeed.labset/1`: the cells of a varied
+//! scenario.
 
 use std::collections::BTreeMap;
 
@@ -7,399 +8,400 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BuildInfo, ComparedFigure, ErrorEntry, Reference, RunDocument, Warning};
 
-/// One run of one scenario.
+/// One run of a scenario in virtual time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LabDocument {
-    /// `landspeed.lab/2`; in older documents `landspeed.lab/1`, which is read alike.
+    /// `landspeed.lab/2`; `landspeed.lab/1` in older documents, which are still readable.
     pub schema: String,
     /// The program that wrote it.
     pub landspeed: BuildInfo,
-    /// When it ran, RFC 3339 UTC. Not part of the digest.
+    /// Wall-clock start of the run, RFC 3339 UTC. Not part of the digest.
     pub started: String,
-    /// Command line. Not part of the digest.
+    /// Command line, one argument per element. Not part of the digest.
     pub command: Vec<String>,
-    /// How it ended.
+    /// Outcome of the run.
     pub status: LabStatus,
-    /// What went wrong.
+    /// Errors; empty if nothing failed.
     pub errors: Vec<ErrorEntry>,
-    /// What a reader should know before trusting a figure.
+    /// Conditions that reduce trust in the figures.
     pub warnings: Vec<Warning>,
-    /// What was run.
+    /// The scenario that was run.
     pub scenario: ScenarioInfo,
-    /// Every random draw of the run follows from it.
+    /// Seed of all random draws of the run.
     pub seed: u64,
-    /// The kernel whose TCP this was.
+    /// Kernel of the guest, whose TCP was measured.
     pub kernel: KernelInfo,
-    /// SHA-256 over every measured outcome, hex; the same for the same scenario, seed and kernel, wherever it runs.
-    /// `None` when nothing was measured.
+    /// SHA-256 over all measured results, hex; the same for the same scenario, seed and kernel on any host. `None` if
+    /// nothing was measured.
     pub digest: Option<String>,
-    /// Real time from boot to power-off, seconds.
+    /// Elapsed real time from boot to power-off, seconds.
     pub wall_s: f64,
-    /// Of that, until the traffic began, seconds.
+    /// Part of `wall_s` before the traffic began, seconds.
     pub boot_s: f64,
-    /// Virtual time from the scenario's zero to its end, seconds.
+    /// Virtual time from the start of the scenario to its end, seconds.
     pub virtual_s: f64,
-    /// Memory the guest had, bytes.
+    /// Memory of the guest, bytes.
     pub memory_bytes: u64,
-    /// Most memory the guest's processes on this host held, bytes, where it could be read.
+    /// Peak memory of the guest's processes on this host, bytes; `None` if it could not be read.
     pub memory_peak_bytes: Option<u64>,
-    /// The network as it was built.
+    /// Nodes and links of the network.
     pub topology: Topology,
-    /// Flows, in the scenario's order.
+    /// Flows, in the order of the scenario.
     pub flows: Vec<LabFlow>,
-    /// Queues: switch ports, the hosts' own, and the wires' impairments.
+    /// Queues: switch ports, qdiscs of the hosts, and link emulation.
     pub queues: Vec<LabQueue>,
     /// Links, one entry for each direction.
     pub links: Vec<LabLink>,
-    /// What hosts dropped on purpose after it came in, of those that were to.
+    /// Packets dropped on receive by hosts as configured in the scenario; only hosts with such drops.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_drops: Vec<LabHostDrops>,
-    /// Captures asked for. Not part of the digest.
+    /// Packet captures requested by the scenario. Not part of the digest.
     pub captures: Vec<LabCapture>,
-    /// What was verified about this run; one failure makes it invalid.
+    /// Consistency checks of this run; one failure makes it invalid.
     pub checks: Vec<LabCheck>,
-    /// Figures of the scenario's reference beside those of this run. Not part of the digest.
+    /// Published figures of the scenario next to those of this run. Not part of the digest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reference_figures: Vec<ComparedFigure>,
 }
 
-/// How a lab run ended.
+/// Outcome of a lab run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LabStatus {
-    /// Ran to its end and every check passed.
+    /// Completed, and all checks passed.
     Complete,
-    /// Ran to its end, and a check failed: do not use its figures.
+    /// Completed, but a check failed: do not use its figures.
     Invalid,
-    /// Cut short.
+    /// Ended early.
     Partial,
     /// Nothing was measured.
     Failed,
 }
 
-/// What was run.
+/// A scenario as it was run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScenarioInfo {
-    /// Name.
+    /// Name of the scenario.
     pub name: String,
-    /// Description.
+    /// Description in the scenario file; `None` without one.
     pub description: Option<String>,
-    /// SHA-256 of the resolved scenario, hex: comments and order of keys do not change it.
+    /// SHA-256 of the resolved scenario, hex; independent of comments and key order.
     pub hash: String,
-    /// The file's text, as it was resolved.
+    /// Text of the resolved scenario file.
     pub text: String,
-    /// The varied keys and their values in this cell.
+    /// Varied keys and their values in this cell.
     pub cell: BTreeMap<String, serde_json::Value>,
-    /// Published results for this set-up.
+    /// Published results for this setup; `None` without any.
     pub reference: Option<Reference>,
 }
 
-/// The kernel of a run.
+/// Kernel of a lab run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelInfo {
     /// Version, such as `7.3.4`.
     pub release: String,
-    /// Content hash of source, configuration, edits and compiler.
+    /// Hash of source, configuration, source edits and compiler.
     pub build_id: String,
-    /// Where its source came from.
+    /// Origin of the kernel source.
     pub source: String,
 }
 
-/// The network as it was built.
+/// Nodes and links of the network.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Topology {
-    /// Nodes.
+    /// Hosts and switches.
     pub nodes: Vec<TopologyNode>,
-    /// Links.
+    /// Links between nodes.
     pub links: Vec<TopologyLink>,
 }
 
-/// One node.
+/// A host or switch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TopologyNode {
-    /// Name.
+    /// Node name.
     pub name: String,
-    /// `host` or `switch`.
+    /// Role: `host` or `switch`.
     pub role: String,
-    /// What is set on it, in words, such as `cubic, fq`.
+    /// Settings in short form, such as `cubic, fq`.
     pub settings: Vec<String>,
 }
 
-/// One link.
+/// A link between two nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TopologyLink {
-    /// Its two ends.
+    /// Names of the two nodes.
     pub between: [String; 2],
-    /// Rate from the first to the second, bits/s.
+    /// Rate from the first node to the second, bits/s.
     pub rate_bps: u64,
-    /// Rate from the second to the first, bits/s.
+    /// Rate from the second node to the first, bits/s.
     #[serde(alias = "back_rate_bps")]
     pub reverse_rate_bps: u64,
-    /// Delay from the first to the second, nanoseconds.
+    /// One-way delay from the first node to the second, nanoseconds.
     pub delay_ns: u64,
-    /// Delay from the second to the first, nanoseconds.
+    /// One-way delay from the second node to the first, nanoseconds.
     #[serde(alias = "back_delay_ns")]
     pub reverse_delay_ns: u64,
     /// MTU, bytes.
     pub mtu_bytes: u32,
-    /// Loss and other impairments of either direction, in words.
+    /// Loss and other impairments of both directions in short form.
     pub impairments: Vec<String>,
 }
 
-/// One flow: everything a run has.
+/// A flow with its complete measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LabFlow {
-    /// Name.
+    /// Name of the flow in the scenario.
     pub name: String,
     /// Sending node (the client).
     pub from: String,
     /// Receiving node (the server).
     pub to: String,
-    /// Start in the scenario's time, nanoseconds.
+    /// Start in virtual time, nanoseconds after the start of the scenario.
     pub start_ns: u64,
-    /// Payload rate in the steady phase, bits/s.
+    /// Goodput in the steady phase, bits/s; `None` without a steady phase.
     pub goodput_bps: Option<f64>,
-    /// TCP segments retransmitted.
+    /// TCP segments retransmitted; `None` for UDP or if unknown.
     pub retransmits: Option<u64>,
-    /// The whole measurement.
+    /// Run document of the flow; `None` if it was not measured.
     pub run: Option<RunDocument>,
 }
 
-/// What a queue is for.
+/// Role of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum QueueRole {
-    /// The port of a switch.
+    /// Port of a switch.
     Switch,
-    /// A host's own queueing discipline.
+    /// Queueing discipline of a host.
     Host,
-    /// The impairment of a link: what is under way on it, and what it loses.
+    /// Link emulation (netem): packets in flight on the link, and its losses.
     Wire,
 }
 
-/// One queue.
+/// Counters and occupancy of one queue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LabQueue {
-    /// `NODE->NEIGHBOUR`, after what it feeds.
+    /// `NODE->NEIGHBOUR`: the node and the neighbour the queue sends to.
     pub name: String,
-    /// What it is for.
+    /// Role of the queue.
     pub role: QueueRole,
     /// Queueing discipline, such as `bfifo`.
     pub kind: String,
-    /// Its limit in bytes, where it has one.
+    /// Limit in bytes; `None` without one.
     pub limit_bytes: Option<u64>,
-    /// Its limit in packets, where it has one.
+    /// Limit in packets; `None` without one.
     pub limit_packets: Option<u64>,
-    /// The rate it drains at, bits/s.
+    /// Configured drain rate, bits/s.
     pub rate_bps: u64,
-    /// Bytes that left it.
+    /// Bytes dequeued.
     pub bytes: u64,
-    /// Packets that left it.
+    /// Packets dequeued.
     pub packets: u64,
-    /// Packets it dropped.
+    /// Packets dropped.
     pub drops: u64,
-    /// Packets it marked (ECN).
+    /// Packets marked CE (ECN).
     pub marks: u64,
-    /// Most bytes seen waiting, at the sampling grain.
+    /// Maximum backlog in the samples, bytes.
     pub peak_bytes: u64,
-    /// Mean of the bytes waiting over the time the scenario lasted.
+    /// Mean backlog over the duration of the scenario, bytes.
     pub mean_bytes: f64,
-    /// Share of the samples in which something waited, 0..=1.
+    /// Share of the samples with a backlog, 0..=1.
     pub busy_ratio: f64,
-    /// Median waiting time of what is at its tail: bytes waiting, with their framing on the link, over the rate it
-    /// drains at, nanoseconds.
+    /// Median sojourn time of a packet that joins the tail, nanoseconds: backlog with framing / drain rate. 0 for
+    /// link emulation.
     pub sojourn_ns_p50: u64,
-    /// 99th percentile of the same, nanoseconds.
+    /// 99th percentile of the sojourn time, nanoseconds.
     pub sojourn_ns_p99: u64,
-    /// Time between samples in which it cannot have run empty, nanoseconds.
+    /// Total length of sampling intervals in which the queue cannot have been empty, nanoseconds.
     #[serde(default)]
     pub backlogged_ns: u64,
-    /// Rate it drained at in that time, framing included, bits/s: what `rate_bps` is to be compared with. Two samples of
-    /// each such span cut a frame, so that it is exact to two frames per span.
+    /// Drain rate in the time of `backlogged_ns`, framing included, bits/s; compare it with `rate_bps`. Samples split
+    /// frames, so the value is accurate to two frames per span. `None` if the queue was never backlogged.
     #[serde(default)]
     pub drained_bps: Option<f64>,
-    /// Occupancy over time.
+    /// Backlog, drops and bytes over time.
     pub series: QueueSeries,
-    /// Counters of the discipline's own, by their kernel names.
+    /// Statistics specific to the queueing discipline, by kernel name.
     pub detail: BTreeMap<String, u64>,
 }
 
-/// A queue over time, thinned to a fixed number of points: each covers `interval_ns` from the scenario's zero on.
+/// A queue over time, reduced to a fixed number of points. Point `i` begins `i * interval_ns` after the start of
+/// the scenario.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueSeries {
-    /// Width of a point, nanoseconds.
+    /// Width of each point, nanoseconds.
     pub interval_ns: u64,
-    /// Most bytes seen waiting in each.
+    /// Maximum backlog in each point, bytes.
     pub backlog_bytes_max: Vec<u64>,
-    /// Packets dropped in each.
+    /// Packets dropped in each point.
     pub drops: Vec<u64>,
-    /// Bytes that left in each.
+    /// Bytes dequeued in each point.
     pub bytes: Vec<u64>,
 }
 
-/// One direction of a link.
+/// Counters of one direction of a link.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LabLink {
     /// `FROM->TO`.
     pub name: String,
-    /// Its rate, bits/s.
+    /// Link rate, bits/s.
     pub rate_bps: u64,
     /// One-way delay, nanoseconds.
     pub delay_ns: u64,
-    /// Frames that it delivered.
+    /// Frames delivered.
     pub packets: u64,
-    /// Bytes of these, framing included.
+    /// Bytes delivered, framing included.
     pub bytes: u64,
-    /// Frames lost on it on purpose.
+    /// Frames lost because of the link's impairments.
     pub lost: u64,
-    /// Bytes over what the rate could have carried from the scenario's zero to its end, 0..=1.
+    /// Delivered bytes / capacity of the link over the duration of the scenario, 0..=1.
     pub utilisation: f64,
 }
 
-/// What a host dropped of what came in.
+/// Packets a host dropped on receive as configured in the scenario.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LabHostDrops {
-    /// The host.
+    /// Name of the host.
     pub host: String,
-    /// Frames dropped behind the place where a capture sees them.
+    /// Frames dropped after the point where a capture records them.
     pub dropped: u64,
 }
 
-/// A capture.
+/// A packet capture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LabCapture {
-    /// `NODE:NEIGHBOUR`.
+    /// `NODE:NEIGHBOUR`: the port that was captured.
     pub name: String,
-    /// The file.
+    /// Path of the capture file.
     pub file: String,
-    /// Packets in it.
+    /// Packets in the file.
     pub packets: u64,
-    /// Packets the capture missed.
+    /// Packets dropped by the capture.
     pub missed: u64,
 }
 
-/// Something verified about a run.
+/// A consistency check of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LabCheck {
-    /// Stable word, such as `drops-placed`.
+    /// Stable identifier, such as `drops-placed`.
     pub name: String,
-    /// Whether it holds.
+    /// Whether the check passed.
     pub passed: bool,
-    /// The figures.
+    /// Figures the result is based on.
     pub detail: String,
 }
 
-/// The cells of a varied or repeated scenario.
+/// Cells of a varied or repeated scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LabSetDocument {
     /// Always `landspeed.labset/1`.
     pub schema: String,
     /// The program that wrote it.
     pub landspeed: BuildInfo,
-    /// When it ran, RFC 3339 UTC.
+    /// Wall-clock start, RFC 3339 UTC.
     pub started: String,
-    /// Command line.
+    /// Command line, one argument per element.
     pub command: Vec<String>,
     /// Name of the scenario.
     pub name: String,
-    /// In words.
+    /// Description in the scenario file; `None` without one.
     pub description: Option<String>,
-    /// Published results for this set-up.
+    /// Published results for this setup; `None` without any.
     pub reference: Option<Reference>,
-    /// Figures of the reference beside the measured ones.
+    /// Published figures next to the measured ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reference_figures: Vec<ComparedFigure>,
-    /// What a reader should know before trusting a figure.
+    /// Conditions that reduce trust in the figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
-    /// The charts that answer the scenario's question, the most important first. Empty: goodput, sum of all flows.
+    /// Charts for the scenario's question, most important first. Empty: goodput, sum of all flows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub charts: Vec<LabChart>,
-    /// The varied keys, in the order they vary; the first is the chart's x axis.
+    /// Varied keys in the order they vary; the first is the x axis of the chart.
     pub varied: Vec<String>,
-    /// Real time of all cells together, seconds.
+    /// Elapsed real time of all cells, seconds.
     pub wall_s: f64,
-    /// The cells.
+    /// One entry per combination of values and seed.
     pub cells: Vec<LabCell>,
 }
 
-/// A figure to be drawn over the varied keys.
+/// A chart of one figure over the varied keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LabChart {
-    /// The figure.
+    /// Figure to draw.
     pub figure: LabFigure,
-    /// The flow whose figure it is, by name; default: the sum of all flows. Delays and losses are those of one flow.
+    /// Name of the flow; default: sum of all flows. RTT and loss are figures of a single flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<String>,
-    /// Over what; default the varied keys.
+    /// X axis; default: the varied keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<LabChartAxis>,
 }
 
-/// What a figure is drawn over instead of the varied keys.
+/// X axis of a chart that replaces the varied keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LabChartAxis {
-    /// Time after the flow's start, one line for each combination of varied values, of its first seed: goodput, retransmits
-    /// or cwnd of one flow, at its `interval`.
+    /// Time after the start of the flow, one line for each combination of varied values (first seed): goodput,
+    /// retransmits or cwnd of one flow, one point per `interval`.
     Time,
 }
 
-/// A figure of a cell.
+/// Figure of a flow in a cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LabFigure {
-    /// Payload rate in the steady phase.
+    /// Goodput in the steady phase, bits/s.
     #[default]
     Goodput,
-    /// Share of UDP packets lost; of all flows together, packets dropped by switches.
+    /// UDP: share of packets lost, 0..=1; for all flows together: packets dropped by switches.
     Loss,
-    /// TCP's mean smoothed RTT in the steady phase.
+    /// Mean smoothed RTT of TCP in the steady phase.
     Rtt,
-    /// Segments retransmitted.
+    /// TCP segments retransmitted.
     Retransmits,
-    /// TCP's largest cwnd in the steady phase, sum of the streams, bytes.
+    /// Maximum cwnd of TCP in the steady phase, sum of the streams, bytes.
     Cwnd,
-    /// Goodput of the slowest stream over that of the fastest, 0..=1.
+    /// Goodput of the slowest stream / goodput of the fastest, 0..=1.
     Balance,
 }
 
-/// One cell: the figures of its run without the time series.
+/// One cell: figures of its run, without time series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LabCell {
-    /// The varied keys and their values.
+    /// Varied keys and their values in this cell.
     pub values: BTreeMap<String, serde_json::Value>,
-    /// The seed.
+    /// Seed of all random draws of the run.
     pub seed: u64,
-    /// How it ended.
+    /// Outcome of the run.
     pub status: LabStatus,
-    /// The kernel.
+    /// Kernel of the guest.
     pub kernel: KernelInfo,
-    /// Digest of its run.
+    /// Digest of the run's results; `None` if nothing was measured.
     pub digest: Option<String>,
-    /// Why it is not complete.
+    /// Reasons the run is not complete; empty if it is.
     pub problems: Vec<String>,
-    /// Real time, seconds.
+    /// Elapsed real time, seconds.
     pub wall_s: f64,
-    /// Flows.
+    /// Figures of the flows.
     pub flows: Vec<CellFlow>,
-    /// Queues of the switches.
+    /// Figures of the switch queues.
     pub queues: Vec<CellQueue>,
 }
 
-/// The figures of a flow in a cell.
+/// Figures of a flow in a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CellFlow {
-    /// Name.
+    /// Name of the flow.
     pub name: String,
-    /// Payload rate in the steady phase, bits/s.
+    /// Goodput in the steady phase, bits/s.
     pub goodput_bps: Option<f64>,
-    /// Segments retransmitted.
+    /// TCP segments retransmitted; `None` for UDP or if unknown.
     pub retransmits: Option<u64>,
-    /// UDP: share of packets lost, 0..=1.
+    /// UDP: share of packets lost, 0..=1; `None` for other protocols.
     pub loss_ratio: Option<f64>,
-    /// TCP: mean of the sender's smoothed RTT over the steady phase's samples, all streams, nanoseconds.
+    /// TCP: mean of the sender's smoothed RTT in the steady phase, all streams, nanoseconds.
     #[serde(default)]
     pub rtt_ns: Option<u64>,
     /// Request/response: median latency, nanoseconds.
@@ -408,35 +410,35 @@ pub struct CellFlow {
     /// Request/response: 99th percentile of the latency, nanoseconds.
     #[serde(default)]
     pub latency_p99_ns: Option<u64>,
-    /// Payload rate of each stream, bits/s.
+    /// Goodput of each stream in the steady phase, bits/s.
     pub streams_bps: Vec<f64>,
-    /// The flow over time, if a chart of the scenario is drawn over time.
+    /// The flow over time; `None` unless a chart of the scenario is drawn over time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<FlowSeries>,
 }
 
-/// A flow over time: point `i` covers `i * interval_ns` to `(i + 1) * interval_ns` after its start.
+/// A flow over time: point `i` covers `i * interval_ns` to `(i + 1) * interval_ns` after the start of the flow.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FlowSeries {
-    /// Width of a point, nanoseconds.
+    /// Width of each point, nanoseconds.
     pub interval_ns: u64,
-    /// Payload rate in each, all streams, bits/s.
+    /// Goodput in each point, sum of the streams, bits/s.
     pub goodput_bps: Vec<u64>,
-    /// TCP: segments retransmitted in each, all streams; empty for other protocols.
+    /// TCP: segments retransmitted in each point, sum of the streams; empty for other protocols.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retransmits: Vec<u64>,
-    /// TCP: largest cwnd in each, sum of the streams, bytes; empty for other protocols.
+    /// TCP: maximum cwnd in each point, sum of the streams, bytes; empty for other protocols.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cwnd_bytes: Vec<u64>,
 }
 
-/// The figures of a queue in a cell.
+/// Figures of a queue in a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CellQueue {
-    /// Name.
+    /// `NODE->NEIGHBOUR`: the node and the neighbour the queue sends to.
     pub name: String,
     /// Packets dropped.
     pub drops: u64,
-    /// Most bytes seen waiting.
+    /// Maximum backlog in the samples, bytes.
     pub peak_bytes: u64,
 }

@@ -5,41 +5,41 @@ use serde::{Deserialize, Serialize};
 
 use crate::RrMode;
 
-/// Latency of one request/response measurement: a whole round trip, never halved.
+/// Latency of one request/response measurement: full round-trip times, not halved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyResult {
-    /// Request bytes.
+    /// Size of a request, bytes.
     pub request_bytes: u32,
-    /// Response bytes.
+    /// Size of a response, bytes.
     pub response_bytes: u32,
-    /// How load was offered.
+    /// Load: closed loop, open loop or connect.
     pub mode: RrMode,
-    /// Open loop: requests per second asked for, all streams together.
+    /// Open loop: requested rate of all streams, requests/s; `None` for other modes.
     pub offered_per_s: Option<f64>,
-    /// Transactions completed per second.
+    /// Rate of completed transactions, transactions/s.
     pub achieved_per_s: f64,
-    /// Requests whose intended time fell inside the measurement.
+    /// Requests whose scheduled time was in the measurement.
     pub scheduled: u64,
     /// Requests sent.
     pub sent: u64,
     /// Responses received.
     pub completed: u64,
-    /// Requests never answered (UDP loss, or the peer gone).
+    /// Requests without a response (UDP loss, or the peer stopped responding).
     pub unanswered: u64,
-    /// Open loop: how late requests left against their schedule, 99th percentile, nanoseconds. It is the tool's own part
-    /// of the latency.
+    /// Open loop: 99th percentile of the lateness of requests against their schedule, nanoseconds. This part of the
+    /// latency is caused by landspeed itself.
     #[serde(default)]
     pub send_late_p99_ns: Option<u64>,
-    /// UDP: responses that were late, duplicate, or answers to nothing.
+    /// UDP: responses that were late, duplicate, or did not belong to a request.
     #[serde(default)]
     pub stray_responses: u64,
-    /// Span measured, nanoseconds.
+    /// Duration of the measurement, nanoseconds.
     pub duration_ns: u64,
-    /// Smallest, nanoseconds.
+    /// Minimum latency, nanoseconds; 0, like all quantiles, if no transaction completed.
     pub min_ns: u64,
-    /// Mean, nanoseconds.
+    /// Mean latency, nanoseconds.
     pub mean_ns: f64,
-    /// Median, nanoseconds.
+    /// Median latency, nanoseconds.
     pub p50_ns: u64,
     /// 90th percentile, nanoseconds.
     pub p90_ns: u64,
@@ -49,28 +49,28 @@ pub struct LatencyResult {
     pub p999_ns: u64,
     /// 99.99th percentile, nanoseconds.
     pub p9999_ns: u64,
-    /// Largest, nanoseconds.
+    /// Maximum latency, nanoseconds.
     pub max_ns: u64,
-    /// The log-linear histogram itself.
+    /// Log-linear histogram of the latencies; buckets that are empty are omitted.
     pub histogram: Vec<Bucket>,
 }
 
 /// One bucket of a histogram: values in `low_ns..=high_ns`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Bucket {
-    /// Lowest value, nanoseconds.
+    /// Lowest value of the bucket, nanoseconds.
     pub low_ns: u64,
-    /// Highest value, nanoseconds.
+    /// Highest value of the bucket, nanoseconds.
     pub high_ns: u64,
-    /// How many.
+    /// Number of values in the bucket.
     pub count: u64,
 }
 
-/// Latency with and without load on the same path.
+/// Latency of a path idle and under load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyUnderLoad {
-    /// Before the bulk streams started.
+    /// Before the bulk streams started; `None` if it was not measured.
     pub idle: Option<LatencyResult>,
-    /// While they ran (steady phase).
+    /// During the steady phase of the bulk streams.
     pub loaded: LatencyResult,
 }

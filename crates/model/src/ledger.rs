@@ -1,84 +1,85 @@
-//! Accounting: where every byte or packet went, and what it cost.
+//! Accounting of bytes and packets, and CPU cost.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// offered = delivered + lost + still queued + unaccounted. Nothing is clamped: a negative remainder shows.
+/// Accounting equation: offered = delivered + lost + queued + unaccounted. The remainder is not clamped and may
+/// be negative.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Conservation {
     /// Whether the accounting balances exactly.
     pub holds: bool,
-    /// `bytes` for TCP, `packets` for UDP (whose byte figures are also given).
+    /// Unit of the counts: `bytes` for TCP, `packets` for UDP (with byte counts in addition).
     pub unit: String,
-    /// What senders handed to the kernel, in `unit`.
+    /// Sent: accepted by the senders' kernels, in `unit`.
     pub offered: u64,
-    /// What receiving applications got, in `unit`.
+    /// Read by the receiving applications, in `unit`.
     pub delivered: u64,
     /// Lost, in `unit`.
     pub lost: u64,
     /// Still in a socket queue at the end, in `unit`.
     pub queued: u64,
-    /// Offered − delivered − lost − queued, bytes. Zero when the accounting balances.
+    /// Offered − delivered − lost − queued, bytes; 0 if the accounting balances.
     pub unaccounted_bytes: i64,
-    /// The same in packets (UDP).
+    /// UDP: unaccounted packets; 0 if the accounting balances. `None` for TCP.
     pub unaccounted_packets: Option<i64>,
-    /// Σ of all intervals' bytes minus the receivers' totals; always zero.
+    /// Sum of the bytes of all intervals − the receivers' totals; always 0.
     pub intervals_minus_totals_bytes: i64,
-    /// The terms of the equation, in the order they are met along the path.
+    /// Terms of the equation, in order along the path.
     pub terms: Vec<Term>,
-    /// Where lost packets were lost, as far as counters show.
+    /// Lost packets by location, as far as counters show it.
     pub losses: Vec<PlacedLoss>,
-    /// Why it does not hold, or what could not be seen.
+    /// Reasons the accounting does not balance, and counters that were not visible.
     pub notes: Vec<String>,
 }
 
 /// One term of the conservation equation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Term {
-    /// What it is.
+    /// Name of the term.
     pub name: String,
-    /// `+` for offered, `-` for what accounts for it.
+    /// `+` for offered, `-` for terms subtracted from it.
     pub sign: String,
-    /// Bytes.
+    /// Bytes; `None` if unknown.
     pub bytes: Option<i64>,
-    /// Packets (UDP).
+    /// UDP: packets; `None` for TCP.
     pub packets: Option<i64>,
-    /// The counter it was read from.
+    /// Counter the value was read from.
     pub source: String,
 }
 
-/// A place where packets can be lost.
+/// Location where packets can be lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LossLocation {
-    /// The sender's queueing discipline.
+    /// Sender's queueing discipline.
     SenderQdisc,
-    /// The sender's interface.
+    /// Sender's interface.
     SenderNic,
-    /// Between the two hosts: what no host counter explains.
+    /// Between the hosts: losses that no host counter explains.
     Network,
-    /// The receiver's interface.
+    /// Receiver's interface.
     ReceiverNic,
-    /// The receiver's backlog (softnet).
+    /// Receiver's backlog (softnet).
     ReceiverBacklog,
-    /// The receiver's socket buffer.
+    /// Receiver's socket buffer.
     ReceiverSocket,
 }
 
-/// Packets lost in one place.
+/// Packets lost at one location.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlacedLoss {
-    /// Where.
+    /// Location of the loss.
     pub place: LossLocation,
-    /// How many packets of this test. For `network` the remainder after the other places.
+    /// Lost packets of this test; for `network`, the remainder after the other locations.
     pub packets: u64,
-    /// Whether the counter is the test's own (`socket`) or shared with other traffic (`host`).
+    /// Whether the counter belongs to the test's own socket; otherwise it is host-wide and includes other traffic.
     pub exact: bool,
-    /// The counter it was read from.
+    /// Counter the value was read from.
     pub source: String,
 }
 
-/// What moving the data cost.
+/// CPU cost of the transfer at both hosts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
     /// At the client.
@@ -87,23 +88,23 @@ pub struct Cost {
     pub server: Option<EndCost>,
 }
 
-/// What one host spent in the steady phase.
+/// CPU cost at one host: host-wide figures cover the steady phase, figures of threads the whole test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EndCost {
-    /// CPU seconds of the whole host that were not idle, all cores (other programs included).
+    /// CPU time of the whole host, other programs included, seconds; all cores; idle, I/O wait and steal excluded.
     pub host_cpu_s: f64,
-    /// CPU seconds of the test's stream threads.
+    /// CPU time of the test's stream threads, seconds.
     pub thread_cpu_s: f64,
-    /// CPU seconds in softirqs, all cores.
+    /// CPU time in softirqs, all cores, seconds.
     pub softirq_cpu_s: f64,
-    /// Thread time per byte delivered or sent, nanoseconds.
+    /// Stream threads' CPU time per byte sent or received, nanoseconds; `None` without bytes.
     pub thread_ns_per_byte: Option<f64>,
-    /// Host time per byte, nanoseconds.
+    /// Host CPU time per byte sent or received in the steady phase, nanoseconds; `None` without bytes.
     pub host_ns_per_byte: Option<f64>,
-    /// Busiest core and its share of busy time, 0..=1.
+    /// Number of the busiest core and its busy share, 0..=1; `None` without samples.
     pub busiest_core: Option<(u32, f32)>,
-    /// Share of time stolen by the hypervisor, mean over cores, 0..=1.
+    /// Steal time as a share, mean over all cores, 0..=1.
     pub steal: f32,
-    /// Resolution of host accounting: one tick, nanoseconds.
+    /// Resolution of the host's CPU accounting: one tick, nanoseconds.
     pub tick_ns: u64,
 }

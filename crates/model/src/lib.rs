@@ -1,7 +1,8 @@
-//! Versioned result documents: the one contract between the programs that measure and everything that reads them.
+//! Versioned result documents: the contract between the measuring programs and all readers.
 //!
-//! A document is plain data. Times are nanoseconds on the test's own timeline (zero is the agreed start) unless a
-//! field's name says otherwise, rates are bits per second, sizes are bytes; every raw field carries its unit last.
+//! A document is plain data. Times are nanoseconds on the timeline of the test (0 is the agreed start) unless the
+//! name of a field says otherwise, rates are bits per second, sizes are bytes; the name of every raw field ends
+//! with its unit.
 #![forbid(unsafe_code)]
 
 mod archive;
@@ -108,66 +109,66 @@ pub use watch::{
 };
 pub use watch_series::{WatchChange, WatchRecent, WatchSeries};
 
-/// The identifier written to `.schema` of a run document.
+/// `.schema` of a run document.
 pub const RUN_SCHEMA: &str = "landspeed.run/1";
 
-/// The identifier written to `.schema` of a lab document.
+/// `.schema` of a lab document.
 pub const LAB_SCHEMA: &str = "landspeed.lab/2";
 
-/// The version before [`LAB_SCHEMA`], which is read alike.
+/// Previous version of [`LAB_SCHEMA`], still readable.
 pub const LAB_SCHEMA_1: &str = "landspeed.lab/1";
 
-/// The identifier written to `.schema` of a set of lab cells.
+/// `.schema` of a set of lab cells.
 pub const LAB_SET_SCHEMA: &str = "landspeed.labset/1";
 
-/// The identifier written to `.schema` of an analysed capture.
+/// `.schema` of an analysed capture.
 pub const TRACE_SCHEMA: &str = "landspeed.trace/2";
 
-/// The version before [`TRACE_SCHEMA`], which is read alike.
+/// Previous version of [`TRACE_SCHEMA`], still readable.
 pub const TRACE_SCHEMA_1: &str = "landspeed.trace/1";
 
-/// The schema of [`TraceComparison`].
+/// `.schema` of [`TraceComparison`].
 pub const TRACE_COMPARISON_SCHEMA: &str = "landspeed.tracecomparison/1";
 
-/// The identifier written to `.schema` of what a tap did.
+/// `.schema` of a tap's capture statistics.
 pub const TAP_SCHEMA: &str = "landspeed.tap/1";
 
-/// The identifier written to `.schema` of a host's facts.
+/// `.schema` of a host's facts.
 pub const FACTS_SCHEMA: &str = "landspeed.facts/1";
 
-/// The identifier written to `.schema` of an audit.
+/// `.schema` of an audit.
 pub const AUDIT_SCHEMA: &str = "landspeed.audit/1";
 
-/// The identifier written to `.schema` of what the demo claimed.
+/// `.schema` of the demo's claims and results.
 pub const DEMO_SCHEMA: &str = "landspeed.demo/1";
 
-/// The identifier written to `.schema` of what was seen of running flows.
+/// `.schema` of watched TCP flows.
 pub const WATCH_SCHEMA: &str = "landspeed.watch/1";
 
-/// The identifier written to `.schema` of a search for better settings.
+/// `.schema` of a search for better settings (tune-up).
 pub const TUNEUP_SCHEMA: &str = "landspeed.tuneup/1";
 
-/// The identifier written to `.schema` of an experiment.
+/// `.schema` of an experiment (sweep).
 pub const SWEEP_SCHEMA: &str = "landspeed.sweep/1";
 
-/// The identifier written to `.schema` of a comparison.
+/// `.schema` of a comparison.
 pub const COMPARISON_SCHEMA: &str = "landspeed.comparison/1";
 
-/// The identifier written to `.schema` of records found in the archive.
+/// `.schema` of a list of archived records.
 pub const ARCHIVE_LIST_SCHEMA: &str = "landspeed.archivelist/1";
 
-/// The identifier written to `.schema` of a metric over time.
+/// `.schema` of the trend of a metric.
 pub const TREND_SCHEMA: &str = "landspeed.trend/1";
 
-/// The identifier written to `.schema` of a verification of the archive.
+/// `.schema` of a verification of the archive.
 pub const ARCHIVE_CHECK_SCHEMA: &str = "landspeed.archivecheck/1";
 
-/// The identifier written to `.schema` of figures.
+/// `.schema` of figures.
 pub const FIGURES_SCHEMA: &str = "landspeed.figures/1";
-/// The identifier written to `.schema` of an emulated path's certificate.
+/// `.schema` of the certificate of an emulated path.
 pub const EMULATE_SCHEMA: &str = "landspeed.emulate/1";
 
-/// The JSON Schema of a document by its short name, or `None` if there is no such document.
+/// Returns the JSON Schema of a document by its short name; `None` for an unknown name.
 pub fn schema(name: &str) -> Option<serde_json::Value> {
     match name {
         "run" => Some(schemars::schema_for!(RunDocument).to_value()),
@@ -192,7 +193,7 @@ pub fn schema(name: &str) -> Option<serde_json::Value> {
     }
 }
 
-/// The short names [`schema`] knows.
+/// Short names that [`schema`] accepts.
 pub const SCHEMA_NAMES: &[&str] = &[
     "run",
     "lab",

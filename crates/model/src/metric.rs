@@ -1,24 +1,24 @@
-//! The figures by which results are compared.
+//! Metrics by which results are compared.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which values of a metric are better.
+/// Direction of improvement of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
-    /// Rates.
+    /// Higher values are better: rates.
     Higher,
-    /// Costs, losses and delays.
+    /// Lower values are better: costs, losses and delays.
     Lower,
 }
 
-/// A figure of a result: of a run, of a lab's flow, or of another program's document.
+/// A metric of a run, of a flow in the lab, or of another program's document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Metric {
-    /// Payload rate at the receivers in the steady phase, all streams.
+    /// Goodput: payload rate at the receivers in the steady phase, all streams.
     Goodput,
-    /// The same in the other direction of `--bidir`.
+    /// The same for the reverse direction of `--bidir`.
     ReverseGoodput,
     /// Retransmitted segments for each GB delivered.
     Retransmits,
@@ -26,30 +26,30 @@ pub enum Metric {
     Loss,
     /// Median of the senders' smoothed RTT in the steady phase.
     RttP50,
-    /// Its 99th percentile.
+    /// 99th percentile of the senders' smoothed RTT in the steady phase.
     RttP99,
-    /// Request/response, or probes beside bulk streams: median latency.
+    /// Request/response, or latency probes during bulk streams: median latency.
     LatencyP50,
-    /// Its 99th percentile.
+    /// Request/response, or latency probes during bulk streams: 99th percentile of the latency.
     LatencyP99,
     /// Request/response: transactions per second.
     Transactions,
-    /// CPU time of the hosts for each Gb delivered, all cores.
+    /// CPU time of both hosts, all cores, for each Gb delivered.
     Cpu,
-    /// Jain's index of the streams' goodputs: 1 where all are alike, 1/n where one has everything.
+    /// Jain's fairness index of the streams' goodputs: 1 if all are equal, 1/n if one stream gets everything.
     StreamBalance,
     /// Coefficient of variation of the goodput between intervals of the steady phase.
     GoodputCv,
     /// UDP: interarrival jitter (RFC 3550).
     Jitter,
-    /// Lab: packets dropped by the switches' queues.
+    /// Lab: packets dropped by switch queues.
     Drops,
-    /// Goodput times distance: the Land Speed Record's metric.
+    /// Goodput × distance, the metric of the Land Speed Record.
     Record,
 }
 
 impl Metric {
-    /// All, in the order of their importance.
+    /// All metrics, most important first.
     pub const ALL: [Self; 15] = [
         Self::Goodput,
         Self::ReverseGoodput,
@@ -68,27 +68,27 @@ impl Metric {
         Self::Record,
     ];
 
-    /// The name on the command line and in `.metrics[].name`: `goodput`.
+    /// Returns the name on the command line and in `.metrics[].name`: `goodput`.
     pub fn name(self) -> &'static str {
         self.describe().0
     }
 
-    /// The field or column that holds it, with its unit last: `goodput_bps`.
+    /// Returns the name of the field or column, which ends with the unit: `goodput_bps`.
     pub fn field(self) -> &'static str {
         self.describe().1
     }
 
-    /// The unit of [`Metric::field`], as people write it.
+    /// Returns the unit of [`Metric::field`] for display: `bit/s`.
     pub fn unit(self) -> &'static str {
         self.describe().2
     }
 
-    /// What a chart's heading says.
+    /// Returns the title for charts and tables: `Packet loss`.
     pub fn title(self) -> &'static str {
         self.describe().3
     }
 
-    /// Which values are better.
+    /// Returns whether higher or lower values are better.
     pub fn better(self) -> Better {
         match self {
             Self::Goodput | Self::ReverseGoodput | Self::Transactions | Self::StreamBalance | Self::Record => {
@@ -98,7 +98,7 @@ impl Metric {
         }
     }
 
-    /// The metric with this [`Metric::name`] or [`Metric::field`].
+    /// Finds a metric by its [`Metric::name`] or [`Metric::field`].
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|metric| metric.name() == name || metric.field() == name)
     }

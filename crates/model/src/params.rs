@@ -1,15 +1,15 @@
-//! What was asked for, and what was in force.
+//! Requested and effective parameters of a test.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which transport a test measures.
+/// Transport and kind of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
     /// TCP bulk transfer.
     Tcp,
-    /// UDP datagrams at a rate.
+    /// UDP bulk transfer at a configured rate.
     Udp,
     /// Request/response over TCP.
     TcpRr,
@@ -17,7 +17,7 @@ pub enum Protocol {
     UdpRr,
 }
 
-/// Which way data moves, seen from the client.
+/// Direction of the data, from the client's point of view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -25,12 +25,12 @@ pub enum Direction {
     Upload,
     /// Server to client (`--reverse`).
     Download,
-    /// Both at once (`--bidir`).
+    /// Both directions simultaneously (`--bidir`).
     Both,
 }
 
 impl Direction {
-    /// The single directions this one is made of.
+    /// Returns the single directions: one, or two for [`Direction::Both`].
     pub fn parts(self) -> &'static [Direction] {
         match self {
             Self::Upload => &[Self::Upload],
@@ -44,7 +44,7 @@ impl Direction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Family {
-    /// Whatever the name resolves to first.
+    /// First address the name resolves to.
     #[default]
     Any,
     /// IPv4 only.
@@ -53,33 +53,33 @@ pub enum Family {
     V6,
 }
 
-/// How the sender hands bytes to the kernel.
+/// System call by which the sender passes data to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SendMode {
     /// `send(2)`: the kernel copies.
     #[default]
     Copy,
-    /// `sendfile(2)` from a memory file.
+    /// `sendfile(2)` from a memfd.
     Sendfile,
     /// `vmsplice(2)` + `splice(2)` through a pipe.
     Splice,
-    /// `send(2)` with `MSG_ZEROCOPY`, completions reaped.
+    /// `send(2)` with `MSG_ZEROCOPY`; completions are read from the error queue.
     Zerocopy,
 }
 
-/// What the receiver does with arriving bytes.
+/// System call by which the receiver reads data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ReceiveMode {
     /// `recv(2)`: the kernel copies to user memory.
     #[default]
     Copy,
-    /// `recv(2)` with `MSG_TRUNC`: bytes are counted and dropped in the kernel.
+    /// `recv(2)` with `MSG_TRUNC`: the kernel counts and discards the data.
     Discard,
 }
 
-/// Whether `--pace` is for each stream or for all streams of a direction together.
+/// Whether `--pace` applies to each stream or to all streams of a direction together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PaceScope {
@@ -94,11 +94,11 @@ pub enum PaceScope {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", tag = "policy", content = "node")]
 pub enum NumaPolicy {
-    /// Allocate on the node of the core the thread runs on.
+    /// Allocate on the node of the core that runs the thread.
     Local,
-    /// Allocate only on this node.
+    /// Allocate only on the given node.
     Bind(u32),
-    /// Prefer this node.
+    /// Prefer the given node.
     Preferred(u32),
 }
 
@@ -107,130 +107,132 @@ pub enum NumaPolicy {
 pub struct UdpParameters {
     /// UDP payload of each datagram, bytes.
     pub payload_bytes: u32,
-    /// Packets that leave together; the mean rate is kept. 1 spaces every packet.
+    /// Packets sent back to back in a burst; the mean rate stays the same. 1 spaces every packet.
     pub burst_packets: u32,
-    /// Every burst leaves at its own time, which takes a core at short gaps; otherwise what has come due within
-    /// 0.25 ms leaves together.
+    /// Each burst is sent at its scheduled time, which occupies a core if gaps are short; otherwise packets due
+    /// within 0.25 ms are sent together.
     pub exact_departures: bool,
-    /// Whether generic segmentation offload may be used.
+    /// Whether generic segmentation offload (GSO) may be used.
     pub gso: bool,
-    /// Whether generic receive offload may be used.
+    /// Whether generic receive offload (GRO) may be used.
     pub gro: bool,
 }
 
 impl Default for UdpParameters {
-    /// One 1448-byte payload at a time, evenly spaced: fits a 1500-byte MTU with room for tunnels.
+    /// Evenly spaced packets of 1448 bytes payload: they fit a 1500-byte MTU, with some bytes to spare for tunnels.
     fn default() -> Self {
         Self { payload_bytes: 1448, burst_packets: 1, exact_departures: true, gso: true, gro: true }
     }
 }
 
-/// How request/response load is offered.
+/// Load of request/response tests.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RrMode {
-    /// The next request leaves when the response has arrived.
+    /// Closed loop: the next request is sent when the response has arrived.
     ClosedLoop,
-    /// Requests leave on a schedule; latency counts from the intended time.
+    /// Open loop: requests are sent on a schedule; latency is measured from the scheduled time.
     OpenLoop,
-    /// Each transaction is connect, request, response, close (TCP only).
+    /// Each transaction is connect, request, response and close (TCP only).
     Connect,
 }
 
 /// Request/response parameters of a test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RrParameters {
-    /// How load is offered.
+    /// Closed loop, open loop or connect.
     pub mode: RrMode,
-    /// Open loop: requests per second of each stream.
+    /// Open loop: rate of each stream, requests/s.
     pub rate_per_s: Option<f64>,
-    /// Request and response sizes in bytes, one measurement each.
+    /// Request and response sizes, one measurement each.
     pub sizes: Vec<RrSize>,
 }
 
 /// One request/response size pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RrSize {
-    /// Request bytes.
+    /// Size of a request, bytes.
     pub request_bytes: u32,
-    /// Response bytes.
+    /// Size of a response, bytes.
     pub response_bytes: u32,
 }
 
-/// Everything that shapes a test. The same type records what was asked for and what was in force.
+/// All parameters of a test; used for the requested and for the effective ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Parameters {
     /// Transport and kind of test.
     pub protocol: Protocol,
-    /// Which way data moves.
+    /// Direction of the data.
     pub direction: Direction,
-    /// Parallel streams in each direction.
+    /// Number of parallel streams in each direction.
     pub streams: u32,
-    /// Length of the measurement after `omit_ns`, nanoseconds; `None` when bytes bound it.
+    /// Length of the measurement after `omit_ns`, nanoseconds; `None` if `bytes` limits it.
     pub time_ns: Option<u64>,
-    /// Bytes to send in each direction, over all its streams; `None` when time bounds it.
+    /// Bytes to send in each direction, sum of its streams; `None` if `time_ns` limits it.
     pub bytes: Option<u64>,
-    /// Leading part kept out of the steady phase, nanoseconds.
+    /// Time at the start excluded from the steady phase (`--omit`), nanoseconds.
     pub omit_ns: u64,
     /// Sampling interval of stream counters, nanoseconds.
     pub interval_ns: u64,
-    /// Sampling interval of host counters, nanoseconds (never finer than the kernel's own accounting).
+    /// Sampling interval of host counters, nanoseconds (not shorter than the kernel's accounting tick).
     pub host_interval_ns: u64,
-    /// Bytes per write (and per read).
+    /// Size of each write and read, bytes.
     pub write_bytes: u64,
-    /// `SO_SNDBUF`/`SO_RCVBUF` asked for, bytes; `None` leaves autotuning on.
+    /// Requested `SO_SNDBUF`/`SO_RCVBUF`, bytes; `None` leaves autotuning on.
     pub window_bytes: Option<u64>,
-    /// `TCP_MAXSEG`, bytes.
+    /// Requested MSS (`TCP_MAXSEG`), bytes; `None` leaves it to the kernel.
     pub mss_bytes: Option<u32>,
-    /// Congestion control name.
+    /// Congestion control (`cubic`); `None` uses the default of the host.
     pub congestion: Option<String>,
-    /// `TCP_NODELAY`.
+    /// Whether `TCP_NODELAY` is set (Nagle's algorithm off).
     pub nodelay: bool,
     /// DSCP code point, 0..=63.
     pub dscp: Option<u8>,
-    /// Multipath TCP.
+    /// Whether Multipath TCP is used.
     pub mptcp: bool,
-    /// Pacing rate (`SO_MAX_PACING_RATE` for TCP), bits/s.
+    /// Pacing rate (`SO_MAX_PACING_RATE` for TCP), bits/s; `None` without one.
     pub pace_bps: Option<u64>,
-    /// What `pace_bps` applies to.
+    /// Whether `pace_bps` applies to each stream or to a direction.
     pub pace_scope: PaceScope,
-    /// Application rate limit: TCP writes or UDP datagrams are scheduled at this rate per stream, bits/s of payload.
+    /// Application rate of each stream, payload bits/s: TCP writes or UDP datagrams are scheduled at this rate.
     pub rate_bps: Option<u64>,
-    /// How bytes are handed to the kernel.
+    /// System call by which the sender passes data to the kernel.
     pub send: SendMode,
-    /// What the receiver does with them.
+    /// System call by which the receiver reads data.
     pub receive: ReceiveMode,
-    /// The receiver reads no faster than this, bits/s per stream (to reproduce a slow reader).
+    /// Maximum read rate of the receiver, bits/s per stream (to reproduce a slow reader).
     pub read_rate_bps: Option<u64>,
-    /// Cores of the client's stream threads, one per stream, repeated if shorter.
+    /// Cores of the client's stream threads, one per stream, cyclically repeated; empty: not pinned.
     pub client_cpus: Vec<u32>,
-    /// Cores of the server's stream threads.
+    /// Cores of the server's stream threads, one per stream, cyclically repeated; empty: not pinned.
     pub server_cpus: Vec<u32>,
-    /// The client places its stream threads by the CPUs that serve their receive queues; `client_cpus` is empty.
+    /// The client pins its stream threads according to the CPUs that serve their receive queues; `client_cpus` is
+    /// empty.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub client_cpus_auto: bool,
-    /// The server does.
+    /// The server pins its stream threads according to the CPUs that serve their receive queues; `server_cpus` is
+    /// empty.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub server_cpus_auto: bool,
-    /// Memory policy of the client's stream threads.
+    /// NUMA policy of the client's stream threads.
     pub client_numa: Option<NumaPolicy>,
-    /// Memory policy of the server's stream threads.
+    /// NUMA policy of the server's stream threads.
     pub server_numa: Option<NumaPolicy>,
-    /// Address family.
+    /// Address family of the connection.
     pub family: Family,
-    /// Local address the client binds.
+    /// Local address the client binds to.
     pub bind: Option<String>,
-    /// UDP specifics.
+    /// UDP parameters; `None` for other protocols.
     pub udp: Option<UdpParameters>,
-    /// Request/response specifics.
+    /// Request/response parameters; `None` for other protocols.
     pub rr: Option<RrParameters>,
-    /// Probe latency while bulk streams run: requests per second of the prober.
+    /// Latency probes during bulk streams, requests/s; `None` without probes.
     pub probe_rate_per_s: Option<f64>,
-    /// Prove the path MTU with don't-fragment probes before the test.
+    /// Whether the path MTU is probed with don't-fragment packets before the test.
     pub probe_mtu: bool,
-    /// Free text carried into the document.
+    /// Title given by the user, copied into the document.
     pub title: Option<String>,
-    /// Length of the path as given, metres: for goodput × distance, the metric of the Land Speed Record.
+    /// Length of the path as given by the user, metres; for goodput × distance (Land Speed Record).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distance_m: Option<f64>,
 }

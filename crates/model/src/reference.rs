@@ -1,4 +1,4 @@
-//! Published results of a set-up as numbers, and the same figures measured.
+//! Published results of a setup, and the same figures as measured.
 
 use std::collections::BTreeMap;
 
@@ -7,61 +7,61 @@ use serde::{Deserialize, Serialize};
 
 use crate::LabFigure;
 
-/// What a deck or paper reported, and why it may differ.
+/// Published results, and why measured results may differ.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reference {
-    /// Where.
+    /// Citation of the published results.
     pub source: String,
-    /// What it reported.
+    /// Summary of the published results.
     pub reported: String,
-    /// Why this differs.
+    /// Reason measured results may differ; `None` if none is known.
     pub why_different: Option<String>,
-    /// Its figures, each with what it is compared with.
+    /// Published figures, each with the measured figure it is compared with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<ReferenceFigure>,
 }
 
-/// One figure of a source, and which figure of ours it corresponds to.
+/// A published figure, and the measured figure it corresponds to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReferenceFigure {
-    /// What it is, such as `two streams, sum`.
+    /// Description, such as `two streams, sum`.
     pub name: String,
-    /// The value that was reported, in `unit`.
+    /// Published value, in `unit`.
     pub value: f64,
-    /// Its unit.
+    /// Unit of the published value.
     pub unit: ReferenceUnit,
-    /// The figure of the flow; default `goodput`.
+    /// Measured figure; default `goodput`.
     #[serde(default)]
     pub figure: LabFigure,
-    /// The flow, by name; default: all flows together.
+    /// Name of the flow; default: all flows together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<String>,
-    /// Which cells: varied keys (their labels, where they have one) and values; default all.
+    /// Cells to compare with: varied keys (their labels, if they have one) and values; default: all cells.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub cell: BTreeMap<String, serde_json::Value>,
-    /// The value is the difference from the cells in which these keys have these values instead.
+    /// The value is the difference from the cells where these keys have these values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minus: Option<BTreeMap<String, serde_json::Value>>,
-    /// The value is the ratio to the cells in which these keys have these values instead.
+    /// The value is the ratio to the cells where these keys have these values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<BTreeMap<String, serde_json::Value>>,
-    /// Only from this time on, seconds after the flow's start; default: its steady phase.
+    /// Start of the time range, seconds after the start of the flow; default: the steady phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_s: Option<f64>,
-    /// Only until this time, seconds after the flow's start.
+    /// End of the time range, seconds after the start of the flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_s: Option<f64>,
-    /// Where it was reported, if not at the source of the whole; or the formula it follows from.
+    /// Source of this figure if it differs from that of the reference; or the formula it follows from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Why the measured value differs.
+    /// Known reason for a difference between the measured and the published value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// Unit of a reported value.
+/// Unit of a published value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ReferenceUnit {
     /// 10^9 bits/s.
@@ -79,16 +79,16 @@ pub enum ReferenceUnit {
     /// TCP segments.
     #[serde(rename = "segments")]
     Segments,
-    /// Hundredths.
+    /// Hundredths (%).
     #[serde(rename = "%")]
     Percent,
-    /// A quotient.
+    /// Dimensionless ratio.
     #[serde(rename = "ratio")]
     Ratio,
 }
 
 impl ReferenceUnit {
-    /// The unit as it is written.
+    /// Returns the unit symbol: `Gb/s`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -102,7 +102,7 @@ impl ReferenceUnit {
         }
     }
 
-    /// How many base units (bits/s, bytes, nanoseconds, segments, 1) one of it is.
+    /// Returns the number of base units (bits/s, bytes, nanoseconds, segments, 1) in this unit.
     #[must_use]
     pub fn scale(self) -> f64 {
         match self {
@@ -114,39 +114,39 @@ impl ReferenceUnit {
     }
 }
 
-/// A reported figure beside the measured one. `reported`, `measured`, `min` and `max` are in `unit`.
+/// A published figure next to the measured one. `reported`, `measured`, `min` and `max` are in `unit`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedFigure {
-    /// What it is.
+    /// Description of the figure.
     pub name: String,
-    /// The unit of all its values.
+    /// Unit of all values.
     pub unit: ReferenceUnit,
-    /// The figure of the flow.
+    /// Measured figure.
     pub figure: LabFigure,
-    /// The flow; `None`: all flows together.
+    /// Name of the flow; `None`: all flows together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<String>,
-    /// The varied keys that select its cells, and their values.
+    /// Varied keys and values that select the compared cells.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub cell: BTreeMap<String, serde_json::Value>,
-    /// Whether it compares two sets of cells: it is a difference or a ratio.
+    /// Whether the value compares two sets of cells as a difference or ratio.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub relative: bool,
-    /// What the source reported.
+    /// Published value.
     pub reported: f64,
-    /// Median over the seeds; `None`: no such run is complete.
+    /// Median of the measured values over the seeds; `None` without a complete run.
     pub measured: Option<f64>,
-    /// Least over the seeds.
+    /// Minimum of the measured values over the seeds.
     pub min: Option<f64>,
-    /// Most over the seeds.
+    /// Maximum of the measured values over the seeds.
     pub max: Option<f64>,
-    /// Seeds.
+    /// Number of measured values, one per complete run.
     pub runs: u32,
     /// `measured / reported - 1`; 0 if both are 0; `None` if only `reported` is 0, or nothing was measured.
     pub deviation: Option<f64>,
-    /// Where it was reported.
+    /// Source of the published value.
     pub source: String,
-    /// Why the measured value differs.
+    /// Known reason for a difference between the measured and the published value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -155,7 +155,7 @@ impl ComparedFigure {
     /// Largest absolute deviation that counts as reproduced.
     pub const TOLERANCE: f64 = 0.1;
 
-    /// Whether the measured value is within 10 % of the reported one; `None` if nothing was measured.
+    /// Returns whether the measured value is within 10 % of the published one; `None` if nothing was measured.
     #[must_use]
     pub fn reproduced(&self) -> Option<bool> {
         self.measured.map(|_| self.deviation.is_some_and(|deviation| deviation.abs() <= Self::TOLERANCE))

@@ -1,4 +1,4 @@
-//! `landspeed.run/1`.
+//! `landspeed.run/1`: one test between two hosts.
 
 use std::collections::BTreeMap;
 
@@ -10,285 +10,287 @@ use crate::{
     RunEmulation, Stream, Verdict,
 };
 
-/// One measurement between two hosts.
+/// One test between two hosts: parameters, results, host counters and verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunDocument {
     /// Always `landspeed.run/1`.
     pub schema: String,
     /// The program that wrote it.
     pub landspeed: BuildInfo,
-    /// Identifier of the test, 32 hex digits.
+    /// Identifier of the test, 32 hexadecimal digits.
     pub id: String,
     /// Start, RFC 3339 UTC.
     pub started: String,
-    /// Command line.
+    /// Command line, one argument per element.
     pub command: Vec<String>,
-    /// Whether it ran to its end.
+    /// Outcome of the test.
     pub status: Status,
-    /// What went wrong.
+    /// Errors; empty if nothing failed.
     pub errors: Vec<ErrorEntry>,
-    /// What a reader should know before trusting a figure.
+    /// Conditions that reduce trust in the figures.
     pub warnings: Vec<Warning>,
-    /// The figures most readers want.
+    /// Headline figures of the test.
     pub summary: Summary,
-    /// What was asked for.
+    /// Parameters as requested by the user.
     pub requested: Parameters,
-    /// What was in force, when the two ends agreed on it.
+    /// Effective parameters, as accepted by the server; `None` if the server did not accept the test.
     pub effective: Option<Parameters>,
-    /// The path.
+    /// Path between the hosts; `None` if the server did not accept the test.
     pub path: Option<PathInfo>,
-    /// Both hosts at the start.
+    /// Configuration of both hosts at the start.
     pub hosts: Ends<HostSnapshot>,
-    /// Phases of the timeline, as the receiver saw them, per direction.
+    /// Phases of the test by direction, as measured by the receiver.
     pub phases: Vec<Phase>,
-    /// Streams.
+    /// TCP connections or UDP flows of the test.
     pub streams: Vec<Stream>,
-    /// Sums of each end.
+    /// Totals of each host, all its streams.
     pub totals: Ends<EndTotals>,
-    /// UDP sums over all streams.
+    /// UDP totals over all streams; `None` for other protocols.
     pub udp: Option<UdpTotals>,
-    /// Request/response results, one for each size.
+    /// Request/response results, one per size; empty for bulk tests.
     pub latency: Vec<LatencyResult>,
-    /// Latency beside bulk streams.
+    /// Latency idle and during bulk streams; `None` without latency probes.
     pub latency_under_load: Option<LatencyUnderLoad>,
-    /// The accounting.
+    /// Accounting of sent and received bytes and packets.
     pub conservation: Conservation,
-    /// What it cost.
+    /// CPU cost of the transfer at both hosts.
     pub cost: Cost,
-    /// What the hosts did meanwhile.
+    /// CPU use and counters of both hosts during the test.
     pub host_series: Ends<HostSeries>,
-    /// Where the server was iperf3: what it reported, and what it cannot report.
+    /// Results reported by an iperf3 server; `None` if the server was landspeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iperf3: Option<Iperf3End>,
-    /// `run --from`: a third host asked for the test, and the client is another `landspeed serve`.
+    /// `run --from`: the test ran between two servers at the request of a third host; `None` otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub third_party: Option<ThirdParty>,
-    /// The path was emulated by `landspeed emulate` on this host: what that says of it.
+    /// Emulated path used by the test, if `landspeed emulate` ran on this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulation: Option<RunEmulation>,
-    /// What held it back.
+    /// Cause that limited the transfer, with its evidence.
     pub verdict: Verdict,
-    /// `--bidir`: the same for the other direction.
+    /// `--bidir`: verdict on the reverse direction.
     pub reverse_verdict: Option<Verdict>,
 }
 
 impl RunDocument {}
 
-/// A test that a third host asked for.
+/// A test between two servers that a third host requested (`run --from`).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ThirdParty {
-    /// The client's server, as given with `--from`.
+    /// Address of the server that acts as the client, as given with `--from`.
     pub from: String,
-    /// Address of the host that asked, as the client saw it.
+    /// Address of the requesting host, as seen by the client.
     pub asker_addr: String,
-    /// Version of landspeed at the client, once known.
+    /// Version of landspeed on the client; `None` until known.
     pub client_version: Option<String>,
-    /// Whether the asker and the client proved they hold the same pre-shared key.
+    /// Whether requester and client proved possession of the same pre-shared key.
     pub authenticated: bool,
 }
 
-/// The program that wrote a document.
+/// Version of the program that wrote a document.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BuildInfo {
-    /// Version of the client.
+    /// Version of landspeed on the client.
     pub version: String,
-    /// Version of the server, once known.
+    /// Version of landspeed on the server; `None` without a server, or if unknown.
     pub server_version: Option<String>,
 }
 
-/// How a test ended.
+/// Outcome of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// Ran to its end; both ends reported.
+    /// Completed without errors; both hosts reported.
     Complete,
-    /// Cut short: what was measured until then is kept.
+    /// Ended early, or one host did not report; the document contains what was measured.
     Partial,
     /// Nothing was measured.
     Failed,
 }
 
-/// Something that went wrong.
+/// An error of a test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorEntry {
-    /// Stable word: `connection-refused`, `server-busy`, `wrong-key`, `version-mismatch`, `peer-lost`, `interrupted` …
+    /// Stable error code: `connection-refused`, `server-busy`, `wrong-key`, `version-mismatch`, `peer-lost`,
+    /// `interrupted` …
     pub code: String,
-    /// What happened, on what.
+    /// Human-readable message: what failed, and on what.
     pub message: String,
-    /// What to try.
+    /// Suggested action; `None` without one.
     pub advice: Option<String>,
 }
 
-/// Something that weakens a figure.
+/// A condition that reduces trust in the figures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
-    /// Stable word: `zerocopy-copied`, `other-load`, `steal`, `loopback`, `still-ramping` …
+    /// Stable code: `zerocopy-copied`, `other-load`, `steal`, `loopback`, `still-ramping` …
     pub code: String,
-    /// In words.
+    /// Human-readable message.
     pub message: String,
 }
 
-/// A value for each end.
+/// One value per host; `None` for a host that did not report.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ends<T> {
-    /// At the client.
+    /// Value at the client.
     pub client: Option<T>,
-    /// At the server.
+    /// Value at the server.
     pub server: Option<T>,
 }
 
-/// The figures most readers want.
+/// Headline figures of a test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
-    /// Payload rate the receivers saw in the steady phase, all streams of the primary direction, bits/s.
+    /// Goodput of the primary direction in the steady phase, all streams, measured by the receiver, bits/s.
     pub goodput_bps: Option<f64>,
-    /// `--bidir`: the same for server to client, bits/s.
+    /// `--bidir`: goodput from server to client, bits/s.
     pub reverse_goodput_bps: Option<f64>,
-    /// Payload bytes delivered to receiving applications, whole test, all directions.
+    /// Payload bytes delivered to receiving applications in the whole test, all directions.
     pub bytes_delivered: u64,
-    /// TCP segments retransmitted, whole test, all senders; `None` for UDP or when unknown.
+    /// TCP segments retransmitted in the whole test, all senders; `None` for UDP or if unknown.
     pub retransmits: Option<u64>,
     /// UDP: share of packets lost, 0..=1.
     pub loss_ratio: Option<f64>,
     /// Length of the steady phase, nanoseconds.
     pub steady_ns: u64,
-    /// Minimum RTT seen by TCP, microseconds.
+    /// Minimum RTT reported by TCP, microseconds.
     pub min_rtt_us: Option<u32>,
-    /// Spread of the goodput between intervals of the steady phase: coefficient of variation. A span that the sampler
-    /// missed counts as many intervals as it covers, all at its mean rate.
+    /// Coefficient of variation of the goodput over the intervals of the steady phase. A span without samples counts
+    /// as the intervals it covers, at its mean rate.
     pub goodput_cv: Option<f64>,
-    /// Why `goodput_cv` is unknown, if it is.
+    /// Reason `goodput_cv` is unknown; `None` if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goodput_cv_unknown: Option<String>,
-    /// `--bidir`: the spread of `reverse_goodput_bps`.
+    /// `--bidir`: coefficient of variation of `reverse_goodput_bps`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverse_goodput_cv: Option<f64>,
-    /// Why `reverse_goodput_cv` is unknown, if it is.
+    /// Reason `reverse_goodput_cv` is unknown; `None` if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverse_goodput_cv_unknown: Option<String>,
-    /// Request/response: transactions per second; of a sweep, those of its first size.
+    /// Request/response: transactions per second, of the first size if there are several.
     pub transactions_per_s: Option<f64>,
-    /// Request/response (of a sweep, its first size), or probes under load: median, nanoseconds.
+    /// Median latency of requests (first size) or of probes under load, nanoseconds.
     pub latency_p50_ns: Option<u64>,
-    /// 99th percentile, nanoseconds.
+    /// 99th percentile of the same latency, nanoseconds.
     pub latency_p99_ns: Option<u64>,
 }
 
 /// The path between the two hosts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PathInfo {
-    /// Name as given by the user.
+    /// Server as given by the user.
     pub target: String,
-    /// Client's control address.
+    /// Client's address and port of the control connection.
     pub client_addr: String,
-    /// Server's control address.
+    /// Server's address and port of the control connection.
     pub server_addr: String,
-    /// Whether both ends are one machine over the loopback interface.
+    /// Whether client and server are the same host (loopback or same address).
     pub loopback: bool,
-    /// Minimum RTT of the control channel before the test, nanoseconds.
+    /// Minimum RTT of the control connection before the test, nanoseconds.
     pub control_rtt_ns: u64,
-    /// How the two timelines were aligned.
+    /// Alignment of the server's clock with the client's.
     pub clock: ClockAlignment,
-    /// Path MTU probes, client to server and back.
+    /// Path MTU probes in both directions; empty unless requested.
     pub mtu: Vec<MtuProbe>,
-    /// Whether both ends proved they hold the same pre-shared key.
+    /// Whether both hosts proved possession of the same pre-shared key.
     pub authenticated: bool,
 }
 
-/// How the server's clock was mapped to the client's.
+/// Alignment of the server's clock with the client's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClockAlignment {
     /// Server monotonic clock minus client monotonic clock, nanoseconds.
     pub offset_ns: i64,
-    /// Largest possible error: half the shortest round trip, nanoseconds.
+    /// Maximum error: half the minimum RTT, nanoseconds.
     pub uncertainty_ns: u64,
 }
 
-/// Result of a path MTU probe in one direction.
+/// Path MTU in one direction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MtuProbe {
-    /// Which way the probes went.
+    /// Direction of the probes.
     pub direction: Direction,
-    /// Largest IP packet that arrived unfragmented, bytes.
+    /// Largest IP packet that arrived unfragmented, bytes; `None` if no probe arrived.
     pub path_mtu_bytes: Option<u32>,
-    /// Smallest that did not arrive, bytes.
+    /// Smallest IP packet that did not arrive, bytes; `None` if all arrived.
     pub smallest_failed_bytes: Option<u32>,
     /// MTU of the local interface, bytes.
     pub interface_mtu_bytes: Option<u32>,
     /// Probes sent.
     pub probes: u32,
-    /// Probes that vanished without an ICMP message: a black hole.
+    /// Probes lost without an ICMP message (PMTU black hole).
     pub silent: u32,
-    /// In words.
+    /// Human-readable explanation; `None` if there is nothing to explain.
     pub note: Option<String>,
 }
 
-/// Names of phases in the order they happen.
+/// Phases of a test, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PhaseName {
-    /// From the agreed start until every stream has moved its first byte.
+    /// From the agreed start until every stream has transferred its first byte.
     Startup,
-    /// `--omit`: measured, kept out of the steady figures.
+    /// `--omit`: measured, but excluded from steady-phase figures.
     Omitted,
-    /// What the headline figures are computed from.
+    /// The phase the headline figures are computed from.
     Steady,
-    /// From the sender's last write until the receiver has everything.
+    /// From the sender's last write until the receiver has all data.
     Drain,
 }
 
-/// One phase of one direction, as its receiver saw it.
+/// One phase of one direction, as measured by its receiver.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Phase {
-    /// Which direction.
+    /// Direction of the data.
     pub direction: Direction,
-    /// Which phase.
+    /// Name of the phase.
     pub name: PhaseName,
-    /// Start, nanoseconds.
+    /// Start, nanoseconds after the agreed start.
     pub start_ns: u64,
-    /// End, nanoseconds.
+    /// End, nanoseconds after the agreed start.
     pub end_ns: u64,
-    /// Bytes delivered in it.
+    /// Payload bytes delivered in the phase.
     pub bytes: u64,
 }
 
-/// Sums of one end.
+/// Totals of one host, all its streams.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EndTotals {
-    /// Bytes its applications wrote.
+    /// Payload bytes written by the host's streams.
     pub bytes_sent: u64,
-    /// TCP: bytes its peers acknowledged.
+    /// TCP: payload bytes acknowledged by the peer.
     pub bytes_acked: Option<u64>,
-    /// Bytes its applications read.
+    /// Payload bytes read by the host's streams.
     pub bytes_received: u64,
-    /// Segments retransmitted.
+    /// TCP segments retransmitted by the host; `None` for UDP or if unknown.
     pub retransmits: Option<u64>,
-    /// Bytes by phase name, received.
+    /// Payload bytes received, by phase name.
     pub received_by_phase: BTreeMap<String, u64>,
 }
 
-/// UDP sums over all streams. sent = delivered + lost exactly; duplicates are extra copies of delivered packets.
+/// UDP totals over all streams. sent = delivered + lost exactly; duplicates are extra copies of delivered
+/// packets.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UdpTotals {
-    /// Packets the senders' kernels accepted.
+    /// Packets accepted by the senders' kernels.
     pub sent_packets: u64,
-    /// Packets refused by the senders' kernels; not part of `sent_packets`.
+    /// Packets refused by the senders' kernels (`ENOBUFS`); not part of `sent_packets`.
     pub refused_packets: u64,
     /// Distinct packets that reached the receiving application.
     pub delivered_packets: u64,
-    /// Packets that never did: sent − delivered.
+    /// Packets sent − packets delivered.
     pub lost_packets: i64,
-    /// Further copies.
+    /// Extra copies of delivered packets.
     pub duplicate_packets: u64,
-    /// First copies that arrived after a later packet.
+    /// Packets whose first copy arrived after a later packet.
     pub reordered_packets: u64,
-    /// First copies that arrived after the sender had stopped.
+    /// Packets whose first copy arrived after the sender had stopped.
     pub late_packets: u64,
-    /// Of the lost, those after the last arrival, which only the sender's count reveals.
+    /// Tail loss: lost packets after the last one that arrived, known only from the sender's count.
     pub tail_lost_packets: u64,
-    /// Lost / sent, 0..=1.
+    /// Lost packets / sent packets, 0..=1.
     pub loss_ratio: f64,
-    /// Interarrival jitter (RFC 3550), nanoseconds, mean over streams.
+    /// Interarrival jitter (RFC 3550), mean over the streams, nanoseconds.
     pub jitter_ns: Option<u64>,
     /// Payload of each packet, bytes.
     pub payload_bytes: u32,

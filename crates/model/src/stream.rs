@@ -1,4 +1,4 @@
-//! One stream: its intervals, both its ends, and their samples.
+//! One stream: its intervals, its sender and receiver, and their samples.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,45 +8,45 @@ use crate::{CongestionDetail, Direction, PhaseName, TcpInfo};
 /// One TCP connection or UDP flow of a test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stream {
-    /// Number within the test, from 0; the same at both ends.
+    /// Number of the stream in the test, from 0; the same on both hosts.
     pub id: u32,
-    /// Which way its data moves.
+    /// Direction of the data.
     pub direction: Direction,
     /// Client's address and port.
     pub client_addr: String,
     /// Server's address and port.
     pub server_addr: String,
-    /// What the receiver delivered, interval by interval; their bytes add up to the receiver's total exactly.
-    /// Sender-side acknowledgements stand in when the receiver's report was lost (`intervals_from`).
+    /// Bytes delivered per interval, measured by the receiver; their sum is exactly the receiver's total. Taken from
+    /// the sender's ACKs if the receiver's samples are missing (`intervals_from`).
     pub intervals: Vec<Interval>,
-    /// Which end `intervals` was read from: `receiver` or `sender`.
+    /// Source of `intervals`: `receiver` or `sender`.
     pub intervals_from: String,
-    /// The sending end, as the sender saw it.
+    /// Figures of the sender; `None` if it did not report.
     pub sender: Option<StreamEnd>,
-    /// The receiving end, as the receiver saw it.
+    /// Figures of the receiver; `None` if it did not report.
     pub receiver: Option<StreamEnd>,
 }
 
-/// Bytes delivered in one span of the timeline. An interval never straddles two phases.
+/// Bytes delivered in one interval of the timeline; intervals do not cross phase boundaries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// Start, nanoseconds after the agreed start.
     pub start_ns: u64,
-    /// End, nanoseconds.
+    /// End, nanoseconds after the agreed start.
     pub end_ns: u64,
-    /// The phase it belongs to.
+    /// Phase of the interval.
     pub phase: PhaseName,
     /// Payload bytes delivered to the receiving application.
     pub bytes: u64,
-    /// UDP: packets delivered (first copies).
+    /// UDP: packets delivered, duplicates excluded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packets: Option<u64>,
 }
 
-/// One end of a stream.
+/// Sender or receiver of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StreamEnd {
-    /// Payload bytes the application wrote to, or read from, the socket.
+    /// Payload bytes written to the socket (sender) or read from it (receiver).
     pub bytes: u64,
     /// TCP sender: payload bytes acknowledged by the peer (`tcpi_bytes_acked`).
     pub bytes_acked: Option<u64>,
@@ -54,104 +54,105 @@ pub struct StreamEnd {
     pub retransmits: Option<u64>,
     /// TCP sender: bytes retransmitted.
     pub bytes_retrans: Option<u64>,
-    /// Bytes left in the send queue when the stream ended (`SIOCOUTQ`: unsent and unacknowledged).
+    /// Bytes in the send queue at the end of the stream, unsent and unacknowledged (`SIOCOUTQ`).
     pub send_queue_bytes: Option<u64>,
-    /// Bytes left unread in the receive queue when the stream ended (`SIOCINQ`).
+    /// Unread bytes in the receive queue at the end of the stream (`SIOCINQ`).
     pub receive_queue_bytes: Option<u64>,
-    /// Congestion control in force.
+    /// Effective congestion control (`TCP_CONGESTION`).
     pub congestion: Option<String>,
     /// Send MSS, bytes.
     pub mss_bytes: Option<u32>,
-    /// `SO_SNDBUF` in force, bytes (kernel bookkeeping included).
+    /// Effective `SO_SNDBUF`, bytes (kernel overhead included).
     pub sndbuf_bytes: Option<u64>,
-    /// `SO_RCVBUF` in force, bytes.
+    /// Effective `SO_RCVBUF`, bytes (kernel overhead included).
     pub rcvbuf_bytes: Option<u64>,
-    /// Core the thread was pinned to.
+    /// Core the stream's thread is pinned to; `None` if it is not pinned.
     pub cpu: Option<u32>,
-    /// CPU that processed the last packet that arrived (`SO_INCOMING_CPU`): it serves the flow's receive queue.
+    /// CPU that processed the last received packet (`SO_INCOMING_CPU`), which serves the flow's receive queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incoming_cpu: Option<u32>,
-    /// Receive queue of that packet (`SO_INCOMING_NAPI_ID`).
+    /// NAPI id (receive queue) of the last received packet (`SO_INCOMING_NAPI_ID`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub napi_id: Option<u32>,
-    /// CPU time the stream's thread used, nanoseconds.
+    /// CPU time of the stream's thread, nanoseconds.
     pub thread_cpu_ns: u64,
-    /// User part of it, nanoseconds.
+    /// User part of `thread_cpu_ns`, nanoseconds.
     pub thread_user_ns: u64,
-    /// System part of it, nanoseconds.
+    /// System part of `thread_cpu_ns`, nanoseconds.
     pub thread_system_ns: u64,
-    /// Time the thread was ready to run and had no core, nanoseconds (`/proc/thread-self/schedstat`).
+    /// Time the thread was runnable without a core, nanoseconds (`/proc/thread-self/schedstat`).
     pub thread_wait_ns: Option<u64>,
-    /// Data system calls made.
+    /// System calls that sent or received data.
     pub syscalls: u64,
-    /// Time the local application spent waiting for its own schedule (`--rate` at the sender, `--read-rate` at the
-    /// receiver), nanoseconds.
+    /// Time the application waited for its own schedule (`--rate` at the sender, `--read-rate` at the receiver),
+    /// nanoseconds.
     pub app_wait_ns: u64,
-    /// First byte moved, nanoseconds after the start.
+    /// Time of the first byte, nanoseconds after the agreed start; `None` if no byte was transferred.
     pub first_byte_ns: Option<u64>,
-    /// Last byte moved, nanoseconds after the start.
+    /// Time of the last byte, nanoseconds after the agreed start; `None` if no byte was transferred.
     pub last_byte_ns: Option<u64>,
-    /// How the stream ended, if not well.
+    /// Error that ended the stream; `None` if it ended normally.
     pub error: Option<String>,
-    /// Zero copy: what became of it.
+    /// Zero-copy statistics; `None` for other send modes.
     pub zerocopy: Option<ZeroCopyUse>,
-    /// Local UDP accounting.
+    /// UDP accounting of this host; `None` for TCP.
     pub udp: Option<UdpEnd>,
-    /// Readings over time, cumulative counters.
+    /// Samples over time; counters are cumulative.
     pub samples: Vec<Sample>,
 }
 
-/// What became of zero-copy sends.
+/// Zero-copy statistics of a sender (`MSG_ZEROCOPY`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ZeroCopyUse {
-    /// Sends completed.
+    /// Completed sends.
     pub completions: u64,
-    /// Sends the kernel copied after all (`SO_EE_CODE_ZEROCOPY_COPIED`).
+    /// Completed sends that the kernel copied nevertheless (`SO_EE_CODE_ZEROCOPY_COPIED`).
     pub copied: u64,
-    /// Sends refused with `ENOBUFS` (`net.core.optmem_max`), repeated with a copy.
+    /// Sends refused with `ENOBUFS` (`net.core.optmem_max`) and repeated with a copy.
     pub enobufs: u64,
 }
 
-/// UDP accounting of one end of a stream. Sender fields are zero at the receiver and the other way round.
+/// UDP accounting at the sender or receiver of a stream. Fields of the other side are 0.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UdpEnd {
     /// Sender: datagrams accepted by the kernel.
     pub sent_packets: u64,
     /// Sender: datagrams refused by the kernel (`ENOBUFS`: dropped in the local qdisc or device).
     pub send_errors: u64,
-    /// Receiver: first copies of datagrams of this test.
+    /// Receiver: distinct datagrams of this stream.
     pub delivered_packets: u64,
-    /// Receiver: further copies.
+    /// Receiver: extra copies of delivered datagrams.
     pub duplicate_packets: u64,
-    /// Receiver: first copies that arrived after a higher sequence number (RFC 4737 type-P-reordered).
+    /// Receiver: datagrams whose first copy arrived after a higher sequence number (RFC 4737 Type-P-Reordered).
     pub reordered_packets: u64,
-    /// Receiver: first copies that arrived in the drain phase, after the sender had stopped; counted as delivered.
+    /// Receiver: datagrams whose first copy arrived in the drain phase, after the sender had stopped; counted as
+    /// delivered.
     pub late_packets: u64,
-    /// Receiver: packets so late that the sequence bitmap had moved on; they can be neither first copies nor duplicates for sure.
+    /// Receiver: datagrams older than the sequence bitmap, which may be first copies or duplicates.
     pub beyond_window_packets: u64,
-    /// Receiver: datagrams that were not of this stream or malformed.
+    /// Receiver: datagrams that are malformed or do not belong to this stream.
     pub foreign_packets: u64,
-    /// Receiver: highest sequence number seen plus one.
+    /// Receiver: highest sequence number received + 1.
     pub highest_seq: u64,
-    /// Receiver: what the socket dropped because its buffer was full (`SO_RXQ_OVFL`). The kernel counts a coalesced
-    /// batch as one.
+    /// Receiver: datagrams dropped because the socket buffer was full (`SO_RXQ_OVFL`). The kernel counts a coalesced
+    /// GRO batch as one.
     pub socket_drops: u64,
-    /// Receiver: interarrival jitter (RFC 3550), kernel receive timestamps, nanoseconds.
+    /// Receiver: interarrival jitter (RFC 3550) from kernel receive timestamps, nanoseconds.
     pub jitter_ns: Option<u64>,
-    /// Receiver: where the timestamps came from: `kernel`, or `kernel, coalesced` when GRO batches shared one.
+    /// Receiver: source of the timestamps: `kernel`, or `kernel, coalesced` if datagrams of a GRO batch shared one.
     pub timestamps: Option<String>,
-    /// Sender: lateness of departures against the schedule: quantiles in nanoseconds.
+    /// Sender: deviation of departures from their schedule; `None` if nothing was scheduled.
     pub departure_error: Option<DepartureError>,
-    /// Receiver: whether GRO delivered coalesced batches.
+    /// Receiver: whether GRO delivered coalesced datagrams.
     pub gro_used: bool,
     /// Sender: whether GSO was used.
     pub gso_used: bool,
 }
 
-/// How far departures were from their schedule, in absolute value, nanoseconds.
+/// Absolute deviation of departures from their schedule, nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DepartureError {
-    /// Departures counted.
+    /// Number of departures measured.
     pub count: u64,
     /// Median.
     pub p50_ns: u64,
@@ -159,54 +160,54 @@ pub struct DepartureError {
     pub p99_ns: u64,
     /// 99.9th percentile.
     pub p999_ns: u64,
-    /// Largest.
+    /// Maximum.
     pub max_ns: u64,
 }
 
-/// One reading of a stream's counters. Counters are cumulative from the start of the test.
+/// One sample of a stream's counters, cumulative since the start of the test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
-    /// When, nanoseconds after the agreed start.
+    /// Time of the sample, nanoseconds after the agreed start.
     pub t_ns: u64,
-    /// Bytes written or read by the application so far.
+    /// Payload bytes written or read by the application.
     pub bytes: u64,
-    /// Send queue, bytes unacknowledged and unsent (`SIOCOUTQ`).
+    /// Send queue, unsent and unacknowledged bytes (`SIOCOUTQ`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_queue_bytes: Option<u32>,
-    /// Receive queue, bytes unread (`SIOCINQ`).
+    /// Receive queue, unread bytes (`SIOCINQ`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_queue_bytes: Option<u32>,
-    /// Memory charged to the receive queue and its limit, bytes (`SO_MEMINFO`).
+    /// Memory charged to the receive queue (`SK_MEMINFO_RMEM_ALLOC`), bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rmem_alloc_bytes: Option<u32>,
-    /// `SO_RCVBUF` now, bytes.
+    /// Current `SO_RCVBUF`, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rcvbuf_bytes: Option<u32>,
     /// Memory charged to the send queue (`SK_MEMINFO_WMEM_QUEUED`), bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wmem_queued_bytes: Option<u32>,
-    /// `SO_SNDBUF` now, bytes.
+    /// Current `SO_SNDBUF`, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sndbuf_bytes: Option<u32>,
     /// Datagrams or segments dropped by the socket (`SK_MEMINFO_DROPS`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket_drops: Option<u32>,
-    /// CPU time the stream's thread has used since it began, nanoseconds.
+    /// CPU time of the stream's thread since it started, nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_cpu_ns: Option<u64>,
-    /// Time it was ready to run and had no core, nanoseconds.
+    /// Time the thread was runnable without a core, nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_wait_ns: Option<u64>,
-    /// UDP: packets sent or delivered so far.
+    /// UDP: packets sent or delivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packets: Option<u64>,
-    /// TCP: decoded `tcp_info`.
+    /// TCP: decoded `struct tcp_info`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<Box<TcpInfo>>,
-    /// TCP: the same `tcp_info` as the kernel returned it, base64, so that unknown fields survive.
+    /// TCP: `struct tcp_info` as the kernel returned it, base64; preserves fields that are not decoded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp_info_raw: Option<String>,
-    /// TCP: congestion control's own state.
+    /// TCP: state of the congestion control (`TCP_CC_INFO`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion: Option<CongestionDetail>,
 }

@@ -1,4 +1,4 @@
-//! `landspeed.sweep/1`: an experiment: cells, their runs, and how they were drawn.
+//! `landspeed.sweep/1`: an experiment: its design, cells and runs.
 
 use std::collections::BTreeMap;
 
@@ -7,264 +7,267 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BuildInfo, Confidence, ErrorEntry, Reference, Warning};
 
-/// An experiment. Every run of it is a separate document, found by [`SweepRun::document`].
+/// An experiment. Each run is a separate document, identified by [`SweepRun::document`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepDocument {
     /// Always `landspeed.sweep/1`.
     pub schema: String,
     /// The program that wrote it.
     pub landspeed: BuildInfo,
-    /// When the first run began, RFC 3339 UTC.
+    /// Start of the first run, RFC 3339 UTC.
     pub started: String,
-    /// Command line.
+    /// Command line, one argument per element.
     pub command: Vec<String>,
     /// Name of the plan.
     pub name: String,
-    /// In words.
+    /// Description in the plan; `None` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Published results of this experiment.
+    /// Published results for this experiment; `None` without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<Reference>,
-    /// The plan's text.
+    /// Text of the plan file.
     pub plan: String,
-    /// SHA-256 of plan, build, and hosts or kernels, hex: the same for the same experiment.
+    /// SHA-256 of plan, build, and hosts or kernels, hex; the same for the same experiment.
     pub id: String,
-    /// What is varied, the slowest first.
+    /// Factors, slowest varying first.
     pub factors: Vec<SweepFactor>,
-    /// How the cells were chosen and ordered.
+    /// Selection and order of the cells.
     pub design: SweepDesign,
-    /// Where the runs were made.
+    /// Engine that made the runs.
     pub engine: SweepEngine,
-    /// Whether every planned run is there.
+    /// Whether all planned runs exist.
     pub status: SweepStatus,
-    /// Why no more runs were made, in words: the plan is done, the precision is reached, the budget is spent, Ctrl-C.
+    /// Reason the experiment ended, as text: plan complete, precision reached, budget used up, or interrupted.
     pub ended_because: String,
-    /// What went wrong.
+    /// Errors; empty if nothing failed.
     pub errors: Vec<ErrorEntry>,
-    /// What a reader should know before trusting a figure.
+    /// Conditions that reduce trust in the figures.
     pub warnings: Vec<Warning>,
-    /// Metrics that the runs have, the one in question first.
+    /// Metrics of the runs; the plan's metric first.
     pub metrics: Vec<SweepMetric>,
-    /// The flow that the metric in question is of, where runs have several; else the first.
+    /// Flow to which the plan's metric refers, if runs have several flows; otherwise the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<String>,
-    /// The cells.
+    /// One entry per combination of levels.
     pub cells: Vec<SweepCell>,
-    /// What the runs were made with and on, beside the levels; [`SweepFlow::environment`] is an index into it. Most experiments
-    /// have one.
+    /// Settings and hosts of the runs apart from the factors; [`SweepFlow::environment`] is an index into this list.
+    /// Most experiments have one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub environments: Vec<SweepEnvironment>,
-    /// The A/A control: the first cell against itself. What differs here is noise.
+    /// A/A control: the first cell compared with itself; differences are noise. `None` without a control.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<SweepControl>,
-    /// What each level does by itself, for the metric in question: one entry for each level but the first of a factor.
+    /// Main effects on the plan's metric: one entry for each level of a factor except its first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<SweepEffect>,
-    /// Lab: runs that were made twice with the same seed, and whether their digests are equal.
+    /// Lab: runs repeated with the same seed, and whether their digests are equal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digests: Option<SweepDigests>,
-    /// Real time of the experiment, seconds.
+    /// Elapsed real time of the experiment, seconds.
     pub wall_s: f64,
-    /// Of that, in which no run was under way, seconds for each job.
+    /// Part of `wall_s` without a run in progress, mean over the jobs, seconds.
     pub overhead_s: f64,
 }
 
-/// Whether an experiment is whole.
+/// Completeness of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SweepStatus {
-    /// Every run that the plan asks for is there, or its rule to stop was met.
+    /// All planned runs exist, or the plan's stopping rule was met.
     Complete,
-    /// Some are missing: the same command resumes.
+    /// Runs are missing; the same command resumes the experiment.
     Partial,
     /// Nothing was measured.
     Failed,
 }
 
-/// Something that is varied.
+/// A factor of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepFactor {
-    /// The name in tables and charts.
+    /// Name in tables and charts.
     pub name: String,
-    /// What it sets, as the plan has it: `run.congestion`, `host.client.sysctl:net.ipv4.tcp_rmem`, or a scenario's key such as
-    /// `switch.west.queue.limit` or `kernel`. Several keys that change together are separated by commas.
+    /// Key the factor sets, as in the plan: `run.congestion`, `host.client.sysctl:net.ipv4.tcp_rmem`, or a key of a
+    /// scenario such as `switch.west.queue.limit` or `kernel`. Keys that change together are separated by commas.
     pub key: String,
-    /// Its values, in the order of the plan.
+    /// Levels, in the order of the plan.
     pub levels: Vec<serde_json::Value>,
-    /// The same as numbers in their base unit (bits/s, bytes, nanoseconds), where all are quantities: the axis of a chart.
+    /// Levels in base units (bits/s, bytes, nanoseconds) if all are quantities, for the axis of a chart; otherwise
+    /// empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub numbers: Vec<f64>,
-    /// The unit of `numbers`: `bit/s`, `B`, `ns`, or empty.
+    /// Unit of `numbers`: `bit/s`, `B`, `ns`, or empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unit: String,
 }
 
-/// How cells were chosen and ordered.
+/// Selection and order of the cells.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepDesign {
-    /// `full`, or `fractional` with its fraction, such as `2^(5-2)`.
+    /// `full`, or `fractional` with the fraction, such as `2^(5-2)`.
     pub kind: String,
-    /// Resolution of a fractional design, such as `III`.
+    /// Resolution of a fractional design, such as `III`; `None` for a full design.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolution: Option<String>,
-    /// Effects that a fractional design cannot separate, such as `a = b×c`.
+    /// Aliases of a fractional design: effects that cannot be separated, such as `a = b×c`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// Blocks: in each, every cell runs once in random order.
+    /// Number of blocks; in each, every cell runs once in random order.
     pub blocks: u32,
-    /// Seed of the order.
+    /// Seed of the random order.
     pub seed: u64,
 }
 
-/// Where runs were made.
+/// Engine that made the runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepEngine {
     /// `local` or `slurm`.
     pub name: String,
-    /// Runs at once.
+    /// Maximum number of parallel runs.
     pub jobs: u32,
-    /// Workers that made runs, by name.
+    /// Names of the workers that made runs.
     pub workers: Vec<String>,
-    /// Runs that were started again because a worker failed.
+    /// Runs restarted because a worker failed.
     pub requeued: u32,
 }
 
 /// A metric of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepMetric {
-    /// [`crate::Metric::name`].
+    /// Name of the metric (`goodput`).
     pub name: String,
-    /// Its key in [`SweepFlow::figures`].
+    /// Key of the metric in [`SweepFlow::figures`].
     pub field: String,
-    /// Its unit.
+    /// Unit of the metric.
     pub unit: String,
-    /// Which values are better.
+    /// Whether higher or lower values are better.
     pub better: crate::Better,
 }
 
-/// One combination of levels.
+/// One combination of levels, with its runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepCell {
-    /// SHA-256 of what is measured (levels, build, kernel or hosts), hex; without the seed.
+    /// SHA-256 of levels, build, and kernel or hosts, hex; the seed is not included.
     pub id: String,
-    /// The level of each factor, by the factor's name.
+    /// Level of each factor, by factor name.
     pub levels: BTreeMap<String, serde_json::Value>,
-    /// Its runs, by block.
+    /// Runs of the cell, sorted by block.
     pub runs: Vec<SweepRun>,
 }
 
 /// One run of a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepRun {
-    /// SHA-256 of cell, seed and block, hex; its document is `runs/ID.json`, or `.json.gz`, in the sweep's directory.
+    /// SHA-256 of cell, seed and block, hex; the document is `runs/ID.json` or `runs/ID.json.gz` in the sweep's
+    /// directory.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub id: String,
-    /// The block, from 0. Runs of one block are neighbours in time.
+    /// Block number, from 0. Runs of one block are close in time.
     pub block: u32,
-    /// Its place in the block, from 0.
+    /// Position in the block, from 0.
     pub place: u32,
-    /// Whether it is the second run of this cell in its block, for the A/A control.
+    /// Whether it is the second run of this cell in its block, made for the A/A control.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub control: bool,
-    /// The seed: of a lab, all random draws; on hosts, a number only.
+    /// Seed of all random draws in the lab; without effect on hosts.
     pub seed: u64,
-    /// Whether its figures may be used.
+    /// Whether the run's figures may be used.
     pub usable: bool,
-    /// Why not.
+    /// Reasons the run is not usable; empty if it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
-    /// Lab: digest of its results, the same on every worker.
+    /// Lab: digest of the results, the same on every worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// SHA-256 of its document, hex: `landspeed archive show`.
+    /// SHA-256 of the document, hex, as accepted by `landspeed archive show`.
     pub document: String,
-    /// When it began, RFC 3339 UTC.
+    /// Start of the run, RFC 3339 UTC.
     pub started: String,
-    /// Real time, seconds.
+    /// Elapsed real time, seconds.
     pub wall_s: f64,
-    /// Who made it.
+    /// Name of the worker that made the run.
     pub worker: String,
-    /// Its flows; a run has one, without a name.
+    /// Flows of the run; a test between two hosts has one, without a name.
     pub flows: Vec<SweepFlow>,
 }
 
-/// The figures of one flow.
+/// Figures of one flow.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepFlow {
-    /// Name in the scenario, or of the pair of hosts.
+    /// Name of the flow in the scenario, or of the pair of hosts; `None` for a single flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Figures by [`crate::Metric::field`].
+    /// Figures by field name: `goodput_bps`.
     pub figures: BTreeMap<String, f64>,
-    /// Goodput of each stream, bits/s.
+    /// Goodput of each stream in the steady phase, bits/s.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub streams_bps: Vec<f64>,
-    /// What limited it, where a verdict was given.
+    /// Cause that limited the flow; `None` without a verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// How sure that is.
+    /// Confidence in `cause`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Confidence>,
-    /// Index of its environment in [`SweepDocument::environments`].
+    /// Index of the flow's environment in [`SweepDocument::environments`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<usize>,
 }
 
-/// Settings and hosts of a flow. Values that follow the cells are left out: the levels stand for them.
+/// Settings and hosts of a flow, without the values that are factor levels.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct SweepEnvironment {
-    /// The server as it was given, or the hosts of a lab's flow.
+    /// Server as given by the user, or the hosts of a lab flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// Kernel of the sender, or of the lab.
+    /// Kernel release of the sender, or of the lab.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// Parameters of the test by name: `congestion`, `streams`.
+    /// Test parameters by name: `congestion`, `streams`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
-    /// Facts of the hosts by dotted name: `client.kernel_release`, `server.nic.mtu_bytes`, `client.sysctl.net.ipv4.tcp_rmem`.
+    /// Host facts by dotted name: `client.kernel_release`, `server.nic.mtu_bytes`, `client.sysctl.net.ipv4.tcp_rmem`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub hosts: BTreeMap<String, String>,
 }
 
-/// What a level does by itself: all cells with it against all cells with the first level of its factor, paired by block.
+/// Main effect of a level: all cells with it compared with all cells with the first level of its factor, paired
+/// by block.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepEffect {
     /// Name of the factor.
     pub factor: String,
-    /// The level.
+    /// Level whose effect it is.
     pub level: serde_json::Value,
-    /// Flow, where runs have several.
+    /// Name of the flow; `None` if runs have one unnamed flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<String>,
-    /// [`crate::Metric::name`].
+    /// Name of the metric (`goodput`).
     pub metric: String,
-    /// Blocks that it was computed from.
+    /// Number of blocks the effect was computed from.
     pub blocks: u32,
-    /// The median over the blocks of the ratio to the first level (of geometric means over cells).
+    /// Ratio to the first level: median over the blocks of ratios of geometric means over cells.
     pub ratio: f64,
-    /// Lower end of its 95 % interval; `None` where the blocks are too few for one.
+    /// Lower limit of the ratio's 95 % confidence interval; `None` if there are too few blocks.
     pub low: Option<f64>,
-    /// Upper end.
+    /// Upper limit of the ratio's 95 % confidence interval; `None` if there are too few blocks.
     pub high: Option<f64>,
 }
 
-/// Equal runs with equal digests.
+/// Digests of runs repeated with the same seed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepDigests {
-    /// Runs that were made more than once.
+    /// Number of runs made more than once.
     pub compared: u32,
-    /// Those whose digests differ, in words: a reader should use none of the figures.
+    /// Description of each run whose digests differ; if there is one, none of the figures should be used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub different: Vec<String>,
 }
 
-/// The same cell against itself.
+/// A/A control: a cell compared with itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepControl {
-    /// The cell.
+    /// Id of the cell.
     pub cell: String,
-    /// Second runs over first runs, for each metric, as [`crate::ComparisonDocument`] has it.
+    /// Second runs compared with first runs, one entry per metric, as in [`crate::ComparisonDocument`].
     pub metrics: Vec<crate::ComparedMetric>,
 }

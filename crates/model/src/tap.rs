@@ -1,188 +1,189 @@
-//! What a tap did (`landspeed.tap/1`): how the packets in its files came there, and what taking them cost.
+//! `landspeed.tap/1`: statistics of a capture taken by landspeed, and its cost to the host.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{BuildInfo, Warning};
 
-/// How a capture was taken. `landspeed.trace/2` describes its content.
+/// Statistics of a capture. `landspeed.trace/2` describes the captured packets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TapDocument {
-    /// `landspeed.tap/1`.
+    /// Always `landspeed.tap/1`.
     pub schema: String,
-    /// The program.
+    /// Program that wrote the document.
     pub landspeed: BuildInfo,
-    /// The command line.
+    /// Command line, one argument per element.
     pub command: Vec<String>,
-    /// When the first ring began, nanoseconds since the Unix epoch.
+    /// Start of the first ring, nanoseconds since the Unix epoch.
     pub start_unix_ns: u64,
-    /// How long it took packets, nanoseconds.
+    /// Duration of the capture, nanoseconds.
     pub duration_ns: u64,
-    /// Why it ended.
+    /// Reason the capture ended.
     pub ended: TapEnd,
-    /// What went wrong, where something did.
+    /// Error message if the capture failed; otherwise `None`.
     pub failure: Option<String>,
-    /// What was let through, in the language of pcap-filter(7); everything if absent.
+    /// Capture filter (pcap-filter(7) syntax); `None` captures everything.
     pub filter: Option<String>,
-    /// Bytes kept of each packet at most.
+    /// Snap length: maximum bytes stored per packet.
     pub snap_bytes: u32,
-    /// Packets that passed the filter, those lost included.
+    /// Packets accepted by the filter, dropped ones included.
     pub packets: u64,
-    /// Their length on the wire together, bytes, without the lost ones'.
+    /// Bytes of the packets on the wire, without the dropped ones.
     pub wire_bytes: u64,
-    /// Packets that found no room in a ring.
+    /// Packets dropped because a ring was full.
     pub dropped: u64,
-    /// Packets that were taken and not written: there was no file, it was full, or they came after the last asked for.
+    /// Packets captured but not written: no output file, file limit reached, or beyond the requested number.
     /// `packets` = `written` + `unwritten` + `dropped`.
     pub unwritten: u64,
-    /// Packets written, those in files removed since included.
+    /// Packets written, including those in files removed later.
     pub written: u64,
-    /// Where they came from.
+    /// Captured interfaces.
     pub interfaces: Vec<TapInterface>,
-    /// Where they are, the oldest first.
+    /// Capture files, oldest first.
     pub files: Vec<TapFile>,
-    /// Files that were removed to make room for newer ones.
+    /// Files removed to make room for newer ones.
     pub files_removed: u64,
-    /// The kernel's events that were taken beside the packets, if asked for.
+    /// Kernel tracepoint events recorded with the packets; `None` unless requested.
     pub events: Option<TapEvents>,
-    /// What the tap cost its host.
+    /// Cost of the capture to the host.
     pub perturbation: TapPerturbation,
-    /// What limits the conclusions.
+    /// Conditions that limit the conclusions.
     pub warnings: Vec<Warning>,
 }
 
-/// Why a tap ended.
+/// Reason a capture ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TapEnd {
-    /// It had as many packets as asked for.
+    /// The requested number of packets was captured.
     Packets,
-    /// It had written as much as asked for.
+    /// The requested size was written.
     Size,
-    /// It had run as long as asked for.
+    /// The requested time had passed.
     Time,
-    /// A signal, or the end of the test it belonged to.
+    /// Stopped by a signal, or by the end of its test.
     Stopped,
-    /// The last of its interfaces went away.
+    /// All interfaces disappeared.
     InterfaceGone,
-    /// It could not write.
+    /// Writing a file failed.
     WriteFailed,
 }
 
-/// One interface of a tap.
+/// Statistics of one captured interface.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TapInterface {
-    /// Name.
+    /// Interface name (`eth0`).
     pub name: String,
-    /// Index.
+    /// Interface index.
     pub index: u32,
-    /// What its frames begin with.
+    /// Link-layer header type: `Ethernet`, `raw IP` …
     pub link: String,
     /// Source of the timestamps: `software` (the kernel's), `hardware` (the interface's) or `mixed`.
     pub clock: String,
-    /// Rings, and bytes of each.
+    /// Number of rings.
     pub rings: u32,
-    /// Bytes of a ring.
+    /// Size of each ring, bytes.
     pub ring_bytes: u64,
-    /// Offloads in force that join or cut packets (`tx-tcp-segmentation`, `rx-gro` …): what is seen are super-packets.
+    /// Enabled offloads that merge or split packets (`tx-tcp-segmentation`, `rx-gro` …): the capture contains
+    /// super-packets.
     pub offloads: Vec<String>,
-    /// Packets that passed the filter, those lost included.
+    /// Packets accepted by the filter, dropped ones included.
     pub packets: u64,
-    /// Of those read, how many came in.
+    /// Received packets, of those read from the rings.
     pub packets_in: u64,
-    /// And how many went out.
+    /// Sent packets, of those read from the rings.
     pub packets_out: u64,
-    /// Their length on the wire, bytes.
+    /// Bytes of the packets on the wire, without the dropped ones.
     pub wire_bytes: u64,
-    /// Packets that found no room in the ring.
+    /// Packets dropped because the ring was full.
     pub dropped: u64,
-    /// Times all of the ring was full.
+    /// Times the whole ring was full (queue freezes).
     pub freezes: u64,
-    /// Largest share of the ring that waited to be read, 0..=1.
+    /// Maximum share of the ring waiting to be read, 0..=1.
     pub fill_max: f64,
-    /// Packets by the interface's own counters meanwhile, filtered out or not.
+    /// Packets of the interface during the capture by its own counters, before the filter.
     pub interface_packets: Option<u64>,
-    /// Packets the interface dropped by its own counters meanwhile.
+    /// Packets dropped by the interface during the capture, by its own counters.
     pub interface_dropped: Option<u64>,
-    /// Whether it went away meanwhile.
+    /// Whether the interface disappeared during the capture.
     pub gone: bool,
 }
 
-/// One file of a tap.
+/// One capture file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TapFile {
-    /// Path as given.
+    /// Path of the file, as given by the user.
     pub path: String,
-    /// Bytes.
+    /// Size of the file, bytes.
     pub bytes: u64,
-    /// Packets.
+    /// Number of packets in the file.
     pub packets: u64,
-    /// Time of its first packet, nanoseconds since the Unix epoch.
+    /// Time of the first packet, nanoseconds since the Unix epoch.
     pub first_ns: Option<u64>,
-    /// Time of its last packet.
+    /// Time of the last packet, nanoseconds since the Unix epoch.
     pub last_ns: Option<u64>,
 }
 
-/// The kernel's events beside the packets.
+/// Kernel tracepoint events recorded with the packets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TapEvents {
-    /// Tracepoints that were on: `tcp/tcp_probe` …
+    /// Enabled tracepoints: `tcp/tcp_probe` …
     pub names: Vec<String>,
-    /// Events taken.
+    /// Number of events recorded.
     pub taken: u64,
-    /// Events the kernel had no room for.
+    /// Events lost because the kernel's buffer was full.
     pub lost: u64,
 }
 
-/// What a tap cost its host, as far as it is known.
+/// Cost of a capture to the host, as far as it is measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TapPerturbation {
-    /// CPU time of the thread that read and wrote, nanoseconds.
+    /// CPU time of the thread that reads packets and writes files, nanoseconds.
     pub reader_cpu_ns: u64,
-    /// For each packet read.
+    /// `reader_cpu_ns` per packet read, nanoseconds; `None` without packets.
     pub reader_ns_per_packet: Option<f64>,
-    /// As a share of one core.
+    /// CPU use of the reading thread as a share of one core.
     pub reader_core_share: f64,
-    /// The host before the tap began, if a baseline was taken.
+    /// CPU use of the host before the capture; `None` without a baseline.
     pub before: Option<TapHostUse>,
-    /// The host while the tap ran.
+    /// CPU use of the host during the capture.
     pub during: Option<TapHostUse>,
-    /// With and without the tap in turns, if asked for.
+    /// Effect measured by alternating capture on and off; `None` unless requested.
     pub slices: Option<TapSlices>,
-    /// What is not in these figures.
+    /// Cost that these figures do not include.
     pub not_measured: String,
 }
 
-/// CPU use of a host. In cores: 1.5 is one and a half.
+/// CPU use of a host in cores: 1.5 is one and a half cores.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TapHostUse {
-    /// Over how long, nanoseconds.
+    /// Length of the measurement, nanoseconds.
     pub span_ns: u64,
-    /// Cores at work on anything.
+    /// Busy cores, all programs.
     pub busy_cores: f64,
-    /// Of it in softirqs, where packets come in.
+    /// Part of `busy_cores` in softirqs (packet reception).
     pub softirq_cores: f64,
-    /// Taken by the hypervisor.
+    /// Steal time: cores taken by the hypervisor.
     pub steal_cores: f64,
 }
 
-/// The tap on and off in short turns, in pairs of random order: their effect on the traffic and the CPUs.
+/// Effect of a capture on traffic and CPUs, from pairs of short slices with capture on and off in random order.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TapSlices {
-    /// Pairs of turns.
+    /// Number of pairs.
     pub pairs: u32,
-    /// Length of a turn, nanoseconds.
+    /// Length of a slice, nanoseconds.
     pub slice_ns: u64,
-    /// Packets a second by the interfaces' own counters, tap on: the median.
+    /// Median packet rate with capture on, packets/s, by the interfaces' own counters.
     pub on_pps: f64,
-    /// The same, tap off.
+    /// Median packet rate with capture off, packets/s, by the interfaces' own counters.
     pub off_pps: f64,
-    /// On over off: the median of the pairs' ratios. Below 1 the tap slowed the traffic.
+    /// Packet rate on / off: median of the pairs. Below 1, the capture slowed the traffic.
     pub rate_ratio: Option<f64>,
     /// 95 % confidence interval of the ratio (bootstrap over pairs).
     pub rate_ratio_ci: Option<(f64, f64)>,
-    /// Cores at work, tap on minus tap off: the median of the pairs.
+    /// Busy cores with capture on − off: median of the pairs.
     pub busy_cores_more: Option<f64>,
-    /// 95 % confidence interval of it.
+    /// 95 % confidence interval of `busy_cores_more` (bootstrap over pairs).
     pub busy_cores_more_ci: Option<(f64, f64)>,
 }

@@ -1,11 +1,12 @@
-//! `struct tcp_info`, decoded.
+//! Decoding of `struct tcp_info` and of congestion control state.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One reading of `struct tcp_info` (linux/tcp.h), names as in the kernel without the `tcpi_` prefix, unit last.
+/// One sample of `struct tcp_info` (linux/tcp.h); fields are named as in the kernel without `tcpi_`, with the
+/// unit last.
 ///
-/// Fields the kernel did not return (an older `tcp_info` is shorter) are `None`.
+/// Fields that the kernel did not return (older kernels have a shorter `tcp_info`) are `None`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TcpInfo {
     /// TCP state number (1 = ESTABLISHED).
@@ -24,7 +25,7 @@ pub struct TcpInfo {
     pub snd_wscale: u8,
     /// Receive window scale.
     pub rcv_wscale: u8,
-    /// The rate sample is limited by the application.
+    /// Whether the delivery rate sample is application-limited.
     pub delivery_rate_app_limited: bool,
     /// Fast Open failure reason.
     pub fastopen_client_fail: u8,
@@ -36,13 +37,13 @@ pub struct TcpInfo {
     pub snd_mss_bytes: u32,
     /// Receive MSS estimate, bytes.
     pub rcv_mss_bytes: u32,
-    /// Segments sent and not acknowledged.
+    /// Segments sent and not yet acknowledged.
     pub unacked: u32,
     /// Segments selectively acknowledged.
     pub sacked: u32,
-    /// Segments believed lost.
+    /// Segments considered lost.
     pub lost: u32,
-    /// Segments retransmitted and still out.
+    /// Retransmitted segments in flight.
     pub retrans: u32,
     /// Milliseconds since data was last sent.
     pub last_data_sent_ms: u32,
@@ -108,7 +109,7 @@ pub struct TcpInfo {
     pub bytes_sent: Option<u64>,
     /// Bytes retransmitted.
     pub bytes_retrans: Option<u64>,
-    /// Duplicate SACK blocks received.
+    /// DSACK blocks received (RFC 4898 tcpEStatsStackDSACKDups).
     pub dsack_dups: Option<u32>,
     /// Reordering events seen.
     pub reord_seen: Option<u32>,
@@ -116,9 +117,9 @@ pub struct TcpInfo {
     pub rcv_ooopack: Option<u32>,
     /// Peer's advertised window after scaling, bytes.
     pub snd_wnd_bytes: Option<u32>,
-    /// Our advertised window after scaling, bytes.
+    /// Advertised receive window of this host after scaling, bytes.
     pub rcv_wnd_bytes: Option<u32>,
-    /// PLB rehash count.
+    /// Number of PLB (protective load balancing) rehashes.
     pub rehash: Option<u32>,
     /// Retransmission timeouts since the connection began.
     pub total_rto: Option<u16>,
@@ -126,11 +127,11 @@ pub struct TcpInfo {
     pub total_rto_recoveries: Option<u16>,
     /// Time spent in RTO recoveries, milliseconds.
     pub total_rto_time_ms: Option<u32>,
-    /// Bytes the kernel returned; what lies past the last field above is only in the raw blob.
+    /// Number of bytes the kernel returned. Bytes beyond the last field above are only in the raw copy.
     pub returned_bytes: u32,
 }
 
-/// What the congestion control says of itself (`TCP_CC_INFO`).
+/// State of the congestion control (`TCP_CC_INFO`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", tag = "algorithm")]
 pub enum CongestionDetail {
@@ -140,16 +141,16 @@ pub enum CongestionDetail {
         bandwidth_bytes_per_s: u64,
         /// Minimum RTT, microseconds.
         min_rtt_us: u32,
-        /// Pacing gain.
+        /// Current pacing gain.
         pacing_gain: f64,
-        /// Window gain.
+        /// Current cwnd gain.
         cwnd_gain: f64,
     },
 }
 
 impl TcpInfo {
-    /// `bytes_acked`, `bytes_received` and `total_retrans` of `struct tcp_info`, zero where the kernel's is shorter: what tells whether a
-    /// connection moves, for a fraction of the cost of [`Self::decode`].
+    /// Decodes only `bytes_acked`, `bytes_received` and `total_retrans`, which show whether a connection transfers
+    /// data; 0 if `struct tcp_info` is too short. Much cheaper than [`Self::decode`].
     pub fn moved(raw: &[u8]) -> (u64, u64, u32) {
         let u64_at =
             |at: usize| raw.get(at..).and_then(|bytes| bytes.first_chunk()).map_or(0, |b| u64::from_ne_bytes(*b));
@@ -157,16 +158,16 @@ impl TcpInfo {
         (u64_at(120), u64_at(128), retransmits)
     }
 
-    /// Reads `struct tcp_info` as the kernel returned it. Offsets are those of linux/tcp.h, the same on every
-    /// 64-bit architecture (checked there by `static_assert` as the structure is user ABI); fields past the end of
-    /// `raw` are left out.
+    /// Decodes `struct tcp_info` as returned by the kernel. The offsets are those of linux/tcp.h and the same on
+    /// every 64-bit architecture (`static_assert` in the kernel checks the user ABI); fields beyond the end of `raw`
+    /// are `None`.
     pub fn decode(raw: &[u8]) -> Self {
         let u8_at = |at: usize| raw.get(at).copied().unwrap_or(0);
         let u16_at = |at: usize| Some(u16::from_ne_bytes(*raw.get(at..)?.first_chunk()?));
         let u32_at = |at: usize| Some(u32::from_ne_bytes(*raw.get(at..)?.first_chunk()?));
         let u64_at = |at: usize| Some(u64::from_ne_bytes(*raw.get(at..)?.first_chunk()?));
         let old = |at| u32_at(at).unwrap_or(0);
-        // The kernel says "no limit" with all ones (`sk_pacing_rate` is an unsigned long, ~0UL).
+        // The kernel reports "no limit" as all ones (`sk_pacing_rate` is an unsigned long, ~0UL).
         let rate = |at| u64_at(at).filter(|&v| v != u64::MAX && v != u64::from(u32::MAX));
         Self {
             state: u8_at(0),
@@ -234,7 +235,8 @@ impl TcpInfo {
 }
 
 impl CongestionDetail {
-    /// Reads `union tcp_cc_info` for the algorithms whose layout is known (BBR: linux/inet_diag.h `tcp_bbr_info`).
+    /// Decodes `union tcp_cc_info` of algorithms with a known layout (BBR: `tcp_bbr_info` of linux/inet_diag.h);
+    /// otherwise `None`.
     pub fn decode(algorithm: &str, raw: &[u8]) -> Option<Self> {
         /// BBR's gains are fixed point with eight fractional bits.
         const BBR_UNIT: f64 = 256.0;

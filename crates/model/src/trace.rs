@@ -1,225 +1,229 @@
-//! What a capture shows (`landspeed.trace/2`).
+//! `landspeed.trace/2`: analysis of a capture.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Bucket, BuildInfo, PacketDirection, TraceDirection, TraceGraphs, Warning};
 
-/// A capture, analysed.
+/// Analysis of a capture.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceDocument {
-    /// `landspeed.trace/2`; in older documents `landspeed.trace/1`, which is read alike.
+    /// `landspeed.trace/2`; `landspeed.trace/1` in older documents, which are still readable.
     pub schema: String,
-    /// The program.
+    /// Program that wrote the document.
     pub landspeed: BuildInfo,
-    /// The command line.
+    /// Command line, one argument per element.
     pub command: Vec<String>,
-    /// What was read.
+    /// The capture file and its frames.
     pub capture: TraceCapture,
-    /// Flows, the one with the most payload first; not more than asked for.
+    /// Flows, most payload first, up to the requested number.
     pub flows: Vec<TraceFlow>,
-    /// Flows that are not listed, in sums.
+    /// Totals of the flows that are not listed.
     pub unlisted: UnlistedFlows,
-    /// What each station put on the wire.
+    /// Stations: sources of frames at the tap.
     pub stations: Vec<TraceStation>,
-    /// Rate over time, all stations.
+    /// Wire rate over time, all stations.
     pub bins: TraceBins,
-    /// Between each tap and the next, where several captures were given; `flows` and the rest are then the first tap's.
+    /// Comparison of each tap with the next, if several captures were given; the other fields then describe the first
+    /// tap.
     pub path: Vec<TracePath>,
-    /// Packets with data that were lost between the taps or in the receiver after the last one, each; the first thousand of
-    /// a place. The counts of `flows` and `path` are of all of them.
+    /// Data packets lost between taps or in the receiver after the last tap, one entry each; at most 1000 per
+    /// location. The counts in `flows` and `path` include all of them.
     pub losses: Vec<TraceLoss>,
-    /// What limits the conclusions.
+    /// Conditions that limit the conclusions.
     pub warnings: Vec<Warning>,
-    /// What graphs over time are drawn from; only where it was asked for.
+    /// Data for graphs over time; `None` unless requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graphs: Option<TraceGraphs>,
 }
 
-/// Two taps of one path: the same packets, matched.
+/// Two taps of one path, compared by matching packets.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TracePath {
-    /// The first capture.
+    /// File of the first capture.
     pub from: String,
-    /// The second one.
+    /// File of the second capture.
     pub to: String,
-    /// Packets that both have.
+    /// Packets found in both captures.
     pub matched: u64,
-    /// Packets given up because too many waited for their match: they are in no count.
+    /// Packets dropped from the comparison because too many were waiting for a match; no other count includes them.
     pub given_up: u64,
-    /// The second tap's clock minus the first's at the first match, nanoseconds, if the way there takes as long as the way
-    /// back.
+    /// Clock of the second tap − clock of the first at the first match, nanoseconds, assuming equal delays in both
+    /// directions.
     pub clock_offset_ns: Option<i64>,
-    /// How much faster the second tap's clock runs than the first's, parts per million; it was taken out of the delays if it
-    /// is greater than its uncertainty. `None` unless packets of both directions were matched.
+    /// Drift of the second tap's clock against the first's, parts per million; positive if the second is faster.
+    /// Delays are corrected for it if it exceeds its uncertainty. `None` unless packets of both directions were
+    /// matched.
     pub drift_ppm: Option<f64>,
-    /// How far the drift may be wrong, parts per million.
+    /// Uncertainty of the drift, parts per million.
     pub drift_uncertainty_ppm: Option<f64>,
-    /// Steps of one clock against the other, taken out of the delays.
+    /// Clock steps between the taps; delays are corrected for them.
     pub clock_steps: Vec<ClockStep>,
-    /// Minimum RTT between the taps, nanoseconds. It does not depend on the clocks.
+    /// Minimum RTT between the taps, nanoseconds; independent of the clocks.
     pub round_trip_ns: Option<u64>,
-    /// From the first to the second tap.
+    /// From the first tap to the second.
     pub forward: PathDirection,
-    /// From the second to the first.
+    /// From the second tap to the first.
     #[serde(alias = "backward")]
     pub reverse: PathDirection,
 }
 
-/// A step of the second tap's clock against the first's.
+/// A step of the second tap's clock relative to the first's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClockStep {
-    /// When it was over, nanoseconds from the start of the first capture.
+    /// End of the step, nanoseconds after the start of the first capture.
     pub time_ns: i64,
-    /// By how much the second clock got ahead, nanoseconds.
+    /// Size of the step, nanoseconds; positive if the second clock jumped forward.
     pub step_ns: i64,
 }
 
-/// A packet that did not arrive.
+/// A lost packet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceLoss {
-    /// Where.
+    /// Location of the loss.
     pub place: LossPlace,
-    /// The capture it passed last.
+    /// File of the last capture that contains the packet.
     pub after: String,
-    /// When it passed there, by the first tap's clock, nanoseconds from the start of the first capture.
+    /// Time in that capture, nanoseconds after the start of the first capture, by the first tap's clock.
     pub time_ns: i64,
-    /// Who sent it.
+    /// Source of the packet.
     pub source: TraceEndpoint,
-    /// To whom.
+    /// Destination of the packet.
     pub destination: TraceEndpoint,
     /// TCP sequence number; `None` for UDP.
     pub sequence: Option<u32>,
-    /// Payload, bytes.
+    /// Payload of the packet, bytes.
     pub payload_bytes: u32,
-    /// IPv4's identification; 0 says nothing.
+    /// IPv4 identification; 0 carries no information.
     pub identification: u16,
-    /// Number of the frame in the capture it passed last, from 1.
+    /// Frame number in the capture named in `after`, from 1.
     #[serde(default)]
     pub frame: u64,
 }
 
-/// Where a packet was lost.
+/// Location of a loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LossPlace {
     /// Between two taps.
     Network,
-    /// Behind the last tap, in the host that should have received it.
+    /// After the last tap, in the receiver host.
     Receiver,
 }
 
-/// Delay over the least, in bins of time. A bin without packets has no delay, and neither has one in which a clock stepped.
+/// Queueing delay (one-way delay above minimum) in time bins. Bins without packets or with a clock step have no
+/// delay.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DelayOverTime {
-    /// Start of the first bin, nanoseconds from the start of the first capture.
+    /// Start of the first bin, nanoseconds after the start of the first capture.
     pub start_ns: i64,
-    /// Width of a bin, nanoseconds.
+    /// Width of each bin, nanoseconds.
     pub width_ns: u64,
-    /// Packets in each.
+    /// Number of packets in each bin.
     pub packets: Vec<u64>,
-    /// Median, nanoseconds, of those that are among the direction's 16,384 sampled packets.
+    /// Median queueing delay in each bin, nanoseconds, from the direction's up to 16,384 sampled packets.
     pub p50_ns: Vec<Option<u64>>,
-    /// Greatest, nanoseconds, of all.
+    /// Maximum queueing delay in each bin, nanoseconds, from all packets.
     pub max_ns: Vec<Option<u64>>,
 }
 
-/// One direction between two taps.
+/// One direction of the path between two taps.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PathDirection {
-    /// Packets that passed both.
+    /// Packets seen at both taps.
     pub matched: u64,
-    /// Packets with payload that passed the one and never the other.
+    /// Data packets lost between the taps.
     pub lost_data: u64,
-    /// Packets without payload, likewise.
+    /// Packets without payload lost between the taps.
     pub lost_other: u64,
-    /// Packets that passed the later tap and not the earlier: made on the way, or missed by the earlier tap.
+    /// Packets seen only at the second tap of this direction: created in the network, or missed by the first tap.
     pub appeared: u64,
-    /// Packets only one tap showed, at a time when the other had not begun yet or had ended: neither lost nor made on the way,
-    /// for all that can be known.
+    /// Packets seen at one tap while the other was not capturing; they count neither as lost nor as created in the
+    /// network.
     #[serde(default)]
     pub undetermined: u64,
-    /// Packets that changed places with another of their flow.
+    /// Packets reordered within their flow.
     pub reordered: u64,
-    /// Delay over the least, median, nanoseconds, of up to 16,384 packets drawn evenly.
+    /// Median queueing delay (one-way delay above minimum), nanoseconds, of up to 16,384 evenly sampled packets.
     pub delay_variation_p50_ns: Option<u64>,
-    /// Delay over the least, 99th percentile, nanoseconds, of the same.
+    /// 99th percentile of the queueing delay, nanoseconds, of the same packets.
     pub delay_variation_p99_ns: Option<u64>,
-    /// Greatest delay over the least, nanoseconds, of all packets.
+    /// Maximum queueing delay, nanoseconds, of all packets.
     pub delay_variation_max_ns: Option<u64>,
-    /// Delay over time: where it is great, a queue was full.
+    /// Queueing delay over time.
     pub delay: DelayOverTime,
-    /// In a chain of taps, this hop's share of the 99th percentiles of all hops: which of them adds the delay. `None` with
-    /// two taps.
+    /// Share of this hop in the sum of all hops' p99 queueing delays, 0..=1, for three or more taps. `None` with two
+    /// taps.
     pub delay_share: Option<f64>,
 }
 
-/// What was read.
+/// A capture file and its frames.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceCapture {
-    /// The file, as named.
+    /// Path of the file, as given by the user.
     pub file: String,
-    /// Its format.
+    /// File format (`pcapng`, `pcap, ns`).
     pub format: String,
-    /// Frames read.
+    /// Number of frames read.
     pub frames: u64,
-    /// Their bytes on the wire.
+    /// Bytes of the frames on the wire.
     pub wire_bytes: u64,
-    /// Their bytes in the capture.
+    /// Bytes of the frames in the file.
     pub captured_bytes: u64,
     /// Time of the first frame, nanoseconds since the Unix epoch.
     pub start_ns: u64,
-    /// From the earliest to the latest frame, nanoseconds.
+    /// Time from the earliest to the latest frame, nanoseconds.
     pub duration_ns: u64,
-    /// Frames that are not IP.
+    /// Frames without an IP packet.
     pub not_ip: u64,
-    /// Frames cut before their transport header's end.
+    /// Frames truncated before the end of the transport header.
     pub cut: u64,
-    /// Frames whose lengths contradict each other.
+    /// Frames with inconsistent length fields.
     pub malformed: u64,
-    /// Fragments without a transport header.
+    /// IP fragments without a transport header.
     pub fragments: u64,
-    /// IP packets of other transports than TCP and UDP.
+    /// IP packets with a transport other than TCP and UDP.
     pub other_transport: u64,
-    /// Frames in a wrapping (VLAN, MPLS, GRE, VXLAN, Geneve, IP in IP, PPPoE).
+    /// Frames with encapsulation (VLAN, MPLS, GRE, VXLAN, Geneve, IP in IP, PPPoE).
     pub wrapped: u64,
-    /// Frames longer than any wire carries: super-packets of TSO, GRO or BIG TCP.
+    /// Super-packets of TSO, GRO or BIG TCP: frames longer than a link can carry.
     pub super_packets: u64,
-    /// Frames earlier than the one before them.
+    /// Frames with a timestamp before that of the previous frame.
     pub backward_steps: u64,
-    /// Frames that the file has out of order by 100 µs at most, and that were sorted by their timestamps.
+    /// Frames out of order by at most 100 µs in the file, which were sorted by timestamp.
     #[serde(default)]
     pub sorted: u64,
-    /// Copies of frames that the capture holds twice (SPAN port, two interfaces of one router), ignored.
+    /// Second copies of frames captured twice (SPAN port, two interfaces of a router); ignored.
     #[serde(default)]
     pub copies: u64,
-    /// TCP segments whose options the snap length cut: their SACK blocks, timestamps or window scale may be missing.
+    /// TCP segments whose options were truncated by the snap length: SACK blocks, timestamps or window scale may be
+    /// missing.
     #[serde(default)]
     pub options_cut: u64,
-    /// Payload of all flows and both directions, each byte once, bytes.
+    /// Payload bytes of all flows in both directions, each byte counted once.
     #[serde(default)]
     pub unique_bytes: u64,
-    /// The same over the duration of the capture, bits/s. `None` for a single frame.
+    /// Goodput: `unique_bytes` / duration of the capture, bits/s; `None` for a single frame.
     #[serde(default)]
     pub goodput_bps: Option<f64>,
-    /// Frames dropped by the capture itself, where it says.
+    /// Frames dropped by the capture, as recorded in the file; `None` if it does not contain a count.
     pub dropped: Option<u64>,
-    /// Flows taken out of memory because there were more at once than allowed.
+    /// Flows removed from memory because there were more concurrent flows than allowed.
     pub evicted_flows: u64,
-    /// Why reading ended before the end of the file.
+    /// Reason reading stopped before the end of the file; `None` if it did not.
     pub ended_early: Option<String>,
 }
 
-/// One end of a flow.
+/// Source or destination of a flow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceEndpoint {
-    /// Address.
+    /// IP address.
     pub address: String,
-    /// Port.
+    /// TCP or UDP port.
     pub port: u16,
 }
 
-/// Transport of a flow.
+/// Transport protocol of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TraceTransport {
@@ -229,41 +233,42 @@ pub enum TraceTransport {
     Udp,
 }
 
-/// A flow: the direction with more payload is the forward one; the other is `reverse`.
+/// A flow; the direction with more payload is `forward`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceFlow {
-    /// TCP or UDP.
+    /// Transport protocol.
     pub transport: TraceTransport,
-    /// Where most payload came from.
+    /// Side that sent more payload.
     pub source: TraceEndpoint,
-    /// Where it went.
+    /// Side that received more payload.
     pub destination: TraceEndpoint,
-    /// First packet, nanoseconds from the start of the capture.
+    /// Time of the first packet, nanoseconds after the start of the capture.
     pub start_ns: u64,
-    /// From its first to its last packet, nanoseconds.
+    /// Time from the first to the last packet, nanoseconds.
     pub duration_ns: u64,
-    /// Payload that was new, from its first byte to its last or its acknowledgement, bits/s. `None` for a single packet.
+    /// Goodput: payload counted once / time from its first byte to the last byte or its ACK, bits/s; `None` for a
+    /// single packet.
     pub goodput_bps: Option<f64>,
     /// Retransmits of `source`, all kinds.
     pub retransmits: u64,
-    /// Packets of `source` with data that were lost between two taps; `None` with one tap, and where none of the flow's
-    /// packets was found at the other tap.
+    /// Data packets of `source` lost between two taps; `None` with one tap, or if no packet of the flow was found at
+    /// the other tap.
     pub lost_network: Option<u64>,
-    /// Packets of `source` with data that the receiver host dropped after its tap: the receiver demonstrably lacked them.
-    /// `None` with one tap, and where none of the flow's packets was found at the other tap.
+    /// Data packets of `source` that the receiver host dropped after its tap, shown by ACKs that lack them. `None`
+    /// with one tap, or if no packet of the flow was found at the other tap.
     pub lost_receiver: Option<u64>,
-    /// Median round trip from the tap to `destination` and back, nanoseconds.
+    /// Median RTT between the tap and `destination`, nanoseconds; `None` without samples.
     pub rtt_ns: Option<u64>,
-    /// Who reset the connection first, and when; `None` without an RST.
+    /// First RST of the connection; `None` without one.
     #[serde(default)]
     pub reset: Option<TraceReset>,
-    /// What happened to the flow, in the order of the capture: the first 200 of each direction.
+    /// Events of the flow in capture order; the first 200 of each direction.
     #[serde(default)]
     pub events: Vec<TraceEvent>,
-    /// Events that are not listed.
+    /// Number of events that are not listed.
     #[serde(default)]
     pub unlisted_events: u64,
-    /// How the connection began; `None` for UDP, or where that was before the capture.
+    /// TCP handshake; `None` for UDP, or if it was before the capture.
     pub handshake: Option<TraceHandshake>,
     /// From `source` to `destination`.
     pub forward: TraceDirection,
@@ -274,61 +279,61 @@ pub struct TraceFlow {
 /// The first RST of a connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceReset {
-    /// Who sent it.
+    /// Side that sent the RST.
     pub by: TraceEndpoint,
-    /// When, nanoseconds from the start of the capture.
+    /// Time of the RST, nanoseconds after the start of the capture.
     pub time_ns: u64,
     /// Number of its frame, from 1.
     pub frame: u64,
 }
 
-/// Something that happened to a flow.
+/// An event of a flow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceEvent {
-    /// What.
+    /// Kind of event.
     pub kind: TraceEventKind,
-    /// Whether the packet was the source's or the destination's.
+    /// Direction of the packet.
     #[serde(alias = "way")]
     pub direction: PacketDirection,
-    /// Number of the frame, from 1.
+    /// Number of the packet's frame, from 1.
     pub frame: u64,
-    /// When, nanoseconds from the start of the capture.
+    /// Time of the packet, nanoseconds after the start of the capture.
     pub time_ns: u64,
-    /// TCP sequence number of the packet; of a zero window, an opened window and reneging the acknowledgement number.
+    /// TCP sequence number of the packet; for zero window, opened window and reneging, its ACK number.
     pub sequence: u32,
-    /// Of a retransmission after a timeout: how long the connection had been silent, the RTO as the tap saw it, nanoseconds.
-    /// `None` for the retransmissions that follow the first one.
+    /// RTO retransmit: silence before it (the RTO observed at the tap), nanoseconds; `None` for later retransmits of
+    /// the same recovery and other events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rto_ns: Option<u64>,
 }
 
-/// What happened.
+/// Kind of event of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TraceEventKind {
-    /// A fast retransmit.
+    /// Fast retransmit.
     Fast,
-    /// A retransmission after an RTO.
+    /// Retransmit after an RTO.
     Timeout,
-    /// A tail loss probe.
+    /// Tail loss probe (TLP).
     Tail,
-    /// A retransmission whose first copy was lost before the tap.
+    /// Retransmit whose original was lost before the tap.
     LostBeforeTap,
-    /// A retransmission whose reason is unknown.
+    /// Retransmit of unknown kind.
     Unclassified,
-    /// A packet that had been overtaken in the network.
+    /// Packet reordered in the network.
     OutOfOrder,
-    /// A packet duplicated in the network.
+    /// Packet duplicated in the network.
     Duplicate,
-    /// A keep-alive or zero-window probe.
+    /// Keep-alive or zero-window probe.
     Probe,
     /// The receive window closed.
     ZeroWindow,
-    /// The receive window opened again.
+    /// The receive window reopened.
     WindowOpened,
-    /// The receiver dropped data that it had selectively acknowledged (reneging, RFC 2018).
+    /// Reneging: the receiver dropped data it had acknowledged with SACK (RFC 2018).
     Reneging,
-    /// A SYN.
+    /// SYN or SYN-ACK.
     Syn,
     /// A FIN.
     Fin,
@@ -336,184 +341,183 @@ pub enum TraceEventKind {
     Reset,
 }
 
-/// A handshake.
+/// TCP handshake of a connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceHandshake {
-    /// Who sent the SYN.
+    /// Side that sent the SYN; `None` if the capture does not contain it.
     pub client: Option<TraceEndpoint>,
-    /// From SYN to SYN-ACK: from the tap to the server and back, nanoseconds.
+    /// RTT between the tap and the server, from SYN to SYN-ACK, nanoseconds.
     pub server_rtt_ns: Option<u64>,
-    /// From SYN-ACK to ACK: from the tap to the client and back, nanoseconds.
+    /// RTT between the tap and the client, from SYN-ACK to ACK, nanoseconds.
     pub client_rtt_ns: Option<u64>,
-    /// Initial sequence number of the client: it distinguishes connections with the same four-tuple.
+    /// Initial sequence number of the client, which distinguishes connections with the same four-tuple.
     #[serde(default)]
     pub client_sequence: Option<u32>,
-    /// SYNs beyond the first.
+    /// Retransmitted SYNs.
     pub syn_retransmits: u32,
 }
 
-/// Datagrams with numbers of a protocol that is known.
+/// Statistics of datagrams that carry sequence numbers of a known protocol.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceNumbered {
-    /// Which protocol, by the datagrams themselves.
+    /// Name of the protocol, detected from the datagrams.
     pub protocol: String,
-    /// Share of the datagrams whose number, tag and clock go on from the others', as that protocol's do.
+    /// Share of the datagrams whose sequence number, tag and timestamp fit the protocol, 0..=1.
     pub confidence: f64,
-    /// Numbers that came.
+    /// Sequence numbers received.
     pub received: u64,
-    /// Numbers missing between the first and the last, that never came.
+    /// Sequence numbers lost between the first and the last.
     pub lost: u64,
-    /// Numbers that came after a greater one.
+    /// Sequence numbers received after a higher one.
     pub reordered: u64,
-    /// Numbers that came twice.
+    /// Sequence numbers received twice.
     pub duplicates: u64,
 }
 
-/// Flows that are not listed.
+/// Totals of the flows that are not listed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UnlistedFlows {
-    /// How many.
+    /// Number of flows.
     pub flows: u64,
-    /// Their packets.
+    /// Packets of these flows.
     pub packets: u64,
-    /// Their payload, bytes.
+    /// Payload bytes of these flows, retransmits and duplicates included.
     pub payload_bytes: u64,
-    /// Their payload, each byte once, bytes.
+    /// Payload bytes of these flows, each byte counted once.
     #[serde(default)]
     pub unique_bytes: u64,
-    /// Their retransmits.
+    /// Retransmits of these flows.
     pub retransmits: u64,
 }
 
-/// What one station (the source of frames at the tap) put on the wire.
+/// A station: a source of frames at the tap.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceStation {
-    /// Interface of the capture.
+    /// Capture interface.
     pub interface: String,
-    /// Source address of its frames; `None` where the link has none.
+    /// Source MAC address; `None` if the link has none.
     pub mac: Option<String>,
-    /// Frames.
+    /// Number of frames.
     pub frames: u64,
-    /// Their bytes.
+    /// Bytes of the frames on the wire.
     pub wire_bytes: u64,
-    /// Rate in bins of a millisecond.
+    /// Rate in bins of 1 ms.
     pub per_1ms: BinRates,
-    /// Rate in bins of ten milliseconds.
+    /// Rate in bins of 10 ms.
     pub per_10ms: BinRates,
-    /// Gaps between its frames, by the size of the later one.
+    /// Inter-frame gaps by size of the later frame.
     pub gaps: Vec<GapClass>,
-    /// Frames that followed each other closely.
+    /// Trains: frames in close succession.
     pub trains: Trains,
-    /// When it was faster than the threshold; `None` without a threshold.
+    /// Microbursts above the requested threshold; `None` without a threshold.
     pub microbursts: Option<Microbursts>,
-    /// How its acknowledgements are spaced; `None` without any.
+    /// Spacing of pure ACKs; `None` without pure ACKs.
     pub ack_spacing: Option<AckSpacing>,
 }
 
-/// Rates in bins of one width. Bins between the first and the last frame count, empty ones too.
+/// Distribution of the rate over bins of one width, empty bins between the first and the last frame included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BinRates {
-    /// Bins.
+    /// Number of bins.
     pub bins: u64,
-    /// Mean, bits/s.
+    /// Mean rate, bits/s.
     pub mean_bps: f64,
-    /// Median, bits/s, to 5 %.
+    /// Median rate, bits/s, accurate to 5 %.
     pub p50_bps: f64,
-    /// 99th percentile, bits/s, to 5 %.
+    /// 99th percentile of the rate, bits/s, accurate to 5 %.
     pub p99_bps: f64,
-    /// Greatest, bits/s.
+    /// Maximum rate, bits/s.
     pub max_bps: f64,
-    /// Bins above the threshold asked for (microbursts); `None` without a threshold.
+    /// Number of bins above the microburst threshold; `None` without a threshold.
     pub above: Option<u64>,
 }
 
-/// Gaps before frames of a size class.
+/// Inter-frame gaps before frames of a size class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GapClass {
-    /// Least frame, bytes.
+    /// Minimum frame size of the class, bytes.
     pub from_bytes: u32,
-    /// Greatest frame, bytes.
+    /// Maximum frame size of the class, bytes.
     pub to_bytes: u32,
-    /// Median gap, nanoseconds, to 5 %.
+    /// Median gap, nanoseconds, accurate to 5 %.
     pub p50_ns: u64,
-    /// 99th percentile, nanoseconds, to 5 %.
+    /// 99th percentile of the gap, nanoseconds, accurate to 5 %.
     pub p99_ns: u64,
-    /// The distribution.
+    /// Histogram of the gaps.
     pub histogram: Vec<Bucket>,
 }
 
-/// Frames of a station that followed each other within `gap_ns`.
+/// Trains: frames of a station with gaps shorter than `gap_ns`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trains {
-    /// The gap that ends a train, nanoseconds.
+    /// Minimum gap between trains, nanoseconds.
     pub gap_ns: u64,
-    /// Trains of two frames and more.
+    /// Number of trains with two or more frames.
     pub trains: u64,
-    /// Median length, frames.
+    /// Median length of the trains, frames.
     pub p50_frames: u64,
-    /// 99th percentile, frames.
+    /// 99th percentile of the length, frames.
     pub p99_frames: u64,
-    /// Longest, frames.
+    /// Longest train, frames.
     pub longest_frames: u64,
-    /// Median rate inside trains of ten frames and more, bits/s: an estimate of the line the frames came from.
+    /// Median rate within trains of ten or more frames, bits/s: an estimate of the link rate before the tap.
     pub rate_bps: Option<f64>,
 }
 
-/// Stretches of time above a rate.
+/// Microbursts: periods with a rate above a threshold.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Microbursts {
-    /// The threshold, bits/s.
+    /// Rate threshold, bits/s.
     pub above_bps: u64,
-    /// The window the rate is taken over, nanoseconds.
+    /// Averaging window of the rate, nanoseconds.
     pub window_ns: u64,
-    /// How many there were.
+    /// Number of microbursts.
     pub count: u64,
-    /// Those with the most bytes, the greatest first; 64 at most.
+    /// Microbursts with the most bytes, largest first; at most 64.
     pub worst: Vec<Microburst>,
 }
 
-/// A stretch of time in which every window was above the threshold.
+/// A period in which every window was above the threshold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Microburst {
-    /// Its first frame, nanoseconds from the start of the capture.
+    /// Time of the first frame, nanoseconds after the start of the capture.
     pub start_ns: u64,
-    /// To its last frame, nanoseconds.
+    /// Time from the first to the last frame, nanoseconds.
     pub duration_ns: u64,
-    /// Bytes on the wire.
+    /// Bytes on the wire in the period.
     pub bytes: u64,
-    /// Rate of its fullest window, bits/s.
+    /// Maximum rate over one window, bits/s.
     pub peak_bps: f64,
 }
 
-/// How acknowledgements follow each other.
+/// Spacing of pure ACKs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AckSpacing {
-    /// Acknowledgements without payload.
+    /// Number of pure ACKs.
     pub acks: u64,
-    /// Share that came within a microsecond of the one before.
+    /// Share of ACKs within 1 µs of the previous one, 0..=1.
     pub bunched: f64,
-    /// The most common gap of two microseconds and more, nanoseconds, and its share of all gaps: the period of a framing
-    /// underneath, if the share is large.
+    /// Most common gap of at least 2 µs, nanoseconds. If its share is large, it is the period of a framing below IP.
     pub usual_gap_ns: Option<u64>,
-    /// That share.
+    /// Share of `usual_gap_ns` in all gaps, 0..=1.
     pub usual_gap_share: Option<f64>,
-    /// The period of a framing underneath (SONET: 125 µs): acknowledgements come in clusters whose distances are multiples
-    /// of it, nanoseconds. `None` where none is seen.
+    /// Period of a framing below IP (SONET: 125 µs), nanoseconds: distances between clusters of ACKs are multiples of
+    /// it. `None` if none was detected.
     pub period_ns: Option<u64>,
-    /// How well the distances keep to that period: 1 exactly, 0 not at all.
+    /// Fit of the distances to `period_ns`: 1 is exact, 0 is none.
     pub period_confidence: Option<f64>,
-    /// The gaps' distribution.
+    /// Histogram of the gaps between ACKs.
     #[serde(default)]
     pub histogram: Vec<Bucket>,
 }
 
-/// Rate over time.
+/// Wire rate over time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceBins {
-    /// Width of a bin, nanoseconds.
+    /// Width of each bin, nanoseconds.
     pub width_ns: u64,
-    /// Bytes on the wire in each.
+    /// Bytes on the wire in each bin.
     pub bytes: Vec<u64>,
-    /// Retransmits in each.
+    /// Retransmits in each bin.
     pub retransmits: Vec<u32>,
 }

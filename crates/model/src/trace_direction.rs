@@ -1,212 +1,214 @@
-//! What one end of a flow sent, as a tap saw it: a part of `landspeed.trace/2`.
+//! One direction of a flow in a capture; a part of `landspeed.trace/2`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Bucket, TraceNumbered};
 
-/// What one end sent.
+/// One direction of a flow: the packets one side sent, as recorded at the tap.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceDirection {
-    /// Packets.
+    /// Packets sent.
     pub packets: u64,
-    /// Bytes of their frames.
+    /// Bytes of the frames on the wire.
     pub wire_bytes: u64,
-    /// Payload, copies included.
+    /// Payload bytes, retransmits and duplicates included.
     pub payload_bytes: u64,
-    /// Payload seen for the first time.
+    /// Payload bytes, each byte counted once.
     pub unique_bytes: u64,
-    /// Packets without payload that acknowledge.
+    /// Pure ACKs: acknowledgements without payload.
     pub pure_acks: u64,
-    /// Maximum segment size it announced, bytes.
+    /// MSS option of the SYN, bytes; `None` without the handshake or the option.
     pub mss: Option<u16>,
-    /// Window scale it announced, a shift.
+    /// Window scale option of the SYN (shift count); `None` without the handshake or the option.
     pub window_scale: Option<u8>,
-    /// Whether it permitted SACK.
+    /// Whether the SYN had the SACK-permitted option.
     pub sack_permitted: bool,
-    /// Whether it sent timestamps.
+    /// Whether packets had TCP timestamps.
     pub timestamps: bool,
-    /// Whether it sent a FIN or a RST.
+    /// Whether this side sent a FIN or RST.
     pub closed: bool,
-    /// RSTs it sent.
+    /// RSTs sent.
     #[serde(default)]
     pub resets: u64,
-    /// Its goodput: payload seen for the first time, from its first byte to its last or its acknowledgement, bits/s.
+    /// Goodput: payload counted once / time from its first byte to the last byte or its ACK, bits/s.
     #[serde(default)]
     pub goodput_bps: Option<f64>,
-    /// Its packets with data that were lost between two taps; `None` with one tap, and where the flow was not found at the
-    /// other tap.
+    /// Data packets lost between two taps; `None` with one tap, or if the flow was not found at the other tap.
     #[serde(default)]
     pub lost_network: Option<u64>,
-    /// Its packets with data that the receiver host dropped after its tap; `None` as in `lost_network`, and towards the first
-    /// tap of a chain of more than two.
+    /// Data packets that the receiver host dropped after its tap; `None` as in `lost_network`, and for the direction
+    /// towards the first tap if there are more than two.
     #[serde(default)]
     pub lost_receiver: Option<u64>,
-    /// Its packets with data that passed the last tap twice before they were acknowledged, without evidence whether the
-    /// receiver had dropped the first copy: neither a report of the second one (DSACK) nor an ACK that lacked the first.
+    /// Data packets that passed the last tap twice before an ACK, without evidence whether the receiver dropped the
+    /// first copy: neither a DSACK for the second copy nor an ACK that lacked the first. `None` as in
+    /// `lost_receiver`.
     #[serde(default)]
     pub undetermined_receiver: Option<u64>,
-    /// ECN of its packets; `None` where it used none.
+    /// ECN marks and flags; `None` if this direction did not use ECN.
     #[serde(default)]
     pub ecn: Option<TraceEcn>,
-    /// Its retransmits.
+    /// Retransmits by kind.
     pub retransmits: Retransmits,
-    /// Packets that filled a hole and had been reordered, by their IP identification, timestamp or time.
+    /// Reordered packets: they filled a hole and were not retransmits, judging by IP identification, timestamp or
+    /// time.
     pub out_of_order: u64,
-    /// Packets duplicated in the network: the same packet twice.
+    /// Packets duplicated in the network (the same packet twice).
     pub duplicates: u64,
-    /// Payload the other end acknowledged but the tap never saw, bytes: what the capture lacks.
+    /// Payload bytes that the other side acknowledged but the tap did not record: missing from the capture.
     pub missing_bytes: u64,
     /// Keep-alives and zero-window probes, with and without a byte of data.
     pub probes: u64,
-    /// Duplicate acknowledgements it sent.
+    /// Duplicate ACKs sent.
     pub duplicate_acks: u64,
-    /// Ranges it reported as received twice (DSACK, RFC 2883).
+    /// Ranges reported as received twice (DSACK, RFC 2883).
     pub dsacks: u64,
-    /// Times its window closed.
+    /// Times this side closed its receive window.
     pub zero_windows: u64,
-    /// How long its window was closed, all times together, nanoseconds.
+    /// Total time this side's receive window was closed, nanoseconds.
     #[serde(default)]
     pub zero_window_ns: u64,
-    /// When its window was closed; the first 100 times.
+    /// Periods of a closed receive window; the first 100.
     #[serde(default)]
     pub zero_window_periods: Vec<ZeroWindow>,
-    /// Least window it announced after the handshake, bytes; `None` where the window scale is unknown.
+    /// Minimum receive window announced after the handshake, bytes; `None` if the window scale is unknown.
     pub window_min_bytes: Option<u64>,
-    /// Greatest window it announced, bytes; `None` where the window scale is unknown.
+    /// Maximum receive window announced, bytes; `None` if the window scale is unknown.
     pub window_max_bytes: Option<u64>,
-    /// Window scale in force: announced by both ends (0 where one did not), or given with `--window-scale`. `None` where the
-    /// capture does not have the handshake.
+    /// Effective window scale: negotiated by both sides (0 if one did not offer it), or given with `--window-scale`.
+    /// `None` if the capture does not contain the handshake.
     #[serde(default)]
     pub window_scale_in_force: Option<u8>,
-    /// Where the window scale is unknown: it is at least this, or the sender would have sent more than the window allows.
+    /// Lower bound of an unknown window scale: with less, the sender would have exceeded the window. `None` if the
+    /// scale is known or there is no bound.
     #[serde(default)]
     pub window_scale_at_least: Option<u8>,
-    /// Times it dropped data that it had selectively acknowledged (reneging, RFC 2018).
+    /// Reneging: times this side dropped data it had acknowledged with SACK (RFC 2018).
     #[serde(default)]
     pub reneged: u64,
-    /// Silences that ended in a retransmission timeout: the RTO as the tap saw it. `None` without one.
+    /// Observed RTO: silences before retransmission timeouts. `None` without a timeout.
     #[serde(default)]
     pub rto: Option<TraceRto>,
-    /// Most of its data in flight as the tap saw it, bytes.
+    /// Maximum data in flight as seen at the tap, bytes.
     pub in_flight_max_bytes: u64,
-    /// Its payload packets for each acknowledgement that moved on; `None` without one.
+    /// Data packets per ACK that acknowledged new data; `None` without such an ACK.
     pub packets_per_ack: Option<f64>,
-    /// Acknowledgements of its data that covered more than two full segments.
+    /// Stretch ACKs: ACKs of this direction's data that cover more than two full segments.
     pub stretch_acks: u64,
-    /// Round trips from the tap to the other end and back.
+    /// RTT between the tap and the receiver of this direction; `None` without a sample.
     pub rtt: Option<TraceRtt>,
-    /// What its time went into; `None` where no data was acknowledged, or where the tap is nearer to the receiver and
-    /// cannot know what the sender has in flight.
+    /// Time by limiting factor of the sender; `None` if no data was acknowledged, or if the tap is closer to the
+    /// receiver, where the data in flight at the sender is not visible.
     pub limits: Option<TraceLimits>,
-    /// UDP: numbered datagrams, where the protocol is known.
+    /// UDP: statistics of numbered datagrams; `None` if the protocol is not known.
     pub numbered: Option<TraceNumbered>,
 }
 
-/// Silences before retransmissions after a timeout.
+/// Observed RTO: silences before retransmission timeouts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceRto {
-    /// How many timeouts there were; the retransmissions that follow the first one of each are not counted.
+    /// Number of timeouts; only the first retransmit of each is counted.
     pub count: u64,
-    /// Shortest, nanoseconds.
+    /// Shortest silence, nanoseconds.
     pub min_ns: u64,
-    /// Longest, nanoseconds.
+    /// Longest silence, nanoseconds.
     pub max_ns: u64,
 }
 
-/// A receive window that was closed.
+/// A period in which the receive window was closed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ZeroWindow {
-    /// When the tap saw it close, nanoseconds from the start of the capture.
+    /// Time the window closed at the tap, nanoseconds after the start of the capture.
     pub start_ns: u64,
-    /// Until the tap saw it open, or the capture end, nanoseconds.
+    /// Time until the window opened at the tap, or until the connection's last packet, nanoseconds.
     pub duration_ns: u64,
-    /// Number of the frame that closed it, from 1.
+    /// Number of the frame that closed the window, from 1.
     pub frame: u64,
 }
 
-/// Explicit congestion notification of one direction (RFC 3168, RFC 9768).
+/// Explicit congestion notification in one direction (RFC 3168, RFC 9768).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceEcn {
     /// Packets marked ECT(0).
     pub ect0: u64,
     /// Packets marked ECT(1).
     pub ect1: u64,
-    /// Packets marked CE when they passed the tap: a queue before it reported congestion.
+    /// Packets marked CE at the tap: a queue before the tap signalled congestion.
     pub ce: u64,
-    /// Packets with the flag ECE after the handshake: classic ECN's echo of congestion. With AccECN the flags are a counter.
+    /// Packets with the ECE flag after the handshake: congestion echo of classic ECN. With AccECN, the flags are a
+    /// counter.
     pub ece: u64,
-    /// Packets with the flag CWR after the handshake.
+    /// Packets with the CWR flag after the handshake.
     pub cwr: u64,
-    /// Whether its SYN or SYN-ACK asked for or accepted AccECN.
+    /// Whether the SYN or SYN-ACK requested or accepted AccECN.
     pub accurate: bool,
-    /// CE marks that it reported to the other end through the counter of AccECN. `None` without
-    /// AccECN.
+    /// CE marks this side reported to the other through the AccECN counter; `None` unless both sides use AccECN.
     pub reported_ce: Option<u64>,
 }
 
-/// Retransmits by reason.
+/// Retransmits by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Retransmits {
-    /// Three duplicate acknowledgements or selective ones above it had passed the tap.
+    /// Fast retransmits: after three duplicate ACKs or SACK of later data at the tap.
     pub fast: u64,
-    /// After a silence of a retransmission timeout, and what followed it until the loss was repaired.
+    /// After a retransmission timeout (RTO), later retransmits of the same recovery included.
     pub timeout: u64,
     /// Tail loss probes (TLP, RFC 8985).
     pub tail: u64,
-    /// The tap never saw the first copy: it was lost before the tap.
+    /// Retransmits whose original was lost before the tap.
     pub lost_before_tap: u64,
-    /// Reason unknown.
+    /// Retransmits of unknown kind.
     pub unclassified: u64,
-    /// Payload in all of them, bytes.
+    /// Payload bytes of all retransmits.
     pub bytes: u64,
-    /// Of all of them, those the receiver reported as unneeded (DSACK).
+    /// Spurious retransmits among all of them, as reported by the receiver (DSACK).
     pub spurious: u64,
 }
 
 impl Retransmits {
-    /// All kinds.
+    /// Returns the number of retransmits of all kinds.
     pub fn total(&self) -> u64 {
         self.fast + self.timeout + self.tail + self.lost_before_tap + self.unclassified
     }
 }
 
-/// Round trips of one direction.
+/// RTT samples of one direction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceRtt {
-    /// Samples.
+    /// Number of samples.
     pub samples: u64,
-    /// Least, nanoseconds.
+    /// Minimum RTT, nanoseconds.
     pub min_ns: u64,
-    /// Mean, nanoseconds.
+    /// Mean RTT, nanoseconds.
     pub mean_ns: u64,
-    /// Median, nanoseconds, to 5 %; `None` with few samples.
+    /// Median RTT, nanoseconds, accurate to 5 %; `None` with few samples.
     pub p50_ns: Option<u64>,
-    /// 90th percentile, nanoseconds, to 5 %.
+    /// 90th percentile of the RTT, nanoseconds, accurate to 5 %; `None` with few samples.
     pub p90_ns: Option<u64>,
-    /// 99th percentile, nanoseconds, to 5 %.
+    /// 99th percentile of the RTT, nanoseconds, accurate to 5 %; `None` with few samples.
     pub p99_ns: Option<u64>,
-    /// Greatest, nanoseconds.
+    /// Maximum RTT, nanoseconds.
     pub max_ns: u64,
-    /// Their distribution.
+    /// Histogram of the samples; empty with few samples.
     pub histogram: Vec<Bucket>,
 }
 
-/// What held a sender back, as the tap saw it, in time; the parts add up to `total_ns`.
+/// Time by limiting factor of a sender, as seen at the tap; the parts add up to `total_ns`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceLimits {
-    /// All of the time, nanoseconds.
+    /// Total time, nanoseconds.
     pub total_ns: u64,
-    /// Nothing was in flight and the application had nothing to send.
+    /// Sender-limited: nothing in flight and no data to send, nanoseconds.
     pub idle_ns: u64,
-    /// Less than two segments of the receiver's window were left, or the window was closed or too small for a segment while the
-    /// sender had data.
+    /// Receiver-limited (rwnd): less than two segments of the window left, or the window closed or smaller than a
+    /// segment while the sender had data, nanoseconds.
     pub receiver_window_ns: u64,
-    /// Nothing was in flight although the sender had more to send: pacing, or shaping before the tap.
+    /// Nothing in flight although the sender had data: pacing, or shaping before the tap, nanoseconds.
     #[serde(default)]
     pub pacing_ns: u64,
-    /// Between a loss and its repair.
+    /// Recovery: between a loss and its repair, nanoseconds.
     pub recovery_ns: u64,
-    /// Data in flight and none of the above: the congestion window, the pacing or the path decided.
+    /// Data in flight and none of the above: limited by cwnd, pacing or the path, nanoseconds.
     pub sending_ns: u64,
 }

@@ -1,193 +1,193 @@
-//! What graphs of a capture are drawn from, and two captures side by side (`landspeed.tracecomparison/1`).
+//! Data for graphs of a capture, and the comparison of two captures (`landspeed.tracecomparison/1`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{BuildInfo, TraceDocument};
 
-/// What graphs over time are drawn from.
+/// Data for graphs over time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceGraphs {
-    /// All frames of the capture.
+    /// Wire rate of all frames of the capture.
     pub rate: TraceRate,
-    /// Directions of TCP flows that brought data, those with the most payload first.
+    /// Directions of TCP flows with data, most payload first.
     pub series: Vec<TraceSeries>,
-    /// TCP flows with payload that have no series, because others had more.
+    /// Number of TCP flows with payload without a series, because others had more.
     pub left_out: u64,
 }
 
-/// Bytes on the wire in bins of time. Bins are a millisecond wide, or that times a power of ten.
+/// Bytes on the wire in time bins, which are 1 ms wide or 1 ms times a power of ten.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceRate {
-    /// Width of a bin, nanoseconds.
+    /// Width of each bin, nanoseconds.
     pub width_ns: u64,
-    /// Bytes in each, from the start of the capture.
+    /// Bytes in each bin, from the start of the capture.
     pub bytes: Vec<u64>,
-    /// Most bytes in a millisecond of each; empty where bins are a millisecond wide.
+    /// Maximum bytes per millisecond in each bin; empty if bins are 1 ms wide.
     pub most_in_1ms: Vec<u64>,
 }
 
-/// Whose data.
+/// Direction of packets in a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PacketDirection {
-    /// The flow's source's.
+    /// From the flow's source to its destination.
     Forward,
-    /// The flow's destination's.
+    /// From the flow's destination to its source.
     Reverse,
 }
 
-/// The data of one direction and what the other end said of it: a time-sequence graph.
+/// Time-sequence graph of one direction: its data, and the ACKs from the other side.
 ///
-/// Sequence numbers count from the direction's first one at the tap; times from the start of the capture.
+/// Sequence numbers are relative to the first one at the tap; times are relative to the start of the capture.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceSeries {
-    /// Which flow: its place in `flows`.
+    /// Index of the flow in `flows`.
     pub flow: usize,
-    /// Whose data.
+    /// Direction of the data.
     #[serde(alias = "way")]
     pub direction: PacketDirection,
-    /// Payload, bytes, copies included.
+    /// Payload bytes, retransmits and duplicates included.
     pub payload_bytes: u64,
-    /// Segments and acknowledgements there were.
+    /// Number of segments and ACKs.
     pub packets: u64,
-    /// Of these, those in `detail`.
+    /// Number of those in `detail`.
     pub kept: u64,
-    /// Latest packet, nanoseconds.
+    /// Time of the last packet, nanoseconds.
     pub end_ns: u64,
-    /// Its frames over time.
+    /// Wire rate of the direction.
     pub rate: TraceRate,
-    /// Width of a bucket, nanoseconds.
+    /// Width of each bucket, nanoseconds.
     pub bucket_ns: u64,
-    /// All packets, in buckets of time; empty where `detail` has every packet.
+    /// All packets in time buckets; empty if `detail` contains every packet.
     pub buckets: TraceBuckets,
-    /// Single packets, in spans that do not overlap. Where there are more than can be kept: the start, the end, around
-    /// retransmissions and the longest silences, and samples of the rest.
+    /// Individual packets, in spans that do not overlap. If there are too many to keep: the start, the end, packets
+    /// around retransmits and long silences, and samples of the others.
     pub detail: Vec<TraceDetail>,
 }
 
-/// Buckets of time that are not empty, by columns of equal length. Where a count is 0, the
-/// numbers repeat those before.
+/// Time buckets that are not empty, as columns of equal length. If a count is 0, its ranges repeat the previous
+/// values.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceBuckets {
-    /// Which: its start is this times the width.
+    /// Number of the bucket; its start is this number times the bucket width.
     pub at: Vec<u64>,
-    /// Segments with new data.
+    /// Segments with new data in each bucket.
     pub data: Vec<u32>,
-    /// Least sequence number of new data.
+    /// Lowest sequence number of new data.
     pub data_low: Vec<i64>,
-    /// One past the greatest.
+    /// Highest sequence number of new data + 1.
     pub data_high: Vec<i64>,
-    /// Retransmissions of all kinds.
+    /// Retransmits of all kinds in each bucket.
     #[serde(alias = "again")]
     pub retransmits: Vec<u32>,
     /// Lowest sequence number retransmitted.
     #[serde(alias = "again_low")]
     pub retransmits_low: Vec<i64>,
-    /// One past the greatest.
+    /// Highest sequence number retransmitted + 1.
     #[serde(alias = "again_high")]
     pub retransmits_high: Vec<i64>,
-    /// Segments that came out of order, or were duplicated in the network.
+    /// Segments that were reordered, or duplicated in the network, in each bucket.
     pub late: Vec<u32>,
-    /// Least sequence number of these.
+    /// Lowest sequence number of those segments.
     pub late_low: Vec<i64>,
-    /// One past the greatest.
+    /// Highest sequence number of those segments + 1.
     pub late_high: Vec<i64>,
-    /// Acknowledgements.
+    /// ACKs in each bucket.
     pub acks: Vec<u32>,
-    /// Of these, duplicates.
+    /// Duplicate ACKs among them.
     pub duplicate_acks: Vec<u32>,
-    /// Least number acknowledged.
+    /// Lowest ACK number.
     pub ack_low: Vec<i64>,
-    /// Greatest.
+    /// Highest ACK number.
     pub ack_high: Vec<i64>,
-    /// Least upper edge of the receiver's window: what is acknowledged and the window.
+    /// Lowest right edge of the receive window (ACK number + window).
     pub edge_low: Vec<i64>,
-    /// Greatest.
+    /// Highest right edge of the receive window.
     pub edge_high: Vec<i64>,
-    /// Acknowledgements with selective ones.
+    /// ACKs with SACK blocks in each bucket.
     pub sacks: Vec<u32>,
-    /// Least number selectively acknowledged.
+    /// Lowest sequence number in SACK blocks.
     pub sack_low: Vec<i64>,
-    /// One past the greatest.
+    /// Highest sequence number in SACK blocks + 1.
     pub sack_high: Vec<i64>,
-    /// Most in flight, bytes.
+    /// Maximum data in flight, bytes.
     pub in_flight_max: Vec<u64>,
-    /// Round trips.
+    /// RTT samples in each bucket.
     pub rtts: Vec<u32>,
-    /// Least, nanoseconds.
+    /// Minimum RTT, nanoseconds.
     pub rtt_min_ns: Vec<u64>,
-    /// Greatest, nanoseconds.
+    /// Maximum RTT, nanoseconds.
     pub rtt_max_ns: Vec<u64>,
 }
 
-/// Every packet of a span of time.
+/// All packets of a time span.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceDetail {
-    /// First packet, nanoseconds.
+    /// Time of the first packet, nanoseconds.
     pub start_ns: u64,
-    /// Last packet, nanoseconds.
+    /// Time of the last packet, nanoseconds.
     pub end_ns: u64,
-    /// Its first packet's place among all of the series, from 0.
+    /// Index of the span's first packet among all packets of the series, from 0.
     pub from: u64,
-    /// How many.
+    /// Number of packets in the span.
     pub packets: u64,
-    /// One past the greatest number sent before it.
+    /// Highest sequence number sent before the span + 1.
     pub next: i64,
-    /// Greatest number acknowledged before it.
+    /// Highest ACK number before the span.
     pub ack: i64,
-    /// Window announced before it, bytes.
+    /// Receive window announced before the span, bytes.
     pub window: u64,
-    /// The packets, in base64: records of a kind, and differences as LEB128. `docs/trace.md` gives the form.
+    /// The packets as base64: records with a type and LEB128 differences. `docs/trace.md` describes the format.
     pub records: String,
 }
 
-/// Two captures of different runs, side by side.
+/// Two captures of different runs, compared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceComparison {
-    /// `landspeed.tracecomparison/1`.
+    /// Always `landspeed.tracecomparison/1`.
     pub schema: String,
-    /// The program.
+    /// Program that wrote the document.
     pub landspeed: BuildInfo,
-    /// The command line.
+    /// Command line, one argument per element.
     pub command: Vec<String>,
-    /// The first capture.
+    /// Analysis of the first capture.
     pub a: TraceDocument,
-    /// The second one.
+    /// Analysis of the second capture.
     pub b: TraceDocument,
-    /// The figures of both.
+    /// Figures of both captures.
     pub figures: Vec<TraceFigure>,
 }
 
-/// A figure of two captures.
+/// A figure of both captures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceFigure {
-    /// What it is.
+    /// Name of the figure (`RTT, min`).
     pub name: String,
-    /// Its unit: `bps`, `ns`, `bytes`, `ratio` or `count`.
+    /// Unit: `bps`, `ns`, `bytes`, `ratio` or `count`.
     pub unit: String,
-    /// In the first capture; `None` where it has none.
+    /// Value in the first capture; `None` if it has none.
     pub a: Option<f64>,
-    /// In the second.
+    /// Value in the second capture; `None` if it has none.
     pub b: Option<f64>,
-    /// How sure the difference is, by what the figure varies within each capture; `None` where that is unknown.
+    /// Confidence interval of the difference, from the variation within each capture; `None` if that is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<TraceDifference>,
 }
 
-/// The second capture's figure less the first's, with its interval: blocks of time, resampled.
+/// Confidence interval of the second capture's figure − the first's (block bootstrap over time).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceDifference {
-    /// Lower end.
+    /// Lower limit of the difference.
     pub low: f64,
-    /// Upper end.
+    /// Upper limit of the difference.
     pub high: f64,
-    /// Confidence level, 0 to 1.
+    /// Confidence level, 0..=1.
     pub level: f64,
-    /// Length of a block of each, nanoseconds.
+    /// Block length of each capture, nanoseconds.
     pub block_ns: [u64; 2],
-    /// Blocks of each.
+    /// Number of blocks of each capture.
     pub blocks: [u64; 2],
-    /// Whether the interval is without 0: it is a change and not the captures' own noise.
+    /// Whether the interval excludes 0, so that the difference exceeds the variation within the captures.
     pub changed: bool,
 }

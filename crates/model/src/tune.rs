@@ -1,129 +1,129 @@
-//! Settings that can be changed, and changes to them: what a check recommends and `tune` carries out.
+//! Host settings that `tune` can change, and changes recommended by checks.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A setting of a running host.
+/// A setting of a running host that can be changed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Target {
-    /// A sysctl, with dots.
+    /// A sysctl.
     Sysctl {
-        /// `net.ipv4.tcp_rmem`.
+        /// Name with dots: `net.ipv4.tcp_rmem`.
         name: String,
     },
-    /// The queueing discipline of every transmit queue: the leaves of `mq`, or the root where there is one queue.
+    /// Queueing discipline of every transmit queue: the leaves of `mq`, or the root if there is one queue.
     Qdisc {
-        /// Interface.
+        /// Interface name (`eth0`).
         interface: String,
     },
     /// MTU, bytes.
     Mtu {
-        /// Interface.
+        /// Interface name (`eth0`).
         interface: String,
     },
     /// `txqueuelen`, packets.
     TxQueueLen {
-        /// Interface.
+        /// Interface name (`eth0`).
         interface: String,
     },
     /// An offload: `on` or `off`.
     Feature {
-        /// Interface.
+        /// Interface name (`eth0`).
         interface: String,
-        /// The kernel's name (`tx-tcp-segmentation`).
+        /// Kernel name of the offload (`tx-tcp-segmentation`).
         name: String,
     },
     /// Ring size, entries.
     Ring {
-        /// Interface.
+        /// Interface name (`eth0`).
         interface: String,
-        /// Which.
+        /// Receive or transmit ring.
         side: Side,
     },
-    /// Combined channels.
+    /// Number of combined channels.
     Channels {
-        /// Interface.
+        /// Interface name (`eth0`).
         interface: String,
     },
-    /// A coalescing parameter: microseconds, or `on`/`off` for the adaptive ones.
+    /// A coalescing parameter: microseconds or frames; `on` or `off` for adaptive coalescing.
     Coalescing {
-        /// Interface.
+        /// Interface name (`eth0`).
         interface: String,
-        /// As `ethtool -C` names it: `adaptive-rx`, `adaptive-tx`, `rx-usecs`, `tx-usecs`, `rx-frames`, `tx-frames`.
+        /// Name as in `ethtool -C`: `adaptive-rx`, `adaptive-tx`, `rx-usecs`, `tx-usecs`, `rx-frames`, `tx-frames`.
         parameter: String,
     },
     /// Pause frames: `on` or `off`.
     Pause {
-        /// Interface.
+        /// Interface name (`eth0`).
         interface: String,
-        /// Which.
+        /// Receive or transmit pause.
         side: Side,
     },
-    /// A segmentation limit, bytes.
+    /// A limit of segmentation or aggregation, bytes.
     SegmentLimit {
-        /// Interface.
+        /// Interface name (`eth0`).
         interface: String,
-        /// `gso_max_size`, `gro_max_size`, `gso_ipv4_max_size`, `gro_ipv4_max_size`.
+        /// Name: `gso_max_size`, `gro_max_size`, `gso_ipv4_max_size` or `gro_ipv4_max_size`.
         name: String,
     },
-    /// Where an interrupt may be handled, kernel list format.
+    /// CPUs that may handle an interrupt, kernel list format.
     InterruptAffinity {
-        /// Its number now.
+        /// Current interrupt number (IRQ).
         number: u32,
-        /// Its action names, by which it is found again after the device was reset.
+        /// Action names, which identify the interrupt after a device reset.
         name: String,
     },
-    /// A file of a queue.
+    /// A sysfs file of a queue.
     Queue {
-        /// Interface.
+        /// Interface name (`eth0`).
         interface: String,
-        /// `rx-0`.
+        /// Queue name: `rx-0`.
         queue: String,
-        /// `rps_cpus`, `rps_flow_cnt`, `xps_cpus`.
+        /// File name: `rps_cpus`, `rps_flow_cnt` or `xps_cpus`.
         file: String,
     },
-    /// A file of an interface: `gro_flush_timeout`, `napi_defer_hard_irqs`, `threaded`.
+    /// A sysfs file of an interface: `gro_flush_timeout`, `napi_defer_hard_irqs`, `threaded`.
     InterfaceFile {
-        /// Interface.
+        /// Interface name (`eth0`).
         interface: String,
-        /// The file.
+        /// File name.
         file: String,
     },
-    /// Frequency governor.
+    /// Frequency governor of a cpufreq policy.
     Governor {
-        /// `policy0`.
+        /// Directory name of the policy: `policy0`.
         policy: String,
     },
-    /// Energy preference.
+    /// Energy performance preference of a cpufreq policy.
     EnergyPreference {
-        /// `policy0`.
+        /// Directory name of the policy: `policy0`.
         policy: String,
     },
-    /// Longest time a CPU may take to wake up, microseconds (`pm_qos_resume_latency_us`): `n/a` keeps it out of
-    /// every idle state, 0 lifts the limit.
+    /// Maximum wake-up latency of a CPU, microseconds (`pm_qos_resume_latency_us`): `n/a` forbids all idle states, 0
+    /// removes the limit.
     ResumeLatency {
-        /// CPU.
+        /// CPU number.
         cpu: u32,
     },
-    /// Rate that a control group (v2) may send through an interface, bits/s; 0 for no limit.
+    /// Egress rate limit of a control group (v2) on an interface, bits/s; 0 for no limit.
     EgressRate {
-        /// Path of the group below the mount.
+        /// Path of the group relative to the mount point.
         cgroup: String,
-        /// Interface.
+        /// Interface name (`eth0`).
         interface: String,
     },
 }
 
-/// Receive or transmit.
+/// Receive or transmit side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// Receive.
+    /// Receive side.
     Rx,
-    /// Transmit.
+    /// Transmit side.
     Tx,
 }
 
@@ -136,7 +136,7 @@ impl fmt::Display for Side {
     }
 }
 
-/// The interface of a target, borrowed as the target is.
+/// The interface of a target, as a reference of the same kind as the target's.
 macro_rules! interface_of {
     ($target:expr) => {
         match $target {
@@ -162,12 +162,12 @@ macro_rules! interface_of {
 }
 
 impl Target {
-    /// The interface it belongs to.
+    /// Returns the interface of the setting; `None` for settings of the host.
     pub fn interface(&self) -> Option<&str> {
         interface_of!(self).map(String::as_str)
     }
 
-    /// The same setting of the interface under another name; what belongs to no interface stays.
+    /// Returns the same setting on another interface; settings without an interface are unchanged.
     #[must_use]
     pub fn on_interface(&self, name: &str) -> Self {
         let mut target = self.clone();
@@ -178,7 +178,7 @@ impl Target {
     }
 }
 
-/// As a person would name it: `net.ipv4.tcp_rmem`, `eth0 mtu`, `eth0 rx ring`.
+/// Displays the setting in short form: `net.ipv4.tcp_rmem`, `eth0 mtu`, `eth0 rx ring`.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -204,23 +204,23 @@ impl fmt::Display for Target {
     }
 }
 
-/// A target and the value it should have, as text: numbers in decimal, `on` and `off`, several numbers with blanks
-/// (`4096 131072 1073741824`), a queueing discipline with its options as `tc` takes them (`fq maxrate 8gbit`).
+/// A setting and its desired value as text: decimal numbers, `on` and `off`, several numbers separated by spaces
+/// (`4096 131072 1073741824`), a queueing discipline with options as in `tc` (`fq maxrate 8gbit`).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
-    /// What.
+    /// Setting to change.
     pub target: Target,
-    /// To what.
+    /// Desired value, as text.
     pub desired: String,
 }
 
 impl Change {
-    /// A sysctl's new value.
+    /// Returns a change of a sysctl.
     pub fn sysctl(name: impl Into<String>, desired: impl Into<String>) -> Self {
         Self { target: Target::Sysctl { name: name.into() }, desired: desired.into() }
     }
 
-    /// A target's new value.
+    /// Returns a change of any setting.
     pub fn new(target: Target, desired: impl Into<String>) -> Self {
         Self { target, desired: desired.into() }
     }

@@ -1,4 +1,5 @@
-//! `landspeed.tuneup/1`: settings changed one at a time, each measured against the best so far.
+//! `landspeed.tuneup/1`: a search for better settings, one change at a time, each compared with the best settings
+//! so far.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,103 +15,104 @@ pub struct TuneupDocument {
     pub landspeed: BuildInfo,
     /// Start, RFC 3339 UTC.
     pub started: String,
-    /// Command line.
+    /// Command line, one argument per element.
     pub command: Vec<String>,
-    /// `complete`: it ended by its own rules; `partial`: it was interrupted, or the server was lost; `failed`: there is not even a
-    /// baseline.
+    /// `complete`: ended by its own rules; `partial`: interrupted, or the server was lost; `failed`: ended before the
+    /// baseline was measured.
     pub status: Status,
-    /// What went wrong.
+    /// Errors; empty if nothing failed.
     pub errors: Vec<ErrorEntry>,
-    /// Server as the user gave it.
+    /// Server as given by the user.
     pub target: String,
-    /// Which way data moves.
+    /// Direction of the data.
     pub direction: Direction,
-    /// Where the random order of the tests begins: the same seed gives the same order.
+    /// Seed of the random order of tests; the same seed gives the same order.
     pub seed: u64,
-    /// Time it may take, nanoseconds.
+    /// Time budget, nanoseconds.
     pub budget_ns: u64,
-    /// Time it took, nanoseconds.
+    /// Time used, nanoseconds.
     pub spent_ns: u64,
-    /// Tests that were run.
+    /// Number of tests.
     pub tests: u32,
-    /// Length of each compared test, and of the part before it that is left out, nanoseconds.
+    /// Length of the measured part of each test, nanoseconds.
     pub test_ns: u64,
-    /// The part left out, nanoseconds.
+    /// Length of the omitted part at the start of each test, nanoseconds.
     pub omit_ns: u64,
-    /// Why it ended.
+    /// Reason the search ended.
     pub ended: TuneupEnd,
-    /// The same in one sentence.
+    /// Reason the search ended, as one sentence.
     pub ended_because: String,
-    /// What a change had to meet to be kept.
+    /// Criteria for keeping a change.
     pub rules: TuneupRules,
-    /// The settings it began with.
+    /// Initial settings and their goodput; `None` if they could not be measured.
     pub baseline: Option<TuneupBaseline>,
-    /// Every change that was tried, in order.
+    /// Changes tried, in order.
     pub rungs: Vec<TuneupRung>,
-    /// Goodput with the threads on each core (`--map`), measured instead of changes.
+    /// `--map`: goodput by placement of threads and interrupts, measured instead of changes; otherwise `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map: Option<TuneupMap>,
-    /// Settings that must be slower, to show that the tests can tell.
+    /// Settings known to be slower, measured to show that the tests detect a difference.
     pub sanity: Vec<TuneupSanity>,
-    /// The first settings, measured again at the end.
+    /// Initial settings, measured again at the end; `None` if the search ended early.
     pub baseline_again: Option<TuneupAgain>,
-    /// What came out. `None` without a baseline.
+    /// Final settings; `None` without a baseline.
     #[serde(rename = "final")]
     pub result: Option<TuneupResult>,
-    /// Where the flows are processed, with the last settings.
+    /// CPUs that process each flow, with the final settings.
     pub placement: Vec<TuneupPlacement>,
-    /// What a reader should know.
+    /// Remarks on the search and its result.
     pub notes: Vec<String>,
 }
 
-/// Why a search ended.
+/// Reason a search ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TuneupEnd {
-    /// Every candidate was tried; none helps any more.
+    /// All candidates were tried, and no further change helps.
     NothingHelps,
-    /// The rate has reached a ceiling: the link's rate or the memory's.
+    /// Goodput reached a ceiling: the link rate or the memory bandwidth.
     Ceiling,
-    /// The time was over.
+    /// The time budget was used up.
     Budget,
-    /// Every placement was measured (`--map`).
+    /// All placements were measured (`--map`).
     Mapped,
-    /// As many candidates were tried as the error rate is stated for.
+    /// The maximum number of candidates was tried (`most_candidates`).
     MostCandidates,
-    /// Only the candidates were asked for (`--dry-run`).
+    /// Only the list of candidates was requested (`--dry-run`).
     DryRun,
-    /// The user stopped it.
+    /// The user interrupted it.
     Interrupted,
     /// A test failed.
     Failed,
 }
 
-/// What a change has to meet to be kept. All figures are medians over the tests of a comparison; a bound is the greater of its two
-/// figures.
+/// Criteria for keeping a change, on medians over the tests of a comparison. A bound has a factor and a margin,
+/// and the greater of both applies.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TuneupRules {
-    /// The ratio of the goodputs must be at least this.
+    /// Minimum goodput ratio of the change to the best so far.
     pub min_ratio: f64,
-    /// Probability that a search keeps a change that does not help, if none does.
+    /// Probability that a search keeps a change that does not help, if no candidate helps.
     pub error_rate: f64,
-    /// Most candidates that are tried, which `error_rate` is divided among.
+    /// Maximum number of candidates, among which `error_rate` is divided.
     pub most_candidates: u32,
-    /// Median RTT: times that of the best so far.
+    /// Median RTT: maximum factor over the best so far.
     pub rtt_p50_factor: f64,
-    /// Median RTT: more than that of the best so far, microseconds.
+    /// Median RTT: maximum increase over the best so far, microseconds.
     pub rtt_p50_more_us: f64,
-    /// 99th percentile of the RTT: factor.
+    /// 99th percentile of the RTT: maximum factor.
     pub rtt_p99_factor: f64,
-    /// 99th percentile of the RTT: more, microseconds.
+    /// 99th percentile of the RTT: maximum increase, microseconds.
     pub rtt_p99_more_us: f64,
-    /// Retransmits per GB: factor.
+    /// Retransmits per GB: maximum factor.
     pub retransmits_factor: f64,
-    /// Retransmits per GB: more.
+    /// Retransmits per GB: maximum increase.
     pub retransmits_more_per_gb: f64,
-    /// CPU time per Gb: factor.
+    /// CPU time per Gb: maximum factor.
     pub cpu_factor: f64,
-    /// A change that multiplies the goodput by more than a factor above may multiply that cost by as much, up to this; the allowance of
-    /// retransmits grows likewise. 1 in documents from before 0.2.
+    /// Maximum weight of the goodput ratio: a change that multiplies the goodput by more than a factor above may
+    /// multiply that cost by as much, up to this value; the margin for retransmits grows likewise. 1 in documents
+    /// before version 0.2.
     #[serde(default = "unweighted")]
     pub gain_weight_max: f64,
 }
@@ -119,95 +121,96 @@ fn unweighted() -> f64 {
     1.0
 }
 
-/// The settings a search begins with.
+/// Initial settings of a search, and their goodput.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TuneupBaseline {
     /// Median goodput, bits/s.
     pub goodput_bps: f64,
-    /// Spread between tests: coefficient of variation.
+    /// Coefficient of variation of the goodput between tests.
     pub cv: f64,
-    /// Noise: the same settings against themselves, in tests that took turns; 1 but for noise.
+    /// A/A comparison: goodput ratio of the same settings in alternating tests; differs from 1 only by noise.
     pub ratio: f64,
-    /// Its interval, at `level`.
+    /// Lower limit of the ratio's confidence interval at `level`.
     pub low: f64,
-    /// The other end.
+    /// Upper limit of the ratio's confidence interval at `level`.
     pub high: f64,
-    /// Level of the interval, 0..=1.
+    /// Confidence level of the interval, 0..=1.
     pub level: f64,
-    /// Goodput of each test, bits/s, in order.
+    /// Goodput of each test in order, bits/s.
     pub goodputs_bps: Vec<f64>,
-    /// What limited it.
+    /// Cause that limited the initial settings.
     pub cause: Cause,
-    /// How sure.
+    /// Confidence in `cause`.
     pub confidence: Confidence,
-    /// One sentence.
+    /// Verdict as one sentence.
     pub summary: String,
-    /// The settings.
+    /// Parameters of the tests.
     pub settings: Parameters,
 }
 
-/// One change that was tried.
+/// A change that was tried, with its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TuneupRung {
-    /// What was changed (`write size 4 KiB → 1 MiB`).
+    /// The change (`write size 4 KiB → 1 MiB`).
     pub change: String,
-    /// Why it was tried.
+    /// Reason for trying it.
     pub reason: String,
-    /// The cause of the verdict that pointed to it; `None`: it is tried whatever the cause.
+    /// Cause in the verdict that suggested the change; `None` if it is tried for any cause.
     pub cause: Option<Cause>,
-    /// The readings of that verdict.
+    /// Evidence of that verdict.
     pub evidence: Vec<Evidence>,
-    /// Goodput with the change over goodput of the best so far: median of all ratios of two tests. `None`: it was not measured.
+    /// Goodput ratio of the change to the best so far: median of the ratios of all pairs of tests; `None` if it was
+    /// not measured.
     pub ratio: Option<f64>,
-    /// Interval of the ratio at `level`.
+    /// Lower limit of the ratio's confidence interval at `level`.
     pub low: Option<f64>,
-    /// The other end.
+    /// Upper limit of the ratio's confidence interval at `level`.
     pub high: Option<f64>,
-    /// Level of the interval, 0..=1. Hopeless changes are dropped after a few tests, which carry a low level only.
+    /// Confidence level of the interval, 0..=1; low for hopeless changes, which are dropped after a few tests.
     pub level: Option<f64>,
-    /// Tests of each of the two.
+    /// Number of tests with the change, and of tests without it.
     pub pairs: u32,
-    /// Median goodput of the best so far in these tests, bits/s.
+    /// Median goodput of the best settings so far in these tests, bits/s.
     pub best_bps: Option<f64>,
     /// Median goodput with the change, bits/s.
     pub goodput_bps: Option<f64>,
-    /// Latency, retransmits and CPU time against their bounds.
+    /// Latency, retransmits and CPU time, compared with their bounds.
     pub bounds: Vec<TuneupBound>,
-    /// Whether it was kept.
+    /// Whether the change was kept.
     pub kept: bool,
-    /// Why not, if it was not.
+    /// Reason the change was rejected; `None` if it was kept.
     pub rejected: Option<String>,
-    /// Settings of the host it changes at the client.
+    /// Changes of host settings at the client.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub client_changes: Vec<Change>,
-    /// Settings of the host it changes at the server.
+    /// Changes of host settings at the server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub server_changes: Vec<Change>,
 }
 
-/// Goodput with the receiving thread on each core, and its interrupts, or the sending thread, on each. The receiver is the server,
-/// or the client where data moves from the server.
+/// Goodput by the core of the receiving thread (rows) and the core of the interrupts or the sending thread
+/// (columns). The receiver is the server, or the client with `--reverse`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TuneupMap {
-    /// What the columns are.
+    /// Meaning of the columns.
     pub columns: TuneupMapColumns,
-    /// Tests of each cell.
+    /// Number of tests of each cell.
     pub rounds: u32,
-    /// Row by row.
+    /// Cells, row by row.
     pub cells: Vec<TuneupMapCell>,
 }
 
-/// What is on the cores of a map's columns.
+/// Work whose core varies over the columns of a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TuneupMapColumns {
-    /// The handling of received packets at the receiver: the interface's interrupts, or RPS where it has none.
+    /// Receive processing: the interface's interrupts, or RPS if it has none.
     Interrupts,
     /// The sending thread.
     Sender,
 }
 
-/// Two cores, and what they gave.
+/// Goodput of one pair of cores.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TuneupMapCell {
     /// Core of the receiving thread: the row.
@@ -216,110 +219,112 @@ pub struct TuneupMapCell {
     pub column_core: u32,
     /// Median goodput, bits/s.
     pub goodput_bps: Option<f64>,
-    /// Lowest, bits/s.
+    /// Lowest goodput of a test, bits/s.
     pub lowest_bps: Option<f64>,
-    /// Highest, bits/s.
+    /// Highest goodput of a test, bits/s.
     pub highest_bps: Option<f64>,
-    /// CPU time of the hosts for each Gb delivered, all cores, seconds.
+    /// CPU time of both hosts, all cores, for each Gb delivered, seconds.
     pub cpu_s_per_gb: Option<f64>,
-    /// CPU that served the flows' receive queue in all tests (`SO_INCOMING_CPU`); `None` where several did.
+    /// CPU that served the flows' receive queue in all tests (`SO_INCOMING_CPU`); `None` if it was not always the
+    /// same.
     pub receive_queue_cpu: Option<u32>,
-    /// Why it was not measured.
+    /// Reason the cell was not measured; `None` if it was.
     pub refused: Option<String>,
 }
 
-/// A figure that a change must not spoil.
+/// A cost figure that a change must keep within a limit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TuneupBound {
-    /// What it is (`p99 RTT`).
+    /// Name of the figure (`p99 RTT`).
     pub name: String,
     /// Unit (`us`, `per GB`, `s/Gb`).
     pub unit: String,
-    /// With the best settings so far.
+    /// Median with the best settings so far.
     pub best: f64,
-    /// With the change.
+    /// Median with the change.
     pub candidate: f64,
-    /// The most it may be.
+    /// Maximum allowed value.
     pub limit: f64,
-    /// Whether it is.
+    /// Whether the value with the change is within the limit.
     pub within: bool,
 }
 
-/// A setting that must be slower than the result.
+/// A setting known to be slower than the result, measured as a check of the tests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TuneupSanity {
-    /// What was done (`both ends on core 0`).
+    /// The setting (`both ends on core 0`).
     pub change: String,
-    /// Goodput over that of the result.
+    /// Goodput ratio to the final settings.
     pub ratio: f64,
-    /// Interval of the ratio at 97 % or more.
+    /// Lower limit of the ratio's confidence interval (level 97 % or more).
     pub low: f64,
-    /// The other end.
+    /// Upper limit of the ratio's confidence interval (level 97 % or more).
     pub high: f64,
-    /// Whether it shows: the whole interval lies below 1.
+    /// Whether the difference was detected: the whole interval is below 1.
     pub shows: bool,
 }
 
-/// The first settings at the end of a search.
+/// Initial settings, measured again at the end of a search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TuneupAgain {
     /// Median goodput, bits/s.
     pub goodput_bps: f64,
-    /// Goodput over that at the beginning.
+    /// Goodput ratio to the first measurement of the initial settings.
     pub ratio: f64,
-    /// Interval of the ratio at 97 % or more.
+    /// Lower limit of the ratio's confidence interval (level 97 % or more).
     pub low: f64,
-    /// The other end.
+    /// Upper limit of the ratio's confidence interval (level 97 % or more).
     pub high: f64,
-    /// Whether it moved: the interval excludes 1 and the ratio differs by 5 % or more. Hosts or path changed meanwhile.
+    /// Whether hosts or path changed during the search: the interval excludes 1 and the ratio differs from 1 by 5 %
+    /// or more.
     pub moved: bool,
 }
 
-/// What came out of a search.
+/// Final settings of a search, and their goodput.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TuneupResult {
-    /// Median goodput of the last settings, bits/s.
+    /// Median goodput of the final settings, bits/s.
     pub goodput_bps: f64,
-    /// Over the first settings, measured in turns at the end; `None` where the search ended early.
+    /// Goodput ratio to the initial settings, in alternating tests at the end; `None` if the search ended early.
     pub ratio: Option<f64>,
-    /// Interval of the ratio at 97 % or more.
+    /// Lower limit of the ratio's confidence interval (level 97 % or more).
     pub low: Option<f64>,
-    /// The other end.
+    /// Upper limit of the ratio's confidence interval (level 97 % or more).
     pub high: Option<f64>,
-    /// Command line that uses these settings.
+    /// Command line of a test with these settings.
     pub command: String,
-    /// Settings of the hosts that were kept, as `landspeed tune` takes them.
+    /// Host settings that were kept, as a plan for `landspeed tune`.
     pub plan: TuneupPlan,
-    /// The settings.
+    /// Parameters of a test with these settings.
     pub settings: Parameters,
-    /// What limits it now.
+    /// Cause that limits the final settings; `None` if it is unknown.
     pub cause: Option<Cause>,
-    /// One sentence.
+    /// Verdict as one sentence.
     pub summary: Option<String>,
 }
 
-/// Changes to both hosts.
+/// Changes of host settings at both hosts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TuneupPlan {
-    /// At the client.
+    /// Changes at the client.
     pub client: Vec<Change>,
-    /// At the server.
+    /// Changes at the server.
     pub server: Vec<Change>,
 }
 
-/// Where one flow is processed.
+/// CPUs that process one flow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TuneupPlacement {
-    /// Stream.
+    /// Stream number.
     pub stream: u32,
-    /// CPU the client's thread was pinned to.
+    /// CPU the client's thread is pinned to; `None` if it is not pinned.
     pub client_cpu: Option<u32>,
-    /// CPU the server's thread was pinned to.
+    /// CPU the server's thread is pinned to; `None` if it is not pinned.
     pub server_cpu: Option<u32>,
     /// CPU that serves the flow's receive queue at the receiver (`SO_INCOMING_CPU`).
     pub receive_queue_cpu: Option<u32>,
-    /// The receive queue there (`SO_INCOMING_NAPI_ID`).
+    /// NAPI id of that receive queue (`SO_INCOMING_NAPI_ID`).
     pub napi_id: Option<u32>,
-    /// Other streams that the same CPU serves although it is not the only one.
+    /// Streams whose receive queue is served by the same CPU, although the receiver has several.
     pub collides_with: Vec<u32>,
 }

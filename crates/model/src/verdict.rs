@@ -1,9 +1,9 @@
-//! What held the transfer back.
+//! Verdicts: the cause that limits a transfer, and its evidence.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What limits a flow. Exactly one is named; `undetermined` is a valid answer.
+/// Cause that limits a flow. Each verdict has exactly one, which may be `undetermined`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
@@ -17,147 +17,147 @@ pub enum Cause {
     SendBuffer,
     /// The sending application does not offer enough data.
     Application,
-    /// A pacing rate was asked for and reached.
+    /// The requested pacing rate is reached.
     Pacing,
-    /// The sender's CPU.
+    /// The sender's CPU is fully used.
     SenderCpu,
-    /// The receiver's CPU.
+    /// The receiver's CPU is fully used.
     ReceiverCpu,
-    /// The interface runs at its rate.
+    /// The interface is used at its full rate.
     LinkRate,
     /// The network loses packets because a queue overflows.
     NetworkCongestion,
-    /// The network loses packets independent of any queue: a bad link, random loss.
+    /// The network loses packets independently of queues: a bad link, random loss.
     NetworkLoss,
     /// The congestion window fills the path without loss: the path is full, or the window is still growing.
     NetworkPath,
-    /// Slow start overflowed a queue, and the congestion window has been growing since: the run ended before it filled the path.
+    /// Slow start overflowed a queue; the congestion window was still growing when the run ended.
     SlowStartOvershoot,
-    /// A queue far smaller than the bandwidth-delay product overflows while the link has room.
+    /// A queue far smaller than the bandwidth-delay product overflows although the link has spare capacity.
     ShallowBuffer,
-    /// A rate limit drops what exceeds it instead of queueing it.
+    /// A policer drops traffic above its rate instead of queueing it.
     Policer,
-    /// The path delivers packets out of order, and TCP takes some for lost.
+    /// Reordering in the network makes TCP retransmit packets that were not lost.
     Reordering,
-    /// The receiving host drops packets before TCP has them (backlog, ring, filter).
+    /// The receiving host drops packets before they reach TCP (backlog, ring, filter).
     ReceiverHostDrops,
-    /// The reverse path is full or loses ACKs.
+    /// The reverse path is congested or loses ACKs.
     AckPath,
-    /// The sender's own queueing discipline shapes or drops.
+    /// The sender's own queueing discipline limits the rate or drops packets.
     LocalQdisc,
-    /// Packets of the path MTU in use do not pass, and no ICMP message says so (a PMTU black hole).
+    /// Packets of the path MTU in use are lost without an ICMP message (PMTU black hole).
     PathMtu,
-    /// Round trips bound the rate (request/response).
+    /// Request/response: the round-trip time limits the rate.
     RoundTrip,
     /// A process waits for storage: it is blocked in file I/O.
     Storage,
-    /// The connection is idle between requests: the next one comes late.
+    /// The connection is idle between requests.
     RequestGaps,
     /// The CPU quota of the process's control group is used up.
     CpuQuota,
     /// This host's packet filter (nft, conntrack) drops packets.
     Firewall,
-    /// The evidence does not name one cause.
+    /// The evidence does not support a single cause.
     Undetermined,
 }
 
-/// How much the evidence supports the cause.
+/// Confidence in a cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
-    /// A hint.
+    /// Weak evidence.
     Low,
-    /// The counters point there; an alternative was not visible.
+    /// Counters support the cause, but an alternative could not be excluded because it was not visible.
     Medium,
-    /// Counters from both ends agree and alternatives are ruled out.
+    /// Counters of both hosts agree, and alternatives are ruled out.
     High,
 }
 
-/// A cause with what supports it.
+/// Cause that limited a transfer, with its evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
-    /// What held the transfer back.
+    /// Cause that limited the transfer.
     pub cause: Cause,
-    /// How sure.
+    /// Confidence in `cause`.
     pub confidence: Confidence,
-    /// One sentence a person can read.
+    /// The verdict as one human-readable sentence.
     pub summary: String,
-    /// Which end or component, when that is part of the answer (`client core 3, softirq`).
+    /// Host or component the cause refers to (`client core 3, softirq`); `None` if it refers to none.
     pub place: Option<String>,
-    /// The readings that support it.
+    /// Readings that support the cause.
     pub evidence: Vec<Evidence>,
-    /// Causes that were considered and dropped, with the reading that dropped each.
+    /// Rejected causes, each with the reading that excluded it.
     pub ruled_out: Vec<Evidence>,
-    /// What was not visible and would have helped.
+    /// Readings that were not visible and would have helped.
     pub missing: Vec<String>,
-    /// What to try, and what to expect from it.
+    /// Suggested action and its expected effect.
     pub next_step: String,
-    /// What limited the flow at which time, from its start to the end of the steady phase. The shares add up to 1000. Empty
-    /// when the sender's `tcp_info` was not sampled.
+    /// Time by limiting state, from the start of the flow to the end of the steady phase; the shares add up to 1000.
+    /// Empty if the sender's `tcp_info` was not sampled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub epochs: Vec<Epoch>,
 }
 
-/// All the time that a flow spent in one state.
+/// Total time a flow spent in one limiting state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Epoch {
-    /// The state.
+    /// The limiting state.
     pub state: EpochState,
-    /// Time in it, nanoseconds.
+    /// Total time in the state, nanoseconds.
     pub time_ns: u64,
-    /// Its share of the time, thousandths.
+    /// Share of the flow's time, in thousandths (0..=1000).
     pub share_permille: u32,
-    /// When: start and end of each span, nanoseconds after the agreed start; the longest 64 of them, in order of time.
+    /// Start and end of each span in the state, nanoseconds after the agreed start; the 64 longest, in order of time.
     pub spans_ns: Vec<(u64, u64)>,
 }
 
-/// What limits a TCP sender at one moment. With several streams: most of them.
+/// Limiting state of a TCP sender at one time. With several streams: the state of most of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EpochState {
-    /// Slow start: the congestion window is below the slow start threshold (BBR: its startup gain).
+    /// Slow start: cwnd is below ssthresh (BBR: startup gain).
     SlowStart,
     /// Fast recovery, RTO recovery or CWR.
     Recovery,
-    /// No ACK for several round trips although data is outstanding.
+    /// No ACK for several RTTs although data is outstanding.
     Stalled,
-    /// The congestion window (BBR: the pacing rate it computes) holds data back.
+    /// Limited by the congestion window (BBR: by the pacing rate it computes).
     CwndLimited,
-    /// The receive window holds data back.
+    /// Limited by the receive window.
     ReceiveWindowLimited,
-    /// The send buffer holds data back.
+    /// Limited by the send buffer.
     SendBufferLimited,
-    /// The application has not written anything to send.
+    /// The application has no data to send.
     ApplicationLimited,
-    /// A pacing rate that was asked for is reached.
+    /// The requested pacing rate is reached.
     PacingLimited,
-    /// The sending thread uses, or waits for, a core all the time.
+    /// The sending thread is running, or waiting for a core, all the time.
     CpuLimited,
-    /// None of these.
+    /// No state was identified.
     Unknown,
 }
 
-/// One reading used in a verdict.
+/// A reading used in a verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
-    /// The cause it speaks for or against.
+    /// Cause that the reading supports or excludes.
     pub about: Cause,
-    /// What was measured, in words (`time limited by the receive window`).
+    /// Name of the measured quantity (`time limited by the receive window`).
     pub metric: String,
-    /// The value.
+    /// Measured value, in `unit`.
     pub value: f64,
-    /// Its unit (`ratio`, `bytes`, `bps`, `packets`, `ms` …).
+    /// Unit of the value (`ratio`, `bytes`, `bps`, `packets`, `ms` …).
     pub unit: String,
-    /// The threshold, in words (`≥ 0.20`).
+    /// Threshold as text (`≥ 0.20`).
     pub threshold: String,
-    /// Whether it was met.
+    /// Whether the value meets the threshold.
     pub met: bool,
-    /// Where it was read (`client`, `server`) .
+    /// Host the value was read on (`client`, `server`); `None` if it is not from one host.
     pub host: Option<String>,
-    /// Stream it was read from.
+    /// Number of the stream the value was read from; `None` if it is not from one stream.
     pub stream: Option<u32>,
-    /// Span it holds for, nanoseconds, to be marked on charts.
+    /// Span the value covers, nanoseconds after the agreed start, to be marked on charts.
     pub span_ns: Option<(u64, u64)>,
-    /// Document path of the series it came from (`streams[0].sender.samples[].tcp.rwnd_limited_us`).
+    /// Document path of the value (`streams[0].sender.samples[].tcp.rwnd_limited_us`).
     pub source: String,
 }

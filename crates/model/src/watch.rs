@@ -1,4 +1,4 @@
-//! `landspeed.watch/1`: TCP flows that were running on a host, and what limits each.
+//! `landspeed.watch/1`: running TCP flows of a host, and the cause that limits each.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BuildInfo, Cause, Confidence, Epoch, Evidence, WatchChange, WatchRecent, WatchSeries};
 
-/// What was seen of a host's TCP flows in a while.
+/// TCP flows of a host observed over a period, with verdicts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WatchDocument {
     /// Always `landspeed.watch/1`.
@@ -16,239 +16,241 @@ pub struct WatchDocument {
     pub landspeed: BuildInfo,
     /// Start, RFC 3339 UTC.
     pub started: String,
-    /// Command line.
+    /// Command line, one argument per element.
     pub command: Vec<String>,
     /// Host name.
     pub hostname: String,
     /// Kernel release (`uname -r`).
     pub kernel_release: String,
-    /// Time from the first to the last dump, nanoseconds.
+    /// Time from the first to the last socket dump, nanoseconds.
     pub duration_ns: u64,
-    /// Flows that moved data or had data queued, the most bytes first. Limited to `--top` that still run and as many that ended.
+    /// Flows that transferred data or had data queued, most bytes first: at most `--top` running flows and as many
+    /// ended ones.
     pub flows: Vec<WatchFlow>,
-    /// How many sockets there were.
+    /// Numbers of sockets seen.
     pub sockets: WatchSockets,
-    /// What watching cost this host.
+    /// Cost of watching to this host.
     pub overhead: WatchOverhead,
-    /// What the kernel's tracepoints counted, where they may be read. `unavailable.tracepoints` says why not.
+    /// Events counted by kernel tracepoints; `None` if they cannot be read (reason in `unavailable.tracepoints`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<WatchEvents>,
-    /// What could not be read, and why.
+    /// Data that could not be read, by name, with the reason.
     pub unavailable: BTreeMap<String, String>,
 }
 
-/// One TCP connection from this host's end.
+/// One TCP connection, seen from this host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WatchFlow {
-    /// Address and port of this host.
+    /// Local address and port.
     pub local: String,
-    /// Address and port of the other end.
+    /// Remote address and port.
     pub remote: String,
-    /// The kernel's number of the socket (`sk` in `ss -e`, hexadecimal): a new connection between the same ports has another.
+    /// Socket cookie (`sk` in `ss -e`), hexadecimal; it distinguishes successive connections between the same ports.
     pub cookie: String,
-    /// Whether this host sent or received most of the bytes of `span_ns`; the verdict is about that direction.
+    /// Whether this host sent or received most bytes in `span_ns`; the verdict is about that direction.
     pub role: WatchRole,
-    /// Whether the connection was gone at the last dump.
+    /// Whether the connection had ended at the last dump.
     pub ended: bool,
-    /// Process that holds the socket. `None`: `process_unknown` says why.
+    /// Process that owns the socket; `None` if unknown (reason in `process_unknown`).
     pub pid: Option<u32>,
-    /// Its name (`comm`).
+    /// Name of the process (`comm`).
     pub command: Option<String>,
-    /// Its systemd unit, from its control group (`nginx.service`).
+    /// Systemd unit of the process, from its control group (`nginx.service`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
-    /// Its container, from its control group: the runtime's identifier.
+    /// Container of the process, from its control group: id assigned by the container runtime.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
-    /// Why the process is unknown.
+    /// Reason the process is unknown; `None` if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process_unknown: Option<String>,
-    /// User that made the socket.
+    /// User id of the socket's owner.
     pub uid: u32,
-    /// Congestion control.
+    /// Congestion control (`cubic`); `None` if the kernel did not report it.
     pub congestion: Option<String>,
-    /// When it was first and last seen, nanoseconds after the start.
+    /// Times the flow was first and last seen, nanoseconds after the start.
     pub seen_ns: (u64, u64),
-    /// Bytes sent and acknowledged while it was watched.
+    /// Payload bytes sent and acknowledged while the flow was watched.
     pub bytes_acked: u64,
-    /// Bytes received while it was watched.
+    /// Payload bytes received while the flow was watched.
     pub bytes_received: u64,
-    /// Segments retransmitted while it was watched.
+    /// Segments retransmitted while the flow was watched.
     pub retransmits: u64,
-    /// The span that rates, verdict and shares are about, nanoseconds after the start: at most the last 30 s.
+    /// Span of rates, verdict and shares, nanoseconds after the start: at most the last 30 s.
     pub span_ns: (u64, u64),
-    /// Readings in that span.
+    /// Number of `tcp_info` readings in that span.
     pub readings: u32,
-    /// Payload rate in that span in the flow's direction, bits/s: acknowledged for a sender, received in order for a receiver.
+    /// Goodput in that span, bits/s: bytes acknowledged at a sender, bytes received in order at a receiver.
     pub goodput_bps: f64,
-    /// Last smoothed RTT, microseconds; at a receiver that sends nothing, from before.
+    /// Last smoothed RTT, microseconds; not current at a receiver that sends no data.
     pub rtt_us: Option<u32>,
     /// Minimum RTT of the connection, microseconds.
     pub min_rtt_us: Option<u32>,
     /// Last congestion window, segments.
     pub cwnd: u32,
-    /// What limits it.
+    /// Cause that limits the flow.
     pub cause: Cause,
-    /// How sure. From one end never `high`.
+    /// Confidence in `cause`; never `high`, because only one host is observed.
     pub confidence: Confidence,
-    /// One sentence a person can read.
+    /// The verdict as one human-readable sentence.
     pub summary: String,
-    /// Which end or component.
+    /// Host or component the cause refers to; `None` if it refers to none.
     pub place: Option<String>,
-    /// The readings that support it. `source` names the kernel's field.
+    /// Readings that support the cause; `source` is the name of the kernel's field.
     pub evidence: Vec<Evidence>,
-    /// Causes that were considered and dropped, with the reading that dropped each.
+    /// Rejected causes, each with the reading that excluded it.
     pub ruled_out: Vec<Evidence>,
-    /// What was not visible from this end and would have helped.
+    /// Readings that were not visible on this host and would have helped.
     pub missing: Vec<String>,
-    /// What to try.
+    /// Suggested action.
     pub next_step: String,
-    /// What limited the sender at which time of the span: the shares add up to 1000 thousandths. `unknown` where it was not
-    /// visible: at a receiver, all of it.
+    /// Time of the span by limiting state of the sender; the shares add up to 1000. State `unknown` where it was not
+    /// visible: at a receiver, all of the time.
     pub shares: Vec<Epoch>,
-    /// What this host did beside the flow's socket in the same span.
+    /// Activity of this host in the same span, outside the flow's socket.
     #[serde(default)]
     pub host: WatchHost,
-    /// When the verdict changed, from the first one on; the last 32 changes. A flow is judged at each interval while it is among
-    /// the busiest that are shown, and at the end.
+    /// Changes of the verdict, the first one included; the last 32. A flow is judged at every interval in which it is
+    /// one of the busiest shown, and at the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<WatchChange>,
-    /// The last second. `None` for a flow that ended or was not read for a second.
+    /// Figures of the last second; `None` for a flow that ended or was not read for a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recent: Option<WatchRecent>,
-    /// The whole time it was sampled. Only in the document that is written at the end.
+    /// Figures over the whole time the flow was sampled; only in the final document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<WatchSeries>,
 }
 
-/// What a host did beside a flow's socket, in the span of the flow's readings. `None`: not visible.
+/// Activity of a host in the span of a flow's readings, outside its socket. `None`: not visible.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WatchHost {
-    /// The thread of the flow's process with the most CPU time.
+    /// Thread of the flow's process with the most CPU time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busiest: Option<ThreadUse>,
-    /// Threads of the process.
+    /// Number of threads of the process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
-    /// The thread of the process that was blocked most (state D).
+    /// Thread of the process that was blocked most often (state D).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked: Option<BlockedThread>,
-    /// What the process read from storage, bits/s (`read_bytes` of `/proc/PID/io`).
+    /// Storage reads of the process, bits/s (`read_bytes` of `/proc/PID/io`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_read_bps: Option<f64>,
-    /// What the process wrote to storage, bits/s (`write_bytes` of `/proc/PID/io`).
+    /// Storage writes of the process, bits/s (`write_bytes` of `/proc/PID/io`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_write_bps: Option<f64>,
-    /// CPU quota of the process's control group, or of the one above it that was held back most.
+    /// CPU quota of the process's control group or of the ancestor that was throttled most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota: Option<QuotaUse>,
-    /// Core that took in the flow's last segment (`SO_INCOMING_CPU`).
+    /// CPU that processed the flow's last received segment (`SO_INCOMING_CPU`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_cpu: Option<u32>,
-    /// Interface by which packets to the remote end leave.
+    /// Egress interface of the route to the remote address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
-    /// Packets dropped by rules of this network namespace's nftables that have a counter.
+    /// Packets dropped by nftables rules with a counter, in this network namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nft_drops: Option<u64>,
-    /// Packets that conntrack dropped, or could not assign to a connection (`drop`, `early_drop`, `insert_failed`, `invalid`).
+    /// Packets that conntrack dropped or could not assign to a connection (`drop`, `early_drop`, `insert_failed`,
+    /// `invalid`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conntrack_drops: Option<u64>,
-    /// Packets dropped by a packet filter in any network namespace (`skb:kfree_skb`, reason `NETFILTER_DROP`).
+    /// Packets dropped by packet filters in all network namespaces (`skb:kfree_skb`, reason `NETFILTER_DROP`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter_drops: Option<u64>,
 }
 
-/// What a thread of a process did.
+/// CPU use of one thread.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadUse {
-    /// Its number (TID).
+    /// Thread id (TID).
     pub tid: u32,
-    /// Its name (`comm`).
+    /// Name of the thread (`comm`).
     pub name: String,
-    /// Share of the time on a core, 0..=1.
+    /// Share of the time running on a core, 0..=1.
     pub cpu_share: f64,
-    /// Share of the time ready to run without a core, 0..=1.
+    /// Share of the time runnable without a core, 0..=1.
     pub wait_share: f64,
-    /// Core it was last seen on.
+    /// Core the thread last ran on.
     pub cpu: Option<u32>,
 }
 
-/// A thread that waits where signals do not wake it: nearly always for storage.
+/// A thread in uninterruptible sleep (state D), nearly always waiting for storage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlockedThread {
-    /// Its number (TID).
+    /// Thread id (TID).
     pub tid: u32,
-    /// Its name (`comm`).
+    /// Name of the thread (`comm`).
     pub name: String,
-    /// Share of the readings in which its state was D, 0..=1.
+    /// Share of the readings in state D, 0..=1.
     pub share: f64,
-    /// Readings.
+    /// Number of readings.
     pub readings: u32,
 }
 
-/// A CPU quota (CFS bandwidth control) and how often it was used up.
+/// CPU quota (CFS bandwidth control) of a control group, and its throttling.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QuotaUse {
-    /// Control group that has it.
+    /// Path of the control group with the quota.
     pub group: String,
-    /// Cores it allows.
+    /// Quota, cores.
     pub cores: f64,
-    /// Enforcement periods in which the group ran.
+    /// Enforcement periods in which the group ran (`nr_periods`).
     pub periods: u64,
-    /// Of these, those in which the quota was used up.
+    /// Periods in which the quota was used up (`nr_throttled`).
     pub throttled_periods: u64,
 }
 
-/// What tracepoints counted on the whole host, every network namespace included.
+/// Events counted by tracepoints on the whole host, in all network namespaces.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WatchEvents {
-    /// Segments retransmitted, by the state of the connection (`tcp:tcp_retransmit_skb`).
+    /// Retransmitted segments by TCP state of the connection (`tcp:tcp_retransmit_skb`).
     pub retransmits: BTreeMap<String, u64>,
-    /// Packets dropped, by the kernel's reason (`skb:kfree_skb`).
+    /// Dropped packets by the kernel's drop reason (`skb:kfree_skb`).
     pub drops: BTreeMap<String, u64>,
-    /// Events that were overwritten before they were read.
+    /// Events lost because the buffer was overwritten before it was read.
     pub lost: u64,
 }
 
-/// Which way most bytes of a flow moved.
+/// Role of this host in a flow, by the direction of most bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WatchRole {
-    /// From this host.
+    /// This host sent most bytes.
     Sender,
-    /// To this host.
+    /// This host received most bytes.
     Receiver,
 }
 
-/// How many sockets were seen.
+/// Numbers of TCP sockets seen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WatchSockets {
-    /// Connections that passed the filter, at the last dump.
+    /// Connections accepted by the filter at the last dump.
     pub now: u64,
-    /// The most at one dump.
+    /// Maximum number of connections in one dump.
     pub most: u64,
-    /// Different connections seen. What begins and ends between two dumps is not seen.
+    /// Distinct connections seen; a connection that begins and ends between two dumps is not seen.
     pub seen: u64,
-    /// Of these, those that ended.
+    /// Distinct connections that ended.
     pub ended: u64,
-    /// Ended connections that were sampled and are not listed in `flows`: there were too many.
+    /// Ended connections that were sampled but are not in `flows` because of its limit.
     pub ended_unlisted: u64,
 }
 
-/// What watching cost.
+/// Cost of watching to this host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WatchOverhead {
-    /// CPU time of the watching thread over time passed: share of one core, kernel included.
+    /// CPU use of the watching thread as a share of one core, kernel time included.
     pub cpu_share: f64,
     /// CPU time of the watching thread, nanoseconds.
     pub cpu_ns: u64,
-    /// Time passed, nanoseconds.
+    /// Elapsed time, nanoseconds.
     pub wall_ns: u64,
-    /// Dumps of all sockets.
+    /// Number of dumps of all sockets.
     pub dumps: u64,
-    /// Readings of single sockets.
+    /// Number of readings of single sockets.
     pub readings: u64,
-    /// Readings that came more than one period late: the watching thread had no core.
+    /// Readings more than one period late, because the watching thread had no core.
     pub late: u64,
 }

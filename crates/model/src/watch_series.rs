@@ -1,47 +1,47 @@
-//! What `landspeed.watch/1` says of a flow over time.
+//! Figures of a flow over time in `landspeed.watch/1`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Cause, Confidence};
 
-/// A flow in the last second before the document was written.
+/// Figures of a flow in the last second before the document was written.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WatchRecent {
-    /// Payload rate in the flow's direction, bits/s.
+    /// Goodput in the flow's direction, bits/s.
     pub goodput_bps: f64,
     /// Retransmitted segments per second.
     pub retransmits_per_s: f64,
-    /// Bytes outstanding over the smaller of the congestion window and the receive window that the other end offers: mean of the
-    /// readings. `None` at a receiver.
+    /// Unacknowledged bytes / min(cwnd, remote receive window), mean of the readings; `None` at a receiver.
     pub window_use: Option<f64>,
-    /// Bytes in the socket's queue: at a sender unsent and unacknowledged, at a receiver unread.
+    /// Bytes in the socket queue: unsent and unacknowledged at a sender, unread at a receiver.
     pub queue_bytes: u64,
-    /// CPU time of the process, all its threads, over time passed: 1 is one core. `None` if the process is unknown.
+    /// CPU use of the process, all threads, in cores; `None` if the process is unknown.
     pub process_cpu: Option<f64>,
 }
 
-/// From when on a flow's verdict was another.
+/// A change of a flow's verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WatchChange {
-    /// When it was judged, nanoseconds after the start. A verdict is about the 30 s before.
+    /// Time of the verdict, nanoseconds after the start; a verdict covers the 30 s before it.
     pub t_ns: u64,
-    /// The cause from then on.
+    /// Cause from this time on.
     pub cause: Cause,
-    /// How sure.
+    /// Confidence in `cause`.
     pub confidence: Confidence,
 }
 
-/// A flow over the time it was sampled, in at most 120 readings: the longer the watch, the further apart. All lists have one length.
+/// Figures of a flow over the time it was sampled, at most 120 readings at intervals that grow with the time. All
+/// lists have the same length.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WatchSeries {
-    /// When it was read, nanoseconds after the start.
+    /// Time of each reading, nanoseconds after the start.
     pub t_ns: Vec<u64>,
-    /// Payload bytes moved in the flow's direction since the first of these readings.
+    /// Payload bytes in the flow's direction since the first reading.
     pub bytes: Vec<u64>,
-    /// Segments retransmitted since the first of these readings.
+    /// Segments retransmitted since the first reading.
     pub retransmits: Vec<u64>,
-    /// Smoothed RTT, microseconds; 0 where there was none.
+    /// Smoothed RTT, microseconds; 0 if unknown.
     pub rtt_us: Vec<u32>,
     /// Congestion window, segments.
     pub cwnd: Vec<u32>,

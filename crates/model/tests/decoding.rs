@@ -1,9 +1,9 @@
-//! Facts, `TCP_INFO` and metrics as they are read.
+//! Decoding of facts, `tcp_info` and metrics.
 
 use landspeed_model::{Fact, KernelFacts, Metric, TcpInfo};
 
 #[test]
-fn a_kernel_is_compared_by_its_numbers() {
+fn kernel_versions_compare_numerically() {
     let kernel = |release: &str| KernelFacts { release: release.into(), ..KernelFacts::default() };
     assert_eq!(kernel("6.18.5-100.fc42.x86_64").at_least(6, 9), Some(true));
     assert_eq!(kernel("4.18.0-553.el8").at_least(5, 0), Some(false));
@@ -11,7 +11,7 @@ fn a_kernel_is_compared_by_its_numbers() {
 }
 
 #[test]
-fn the_last_word_of_a_command_line_counts() {
+fn last_value_of_a_repeated_kernel_parameter_wins() {
     let command_line = Fact::Known("quiet iommu=on mitigations=off iommu=pt".into());
     let kernel = KernelFacts { command_line, ..KernelFacts::default() };
     assert_eq!(kernel.parameter("iommu"), Some("pt"));
@@ -20,7 +20,7 @@ fn the_last_word_of_a_command_line_counts() {
 }
 
 #[test]
-fn a_fact_keeps_its_reason() {
+fn mapping_an_absent_fact_keeps_its_reason() {
     let fact: Fact<u32> = Fact::Absent("no such knob".into());
     assert_eq!(fact.map(|n| n + 1), Fact::Absent("no such knob".into()));
     let text = serde_json::to_string(&Fact::Known(3)).expect("it serialises");
@@ -28,7 +28,7 @@ fn a_fact_keeps_its_reason() {
 }
 
 #[test]
-fn a_shorter_tcp_info_leaves_new_fields_out() {
+fn short_tcp_info_leaves_missing_fields_none() {
     let mut raw = vec![0u8; 192];
     raw[0] = 1;
     raw[6] = 0x7a;
@@ -41,7 +41,7 @@ fn a_shorter_tcp_info_leaves_new_fields_out() {
 }
 
 #[test]
-fn an_unlimited_pacing_rate_is_absent() {
+fn unlimited_pacing_rate_decodes_as_none() {
     let mut raw = vec![0u8; 280];
     raw[112..120].copy_from_slice(&u64::MAX.to_ne_bytes());
     raw[104..112].copy_from_slice(&125_000_000u64.to_ne_bytes());

@@ -1,8 +1,8 @@
-//! Building a network by netlink: links, addresses, routes, neighbours, queueing disciplines and filters of the namespace
-//! that [`Netlink::open`] was called in. Needs `CAP_NET_ADMIN` there.
+//! Configuration over netlink: links, addresses, routes, neighbours, queueing disciplines and filters of the
+//! network namespace in which [`Netlink::open`] was called. Needs `CAP_NET_ADMIN` there.
 //!
-//! Calls keep no state: the state is in the kernel. An error names the operation and the object,
-//! and quotes the kernel's own explanation where it gives one.
+//! Nothing is cached between calls. An error names the operation and the object, and includes the kernel's
+//! extended acknowledgement message when there is one.
 
 use std::fmt::Display;
 
@@ -22,26 +22,27 @@ pub use qdisc::{
 };
 pub use route::NewRoute;
 
-/// Create; fail if it is there (`tc … add`, `ip … add`).
+/// Creates; fails if the object exists (`tc … add`, `ip … add`).
 const CREATE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
-/// Create or replace what is there.
+/// Creates, or replaces an existing object (`tc … replace`).
 const REPLACE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_REPLACE) as u16;
 
 impl Request {
-    /// A request whose answer is an acknowledgement.
+    /// A request that is answered by an acknowledgement only (`NLM_F_ACK`).
     fn acknowledged(kind: u16, flags: u16) -> Self {
         Self::new(kind, (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16 | flags)
     }
 
-    /// An attribute made of attributes (`NLA_F_NESTED`).
+    /// Appends an attribute that contains attributes (`NLA_F_NESTED`).
     fn nest(&mut self, kind: u16, inner: impl FnOnce(&mut Self)) {
         self.around(kind | libc::NLA_F_NESTED as u16, inner);
     }
 
-    /// An attribute whose value `inner` writes: a structure, attributes, or one behind the other.
+    /// Appends an attribute whose value `inner` writes: a structure, attributes, or a structure followed by
+    /// attributes.
     ///
     /// # Panics
-    /// If it is longer than an attribute can be (65,535 bytes); nothing here comes near.
+    /// If the attribute exceeds 65,535 bytes, the range of its length field; no caller comes close.
     fn around(&mut self, kind: u16, inner: impl FnOnce(&mut Self)) {
         let start = self.bytes.len();
         self.bytes(&[0; 2]);
@@ -64,7 +65,7 @@ impl Request {
         self.attribute(kind, &value.to_ne_bytes());
     }
 
-    /// Only when there is a value; without one the kernel keeps its default.
+    /// Appends the attribute if there is a value; otherwise the kernel's default applies.
     fn maybe_u32(&mut self, kind: u16, value: Option<u32>) {
         if let Some(value) = value {
             self.u32(kind, value);
@@ -90,7 +91,7 @@ impl Request {
 }
 
 impl Netlink {
-    /// Sends a request and waits for the acknowledgement.
+    /// Sends a request and waits for its acknowledgement.
     fn carry_out(
         &mut self,
         operation: &'static str,
@@ -105,7 +106,7 @@ impl Netlink {
     }
 }
 
-/// An error found before the kernel was asked.
+/// An error that is detected before the request is sent.
 fn refuse(operation: &'static str, object: impl Display, why: impl Display) -> NetlinkError {
     let cause = std::io::Error::new(std::io::ErrorKind::InvalidInput, why.to_string());
     NetlinkError { operation, object: object.to_string(), cause: Cause::Io(cause) }

@@ -1,5 +1,6 @@
-//! A conversation with one netlink family: requests, their answers, dumps of whole tables. Every family of this crate goes through
-//! it; a new one is [`Connection::open`] with its number, a request, and a parser of the answer's payload.
+//! Request and response exchange with one netlink family: requests, their responses, dumps of tables. All
+//! families of this crate use it; a new one needs [`Connection::open`] with its number, a request, and a parser
+//! for the response.
 
 use std::fmt;
 use std::io;
@@ -11,44 +12,44 @@ use netlink_packet_core::NetlinkBuffer;
 
 use crate::parse::acknowledge;
 
-/// Longest wait for one message.
+/// Timeout for one message.
 const TIMEOUT: Duration = Duration::from_secs(1);
-/// Longest wait for a whole dump: 100,000 sockets take the kernel a tenth of a second, and its reader as long.
+/// Timeout for a dump: 100,000 sockets take the kernel 0.1 s, and the parser as long.
 const DUMP_TIMEOUT: Duration = Duration::from_secs(5);
-/// The kernel fills dump messages up to 32 KiB (`max_recvmsg_len`); single answers are smaller.
+/// Dump messages are up to 32 KiB (`max_recvmsg_len`); single responses are smaller.
 const RECEIVE_BUFFER_BYTES: usize = 64 * 1024;
-/// A dump longer than this is given up: some 500,000 sockets.
+/// Maximum size of a dump, about 500,000 sockets; longer ones fail.
 const DUMP_LIMIT_BYTES: usize = 256 * 1024 * 1024;
-/// A dump the kernel says was changed under our hands (`NLM_F_DUMP_INTR`) is asked for this many times.
+/// Attempts at a dump that the kernel reports as inconsistent (`NLM_F_DUMP_INTR`).
 const DUMP_ATTEMPTS: u32 = 3;
 
 /// `struct nlmsghdr`.
 pub(crate) const NETLINK_HEADER_BYTES: usize = 16;
 const NLM_F_DUMP_INTR: u16 = 0x10;
 
-/// Why a question to the kernel was not answered.
+/// Cause of a failed netlink request.
 #[derive(Debug)]
 pub enum Cause {
-    /// The system call or the kernel said no.
+    /// The system call failed, or the kernel returned an error number.
     Io(io::Error),
-    /// The kernel said no, and why.
+    /// The kernel returned an error number and an explanation.
     Refused(io::Error, String),
-    /// The answer does not parse.
+    /// The response cannot be parsed.
     Malformed(&'static str),
-    /// The answer is longer than we read.
+    /// The response exceeds the buffer or the dump limit.
     TooLong,
-    /// The tables kept changing while they were read.
+    /// The table changed during every attempt at a dump.
     Interrupted,
 }
 
-/// A netlink request that failed: operation, object, cause.
+/// A failed netlink request: operation, object, cause.
 #[derive(Debug)]
 pub struct NetlinkError {
-    /// What was asked, such as `qdisc dump`.
+    /// Operation, such as `qdisc dump`.
     pub operation: &'static str,
-    /// About what: interface or address.
+    /// Interface or address that the request is about.
     pub object: String,
-    /// Why it failed.
+    /// Cause of the failure.
     pub cause: Cause,
 }
 
@@ -69,7 +70,7 @@ impl fmt::Display for NetlinkError {
 }
 
 impl NetlinkError {
-    /// Whether the kernel or the driver has no such thing, as opposed to a failure.
+    /// Returns whether the kernel or the driver lacks the feature, as opposed to a failure.
     pub fn is_unsupported(&self) -> bool {
         let (Cause::Io(error) | Cause::Refused(error, _)) = &self.cause else { return false };
         error.raw_os_error() == Some(libc::EOPNOTSUPP)
@@ -86,7 +87,7 @@ impl std::error::Error for NetlinkError {
 }
 
 impl NetlinkError {
-    /// The system's error number, if it was the system that said no.
+    /// Returns the errno of a system call or of the kernel's response, if that is the cause.
     pub fn os_error(&self) -> Option<i32> {
         match &self.cause {
             Cause::Io(e) | Cause::Refused(e, _) => e.raw_os_error(),
@@ -95,7 +96,7 @@ impl NetlinkError {
     }
 }
 
-/// A socket of one netlink family, in the network namespace its creator was in.
+/// A socket of one netlink family, in the network namespace of the thread that opened it.
 #[derive(Debug)]
 pub(crate) struct Connection {
     socket: NetlinkSocket,
@@ -104,7 +105,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Opens a socket of a family (`NETLINK_ROUTE` …), which errors call `name`. Needs no privilege.
+    /// Opens a socket of a family (`NETLINK_ROUTE` …); errors call it `name`. Needs no privilege.
     pub(crate) fn open(family: libc::c_int, name: &str) -> Result<Self, NetlinkError> {
         let socket = NetlinkSocket::open(family, TIMEOUT).map_err(|e| NetlinkError {
             operation: "socket",
@@ -114,8 +115,8 @@ impl Connection {
         Ok(Self { socket, buffer: vec![0; RECEIVE_BUFFER_BYTES], sequence: 0 })
     }
 
-    /// Asks for a table and puts what `parse` makes of the messages of type `answer` into `into`, which is emptied first. A table
-    /// that changed meanwhile is asked for again.
+    /// Dumps a table: replaces the contents of `into` with the messages of type `answer`, parsed by `parse`. A dump
+    /// during which the table changed is repeated.
     pub(crate) fn dump<T>(
         &mut self,
         mut request: Request,
@@ -138,7 +139,7 @@ impl Connection {
         Err(Cause::Interrupted)
     }
 
-    /// Sends a request that has one answer.
+    /// Sends a request that has one response.
     pub(crate) fn single<T>(
         &mut self,
         mut request: Request,
@@ -155,8 +156,8 @@ impl Connection {
         found.ok_or(Cause::Malformed("another message type"))
     }
 
-    /// Sends a request and gives every message of its answer to `each`. Returns whether the answer is consistent
-    /// (false: the kernel's table changed during the dump).
+    /// Sends a request and calls `each` with every message of the response. Returns whether the response is
+    /// consistent (false: the kernel's table changed during the dump).
     pub(crate) fn exchange(
         &mut self,
         request: &mut Request,
@@ -175,7 +176,7 @@ impl Connection {
                 Err(e) => return Err(Cause::Io(e)),
             };
             total += n;
-            // A full buffer means that the rest was cut off.
+            // A full buffer means that the message was truncated.
             if n == self.buffer.len() || total > DUMP_LIMIT_BYTES {
                 return Err(Cause::TooLong);
             }
@@ -187,7 +188,7 @@ impl Connection {
             while !rest.is_empty() {
                 let message = NetlinkBuffer::new_checked(rest).map_err(|_| Cause::Malformed("message header"))?;
                 let length = message.length() as usize;
-                // Left over from an earlier exchange that was given up.
+                // Messages with another number belong to an earlier exchange that timed out.
                 if message.sequence_number() == self.sequence {
                     whole &= message.flags() & NLM_F_DUMP_INTR == 0;
                     match i32::from(message.message_type()) {
@@ -219,7 +220,7 @@ impl Request {
         Self { bytes: vec![0; NETLINK_HEADER_BYTES], kind, flags }
     }
 
-    /// A request for a whole table.
+    /// A request for a dump of a table.
     pub(crate) fn dump(kind: u16) -> Self {
         Self::new(kind, (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16)
     }
@@ -233,7 +234,7 @@ impl Request {
     }
 
     pub(crate) fn attribute(&mut self, kind: u16, value: &[u8]) {
-        // Attributes are short: names and addresses, cut at what a length field can say.
+        // Attributes are short (names and addresses); longer ones are cut to the range of the length field.
         let value = &value[..value.len().min(usize::from(u16::MAX) - 4)];
         self.bytes(&(value.len() as u16 + 4).to_ne_bytes());
         self.bytes(&kind.to_ne_bytes());

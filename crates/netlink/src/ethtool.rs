@@ -1,7 +1,7 @@
-//! What a network driver says about itself, by the `SIOCETHTOOL` request (linux/ethtool.h).
+//! Driver information by the `SIOCETHTOOL` ioctl (linux/ethtool.h).
 //!
-//! The ioctl and not the newer netlink family: it is there on every kernel, needs no privilege to read, and driver
-//! statistics (`ethtool -S`) exist nowhere else. The crate `ethtool` is asynchronous and lacks them.
+//! The ioctl instead of the newer netlink family: every kernel has it, reading needs no privilege, and driver
+//! statistics (`ethtool -S`) have no other interface. The crate `ethtool` is asynchronous and lacks them.
 
 use std::fmt;
 use std::io;
@@ -32,14 +32,14 @@ const ETH_SS_FEATURES: u32 = 4;
 const ETH_GSTRING_LEN: usize = 32;
 const SPEED_UNKNOWN: u32 = u32::MAX;
 
-/// Most statistics or features of one interface that are read. mlx5 with 128 channels has some 8,000.
+/// Maximum number of statistics or features of an interface. mlx5 with 128 channels has some 8,000.
 const MAX_STRINGS: usize = 32_768;
-/// Every reply buffer is this long: room for twice [`MAX_STRINGS`] strings behind a header. Most kernels write as many
-/// entries as the driver has *now*, whatever was asked for, and a driver may gain channels between two calls. The pages never
-/// touched cost nothing.
+/// Size of every response buffer, bytes: a header and twice [`MAX_STRINGS`] strings. Most kernels write as many
+/// entries as the driver has at that moment, whatever number was requested, and a driver may gain channels
+/// between two calls. Pages that are never touched cost nothing.
 const REPLY_BYTES: usize = 16 + 2 * MAX_STRINGS * ETH_GSTRING_LEN;
 
-/// Offloads by which a sender hands over more than a frame, by the kernel's names.
+/// Offloads with which a sender passes super-packets to the device, by the kernel's names.
 pub const SEGMENTATION: &[&str] = &[
     "tx-tcp-segmentation",
     "tx-tcp-ecn-segmentation",
@@ -48,25 +48,25 @@ pub const SEGMENTATION: &[&str] = &[
     "tx-udp-segmentation",
     "tx-gso-list",
 ];
-/// Offload by which a receiver merges frames.
+/// Offloads with which a receiver merges frames, by the kernel's names.
 pub const MERGING: &[&str] = &["rx-gro"];
 
-/// Most words of a question that are not zero, with the command.
+/// Maximum number of non-zero words in a request, including the command.
 const REQUEST_WORDS: usize = 24;
 
-/// A question to a driver that was not answered. `EOPNOTSUPP` is normal: see [`EthtoolError::is_unsupported`].
+/// A failed request to a driver. `EOPNOTSUPP` is normal: see [`EthtoolError::is_unsupported`].
 #[derive(Debug)]
 pub struct EthtoolError {
-    /// What was asked, such as `ring sizes`.
+    /// Operation, such as `ring sizes`.
     pub operation: &'static str,
-    /// Of which interface.
+    /// Interface name.
     pub interface: String,
-    /// The kernel's answer.
+    /// Error of the ioctl.
     pub cause: io::Error,
 }
 
 impl EthtoolError {
-    /// Whether the driver has no such thing, as opposed to a failure.
+    /// Returns whether the driver lacks the feature, as opposed to a failure.
     pub fn is_unsupported(&self) -> bool {
         matches!(self.cause.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOTTY))
     }
@@ -88,12 +88,12 @@ impl std::error::Error for EthtoolError {
     }
 }
 
-/// A driver's description.
+/// Driver identification (`ethtool -i`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DriverInfo {
     /// Driver name.
     pub driver: String,
-    /// Its version; the kernel's own for most drivers.
+    /// Driver version; for most drivers the kernel's version.
     pub version: String,
     /// Firmware version; may be empty.
     pub firmware: String,
@@ -101,73 +101,73 @@ pub struct DriverInfo {
     pub bus: String,
 }
 
-/// Sizes now and at most, each (now, at most).
+/// Ring sizes (`ethtool -g`), each as (current, maximum).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rings {
-    /// Receive ring, entries.
+    /// Receive ring size, descriptors.
     pub rx: (u32, u32),
-    /// Transmit ring, entries.
+    /// Transmit ring size, descriptors.
     pub tx: (u32, u32),
 }
 
-/// Queue counts, each (now, at most).
+/// Numbers of channels (`ethtool -l`), each as (current, maximum).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Channels {
-    /// Receive-only.
+    /// Receive-only channels.
     pub rx: (u32, u32),
-    /// Transmit-only.
+    /// Transmit-only channels.
     pub tx: (u32, u32),
-    /// Both.
+    /// Channels that receive and transmit.
     pub combined: (u32, u32),
 }
 
-/// A link.
+/// Speed and duplex of a link.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LinkMode {
     /// Speed, bits/s; `None` when the link is down or has no speed.
     pub speed_bps: Option<u64>,
-    /// Whether it is full duplex; `None` when it does not know.
+    /// Whether the link is full duplex; `None` if the driver does not know.
     pub full_duplex: Option<bool>,
 }
 
 /// Link-level flow control (IEEE 802.3x).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pause {
-    /// Negotiated.
+    /// Whether pause frames are autonegotiated.
     pub autonegotiate: bool,
-    /// Pause frames are obeyed.
+    /// Whether received pause frames are obeyed.
     pub rx: bool,
-    /// Pause frames are sent.
+    /// Whether pause frames are sent.
     pub tx: bool,
 }
 
-/// One offload.
+/// One offload feature (`ethtool -k`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Feature {
     /// The kernel's name: `tx-tcp-segmentation`, `rx-gro` …
     pub name: String,
-    /// In force.
+    /// Whether the feature is enabled.
     pub active: bool,
-    /// Can be changed by the administrator.
+    /// Whether the administrator can change it.
     pub changeable: bool,
 }
 
-/// An interface to ask, by name, in the network namespace its creator was in.
+/// Access to the driver of one interface, in the network namespace of the thread that created it.
 pub struct Ethtool {
     socket: EthtoolSocket,
     interface: String,
 }
 
 impl Ethtool {
-    /// Makes ready to ask about `interface`. Fails for a name no interface can have; whether the interface exists shows
-    /// with the first question.
+    /// Prepares requests about `interface`. Fails if the name is invalid; a missing interface fails at the first
+    /// request.
     pub fn new(interface: &str) -> Result<Self, EthtoolError> {
         let socket = EthtoolSocket::open(interface, REPLY_BYTES);
         let fail = |cause| EthtoolError { operation: "socket", interface: interface.into(), cause };
         Ok(Self { socket: socket.map_err(fail)?, interface: interface.into() })
     }
 
-    /// Name, version, firmware and bus address.
+    /// Returns name, version, firmware and bus address of the driver.
     pub fn driver(&mut self) -> Result<DriverInfo, EthtoolError> {
         // struct ethtool_drvinfo: cmd, then driver, version, fw_version and bus_info of 32 bytes each.
         let reply = self.ask("driver information", ETHTOOL_GDRVINFO, &[])?;
@@ -175,16 +175,16 @@ impl Ethtool {
         Ok(DriverInfo { driver: field(0), version: field(1), firmware: field(2), bus: field(3) })
     }
 
-    /// Link speed, bits/s; `None` when the link is down or has no speed.
+    /// Returns the link speed, bits/s; `None` when the link is down or has no speed.
     pub fn speed_bps(&mut self) -> Result<Option<u64>, EthtoolError> {
         self.link_mode().map(|link| link.speed_bps)
     }
 
-    /// Link speed and duplex.
+    /// Returns link speed and duplex.
     pub fn link_mode(&mut self) -> Result<LinkMode, EthtoolError> {
         const OPERATION: &str = "link settings";
         // struct ethtool_link_settings: cmd, speed (Mb/s), seven bytes, link_mode_masks_nwords (i8). The first call
-        // answers how many words the masks have, as a negative number; the second must name it.
+        // returns the number of mask words, negated; the second must pass it.
         const WORDS: usize = 15;
         let reply = self.ask(OPERATION, ETHTOOL_GLINKSETTINGS, &[])?;
         let words = (reply[WORDS] as i8).wrapping_neg();
@@ -203,8 +203,8 @@ impl Ethtool {
         Ok(LinkMode { speed_bps, full_duplex })
     }
 
-    /// Interrupt coalescing by the older request: a parameter that the driver lacks reads as 0. Where there is
-    /// a [`crate::EthtoolFamily`], ask that.
+    /// Returns interrupt coalescing by the ioctl: parameters that the driver lacks are 0. Prefer
+    /// [`crate::EthtoolFamily`], where available.
     pub fn coalescing(&mut self) -> Result<Coalescing, EthtoolError> {
         // struct ethtool_coalesce: cmd, rx_coalesce_usecs, rx_max_coalesced_frames, two for interrupts, then the same for
         // transmit, stats_block_coalesce_usecs, use_adaptive_rx_coalesce, use_adaptive_tx_coalesce …
@@ -219,7 +219,7 @@ impl Ethtool {
         })
     }
 
-    /// Pause frames.
+    /// Returns the pause frame settings.
     pub fn pause(&mut self) -> Result<Pause, EthtoolError> {
         // struct ethtool_pauseparam: cmd, autoneg, rx_pause, tx_pause.
         let reply = self.ask("pause parameters", ETHTOOL_GPAUSEPARAM, &[])?;
@@ -227,10 +227,11 @@ impl Ethtool {
         Ok(Pause { autonegotiate: on(1), rx: on(2), tx: on(3) })
     }
 
-    /// The table that receive-side scaling looks a packet's queue up in.
+    /// Returns the receive-side scaling indirection table: a receive queue per entry.
     pub fn rss_table(&mut self) -> Result<Vec<u32>, EthtoolError> {
         const OPERATION: &str = "receive-side scaling";
-        // struct ethtool_rxfh_indir: cmd, size, then one u32 each. Asked for none, the kernel answers how many there are.
+        // struct ethtool_rxfh_indir: cmd, size, then one u32 each. With a size of 0 the kernel returns the number of
+        // entries.
         let reply = self.ask(OPERATION, ETHTOOL_GRXFHINDIR, &[])?;
         let size = word(reply, 1);
         if size == 0 || size as usize > MAX_STRINGS {
@@ -241,14 +242,14 @@ impl Ethtool {
         Ok((0..answered).map(|entry| word(reply, 2 + entry)).collect())
     }
 
-    /// Ring sizes.
+    /// Returns current and maximum ring sizes.
     pub fn rings(&mut self) -> Result<Rings, EthtoolError> {
         // struct ethtool_ringparam: cmd, rx_max, rx_mini_max, rx_jumbo_max, tx_max, rx, rx_mini, rx_jumbo, tx.
         let reply = self.ask("ring sizes", ETHTOOL_GRINGPARAM, &[])?;
         Ok(Rings { rx: (word(reply, 5), word(reply, 1)), tx: (word(reply, 8), word(reply, 4)) })
     }
 
-    /// Queue counts.
+    /// Returns current and maximum numbers of channels.
     pub fn channels(&mut self) -> Result<Channels, EthtoolError> {
         // struct ethtool_channels: cmd, max_rx, max_tx, max_other, max_combined, rx, tx, other, combined.
         let reply = self.ask("channel counts", ETHTOOL_GCHANNELS, &[])?;
@@ -259,7 +260,7 @@ impl Ethtool {
         })
     }
 
-    /// Offloads, all that this kernel knows.
+    /// Returns all offload features that this kernel supports.
     pub fn features(&mut self) -> Result<Vec<Feature>, EthtoolError> {
         let names = self.strings("feature names", ETH_SS_FEATURES)?;
         // struct ethtool_gfeatures: cmd, size; then {available, requested, active, never_changed} for each 32 features.
@@ -276,11 +277,12 @@ impl Ethtool {
         Ok(features.filter(|f| !f.name.is_empty()).collect())
     }
 
-    /// Switches offloads on or off by the kernel's names, then reads them back. One this kernel does not know counts as
-    /// off.
+    /// Switches offloads on or off by the kernel's names, then reads them back. A name that this kernel does not
+    /// know counts as off.
     ///
     /// # Errors
-    /// When one of them is not as wanted afterwards: the error names it. The others are switched all the same.
+    /// If one of them is not in the wanted state afterwards; the error names it. The others are switched
+    /// nevertheless.
     pub fn set_features(&mut self, names: &[&str], on: bool) -> Result<(), EthtoolError> {
         const OPERATION: &str = "feature change";
         let known = self.strings("feature names", ETH_SS_FEATURES)?;
@@ -308,12 +310,13 @@ impl Ethtool {
         }
     }
 
-    /// Names of the driver's statistics (`ethtool -S`), in the order of [`Ethtool::statistics`].
+    /// Returns the names of the driver's statistics (`ethtool -S`), in the order of [`Ethtool::statistics`].
     pub fn statistics_names(&mut self) -> Result<Vec<String>, EthtoolError> {
         self.strings("statistics", ETH_SS_STATS)
     }
 
-    /// The driver's statistics. Fails if the driver has another number of them than `names`: it was reconfigured.
+    /// Returns the driver's statistics. Fails if their number is not `names`, which means that the driver was
+    /// reconfigured.
     pub fn statistics(&mut self, names: usize) -> Result<Vec<u64>, EthtoolError> {
         const OPERATION: &str = "statistics";
         if names == 0 {
@@ -348,8 +351,8 @@ impl Ethtool {
         Ok(reply[12..].chunks_exact(ETH_GSTRING_LEN).take(answered).map(text).collect())
     }
 
-    /// Asks one question: `command` in the first word of the buffer, `arguments` as (index, value) of further words,
-    /// all others zero. Returns the buffer as the kernel left it.
+    /// Sends one request: `command` in the first word of the buffer, `arguments` as (index, value) of further
+    /// words, all others zero. Returns the buffer as the kernel left it.
     fn ask(
         &mut self,
         operation: &'static str,
@@ -410,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_interface_is_named_in_the_error() {
+    fn error_names_the_missing_interface() {
         let mut gone = Ethtool::new("nosuch0").expect("a possible name");
         let error = gone.driver().expect_err("no such interface");
         assert!(error.to_string().contains("nosuch0"), "{error}");
@@ -418,14 +421,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_no_interface_can_have_is_refused() {
+    fn invalid_interface_names_are_refused() {
         for name in ["", "a-name-longer-than-fifteen", "nul\0"] {
             assert!(Ethtool::new(name).is_err(), "{name:?}");
         }
     }
 
     #[test]
-    fn a_virtual_pair_tells_its_driver_speed_queues_and_statistics() {
+    fn veth_reports_driver_speed_channels_and_statistics() {
         let outcome = landspeed_sys::netns::in_new(|| {
             let add = "link add a0 numtxqueues 3 numrxqueues 3 type veth peer name b0".split(' ');
             let made = std::process::Command::new("ip").args(add).status();
@@ -434,7 +437,7 @@ mod tests {
             }
             let mut nic = Ethtool::new("a0").expect("a socket");
             assert_eq!(nic.driver().expect("driver").driver, "veth");
-            // What the driver claims; its real speed is the processor's.
+            // Nominal speed of veth; the actual speed depends on the CPU.
             assert_eq!(nic.speed_bps().expect("speed"), Some(10_000_000_000));
             let channels = nic.channels().expect("channels");
             assert_eq!((channels.rx.1, channels.tx.1), (3, 3));
@@ -452,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn every_interface_of_this_host_answers_or_says_no() {
+    fn every_interface_of_this_host_can_be_queried() {
         for entry in std::fs::read_dir("/sys/class/net").into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             let Ok(mut nic) = Ethtool::new(&name) else { continue };

@@ -1,6 +1,6 @@
-//! The generic-netlink family `ethtool` (Linux 5.6; Documentation/networking/ethtool-netlink.rst), for the one thing the
-//! older request hides: which coalescing parameters a driver has. There a driver without one answers 0, which is also a
-//! setting; here the attribute is left out.
+//! The generic netlink family `ethtool` (Linux 5.6; Documentation/networking/ethtool-netlink.rst), used because
+//! it reports which coalescing parameters a driver has. The ioctl returns 0 for a missing parameter, which is
+//! also a valid setting; here the attribute is absent.
 
 use super::parse::{each_attribute, u32_at};
 use super::{Cause, Connection, NetlinkError, Request};
@@ -21,20 +21,20 @@ const ETHTOOL_A_COALESCE_TX_MAX_FRAMES: u16 = 7;
 const ETHTOOL_A_COALESCE_USE_ADAPTIVE_RX: u16 = 11;
 const ETHTOOL_A_COALESCE_USE_ADAPTIVE_TX: u16 = 12;
 
-/// Interrupt coalescing; `None` where the driver does not have the parameter.
+/// Interrupt coalescing; `None` for parameters that the driver lacks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Coalescing {
-    /// Adaptive, receive.
+    /// Whether receive coalescing is adaptive.
     pub adaptive_rx: Option<bool>,
-    /// Adaptive, transmit.
+    /// Whether transmit coalescing is adaptive.
     pub adaptive_tx: Option<bool>,
-    /// Receive delay, microseconds.
+    /// Delay of receive interrupts, µs.
     pub rx_us: Option<u32>,
-    /// Receive frames.
+    /// Frames per receive interrupt.
     pub rx_frames: Option<u32>,
-    /// Transmit delay, microseconds.
+    /// Delay of transmit interrupts, µs.
     pub tx_us: Option<u32>,
-    /// Transmit frames.
+    /// Frames per transmit interrupt.
     pub tx_frames: Option<u32>,
 }
 
@@ -58,7 +58,7 @@ impl Coalescing {
     }
 }
 
-/// The family `ethtool` of the network namespace its creator was in.
+/// The family `ethtool` in the network namespace of the thread that opened it.
 #[derive(Debug)]
 pub struct EthtoolFamily {
     connection: Connection,
@@ -66,7 +66,7 @@ pub struct EthtoolFamily {
 }
 
 impl EthtoolFamily {
-    /// Finds the family. Fails on kernels before 5.6 and those built without it.
+    /// Looks up the family. Fails on kernels before 5.6 and those built without it.
     pub fn open() -> Result<Self, NetlinkError> {
         let mut connection = Connection::open(libc::NETLINK_GENERIC, "the generic family")?;
         let mut request = generic(GENL_ID_CTRL, CTRL_CMD_GETFAMILY);
@@ -79,7 +79,7 @@ impl EthtoolFamily {
         Ok(Self { connection, id })
     }
 
-    /// Interrupt coalescing of an interface.
+    /// Returns the interrupt coalescing of an interface.
     pub fn coalescing(&mut self, interface: &str) -> Result<Coalescing, NetlinkError> {
         let mut request = generic(self.id, ETHTOOL_MSG_COALESCE_GET);
         let mut name = Request::new(0, 0);
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_driver_does_not_have_is_left_out() {
+    fn missing_coalescing_parameters_are_none() {
         let mut payload = vec![20, 1, 0, 0];
         for (kind, value) in
             [(ETHTOOL_A_COALESCE_RX_USECS, &8_u32.to_ne_bytes()[..]), (ETHTOOL_A_COALESCE_USE_ADAPTIVE_RX, &[1])]
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loopback_has_no_coalescing_and_says_so() {
+    fn loopback_coalescing_is_unsupported() {
         let mut family = match EthtoolFamily::open() {
             Ok(family) => family,
             Err(why) => landspeed_testkit::skip!("this kernel has no ethtool netlink: {why}"),
@@ -143,7 +143,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_answer_makes_a_parser_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn parsers_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = (Coalescing::parse(&bytes), family_id(&bytes));
         }
     }

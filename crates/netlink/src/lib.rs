@@ -1,7 +1,8 @@
-//! The kernel's own answers about a network: links, addresses, routes and queueing disciplines by route netlink, drivers by
-//! [`ethtool`], TCP sockets by [`sock_diag`], counters of packet filters by [`nft`]; and changes to them, by [`configure`]. Codecs only: the sockets are `landspeed_sys`'s.
+//! Kernel network state over netlink: links, addresses, routes and queueing disciplines by route netlink,
+//! drivers by [`ethtool`], TCP sockets by [`sock_diag`], counters of packet filters by [`nft`]; and changes to
+//! them by [`configure`]. This crate has only the codecs; sockets are in `landspeed_sys`.
 //!
-//! Why not one of the crates for it: docs/decisions/0014-own-netlink-codecs.md.
+//! The reasons for not using an existing crate are in docs/decisions/0014-own-netlink-codecs.md.
 #![forbid(unsafe_code)]
 
 use std::fmt;
@@ -23,15 +24,16 @@ pub use reading::QdiscReading;
 
 use connection::{Connection, Request};
 
-/// Show also the queueing disciplines classful ones create by default (linux/rtnetlink.h, since 4.12).
+/// Dump also the default disciplines of classful ones, which are hidden otherwise (linux/rtnetlink.h, since
+/// 4.12).
 const TCA_DUMP_INVISIBLE: u16 = 10;
 
-/// Which link is meant.
+/// Identification of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkId<'a> {
-    /// By index.
+    /// Interface index.
     Index(u32),
-    /// By name.
+    /// Interface name.
     Name(&'a str),
 }
 
@@ -44,7 +46,7 @@ impl fmt::Display for LinkId<'_> {
     }
 }
 
-/// A route-netlink socket of the network namespace its creator was in.
+/// A route netlink socket of the network namespace of the thread that opened it.
 #[derive(Debug)]
 pub struct Netlink {
     connection: Connection,
@@ -56,7 +58,7 @@ impl Netlink {
         Ok(Self { connection: Connection::open(libc::NETLINK_ROUTE, "the route family")? })
     }
 
-    /// One link with its counters.
+    /// Returns a link with its counters.
     pub fn link(&mut self, which: LinkId<'_>) -> Result<Link, NetlinkError> {
         let mut request = Request::new(libc::RTM_GETLINK, libc::NLM_F_REQUEST as u16);
         // struct ifinfomsg: family, pad, type (u16), index (i32), flags (u32), change (u32).
@@ -76,7 +78,7 @@ impl Netlink {
         })
     }
 
-    /// Every link of the namespace, in the kernel's order.
+    /// Returns every link of the namespace, in the kernel's order.
     pub fn links(&mut self) -> Result<Vec<Link>, NetlinkError> {
         // struct ifinfomsg, all zero.
         self.table(libc::RTM_GETLINK, libc::RTM_NEWLINK, "link dump", &[0; 16], |payload| {
@@ -84,19 +86,19 @@ impl Netlink {
         })
     }
 
-    /// Every address of the namespace, in the kernel's order.
+    /// Returns every address of the namespace, in the kernel's order.
     pub fn addresses(&mut self) -> Result<Vec<Address>, NetlinkError> {
-        // struct ifaddrmsg, all zero: of any family.
+        // struct ifaddrmsg, all zero: any family.
         self.table(libc::RTM_GETADDR, libc::RTM_NEWADDR, "address dump", &[0; 8], Address::parse)
     }
 
-    /// Every queueing discipline of the namespace, as [`Netlink::qdiscs`] lists those of one interface.
+    /// Returns every queueing discipline of the namespace; see [`Netlink::qdiscs`] for those of one interface.
     pub fn all_qdiscs(&mut self) -> Result<Vec<Qdisc>, NetlinkError> {
         // struct tcmsg, all zero.
         self.table(libc::RTM_GETQDISC, libc::RTM_NEWQDISC, "qdisc dump", &[0; 20], Qdisc::parse)
     }
 
-    /// One of the kernel's tables, whole.
+    /// Dumps one of the kernel's tables.
     fn table<T>(
         &mut self,
         ask: u16,
@@ -119,13 +121,13 @@ impl Netlink {
         Ok(found)
     }
 
-    /// Every queueing discipline of an interface, with its counters; those hidden from `tc qdisc show` too. A parent's
-    /// counters include its children's: do not add them up.
+    /// Returns every queueing discipline of an interface with its counters, including those hidden from `tc qdisc
+    /// show`. A parent's counters include its children's, so do not sum them.
     pub fn qdiscs(&mut self, ifindex: u32) -> Result<Vec<Qdisc>, NetlinkError> {
         let mut request = Request::dump(libc::RTM_GETQDISC);
         configure::traffic_control_header(&mut request, ifindex, 0, 0, 0);
         request.attribute(TCA_DUMP_INVISIBLE, &[]);
-        // The kernel dumps every interface; only this one is wanted.
+        // The kernel dumps every interface; keep only this one.
         let parse = |payload: &[u8]| Ok(Qdisc::parse(payload)?.filter(|qdisc| qdisc.ifindex == ifindex));
         let mut found = Vec::new();
         self.connection.dump(request, libc::RTM_NEWQDISC, &mut found, parse).map_err(|cause| NetlinkError {
@@ -136,8 +138,8 @@ impl Netlink {
         Ok(found)
     }
 
-    /// How the kernel would send to `destination`. An IPv4-mapped IPv6 address is looked up as IPv4; a zone, if any, is
-    /// honoured.
+    /// Returns the route to `destination`. An IPv4-mapped IPv6 address is looked up as IPv4; the scope id, if any,
+    /// is used.
     pub fn route(&mut self, destination: SocketAddr) -> Result<Route, NetlinkError> {
         let address = destination.ip().to_canonical();
         let zone = match destination {

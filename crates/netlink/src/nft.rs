@@ -1,9 +1,10 @@
-//! Counters of nftables rules that drop (nfnetlink; linux/netfilter/nf_tables.h). Rules of `iptables-nft` are among them.
+//! Counters of nftables rules that drop packets (nfnetlink; linux/netfilter/nf_tables.h), including rules of
+//! `iptables-nft`.
 
 use crate::connection::{Cause, Connection, NetlinkError, Request};
 use crate::parse::{each_attribute, u32_at};
 
-/// `NFNL_SUBSYS_NFTABLES` and the messages of rules.
+/// `NFNL_SUBSYS_NFTABLES`, the subsystem of rule messages.
 const SUBSYSTEM: u16 = 10 << 8;
 const NEW_RULE: u16 = SUBSYSTEM | 6;
 const GET_RULE: u16 = SUBSYSTEM | 7;
@@ -17,7 +18,7 @@ const NFTA_VERDICT_CODE: u16 = 1;
 /// `NF_DROP` (linux/netfilter.h).
 const NF_DROP: u32 = 0;
 
-/// The nftables of the network namespace its creator was in.
+/// A netlink socket for nftables in the network namespace of the thread that opened it.
 #[derive(Debug)]
 pub struct NfTables {
     connection: Connection,
@@ -29,10 +30,11 @@ impl NfTables {
         Ok(Self { connection: Connection::open(libc::NETLINK_NETFILTER, "the netfilter family")? })
     }
 
-    /// Packets counted by the rules that drop or reject them. A rule without `counter`, and the policy of a chain, count nothing.
+    /// Returns the packets counted by rules that drop or reject them. Rules without `counter` and the policy of a
+    /// chain have no count.
     ///
     /// # Errors
-    /// `EPERM` without `CAP_NET_ADMIN`; `EINVAL` where the kernel has no nftables.
+    /// `EPERM` without `CAP_NET_ADMIN`; `EINVAL` on kernels without nftables.
     pub fn dropped(&mut self) -> Result<u64, NetlinkError> {
         let mut request = Request::dump(GET_RULE);
         // struct nfgenmsg: family (0: all), version, resource.
@@ -45,7 +47,7 @@ impl NfTables {
     }
 }
 
-/// Packets that one rule dropped, if it does and counts.
+/// Packets dropped by a rule, if it drops and has a counter.
 fn dropped_by(attributes: &[u8]) -> Option<u64> {
     let (_, expressions) = each_attribute(attributes).find(|&(kind, _)| kind == NFTA_RULE_EXPRESSIONS)?;
     let (mut packets, mut drops) = (None, false);
@@ -65,7 +67,7 @@ fn dropped_by(attributes: &[u8]) -> Option<u64> {
     packets.filter(|_| drops)
 }
 
-/// The attribute at the end of a path of nested ones.
+/// Returns the attribute at a path of nested attribute types.
 fn nested<'a>(attributes: &'a [u8], path: &[u16]) -> Option<&'a [u8]> {
     path.iter().try_fold(attributes, |inside, &wanted| {
         each_attribute(inside).find(|&(kind, _)| kind == wanted).map(|(_, value)| value)
@@ -100,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn only_rules_that_drop_count() {
+    fn only_drop_rules_are_counted() {
         assert_eq!(dropped_by(&rule(NF_DROP, 77)), Some(77));
         assert_eq!(dropped_by(&rule(1, 77)), None, "accepted");
         for length in 0..rule(NF_DROP, 77).len() {

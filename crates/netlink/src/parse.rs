@@ -1,5 +1,5 @@
-//! What is picked out of the kernel's answers. Unknown attributes are skipped, short ones ignored: a newer or older
-//! kernel costs the field it lacks, never the message.
+//! Parsers for netlink responses. Unknown attributes are skipped and short ones ignored, so an older or newer
+//! kernel costs single fields, never the whole message.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -29,7 +29,7 @@ const TCA_STATS2: u16 = 7;
 const RTA_METRICS: u16 = 8;
 const RTAX_MTU: u16 = 2;
 
-/// Names of `struct rtnl_link_stats64` (linux/if_link.h), in its order.
+/// Names of the fields of `struct rtnl_link_stats64` (linux/if_link.h), in order.
 pub const LINK_STATS_NAMES: [&str; 25] = [
     "rx_packets",
     "tx_packets",
@@ -58,48 +58,48 @@ pub const LINK_STATS_NAMES: [&str; 25] = [
     "rx_otherhost_dropped",
 ];
 
-/// A network interface as the kernel describes it.
+/// A network interface as reported by the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Link {
-    /// Index.
+    /// Interface index.
     pub index: u32,
-    /// Name.
+    /// Interface name.
     pub name: String,
-    /// Flags (`IFF_UP`, `IFF_LOOPBACK` …).
+    /// Interface flags (`IFF_UP`, `IFF_LOOPBACK` …).
     pub flags: u32,
-    /// Kind of its hardware (`ARPHRD_ETHER` …).
+    /// Hardware type (`ARPHRD_ETHER` …).
     pub hardware: u16,
-    /// Link-layer address.
+    /// Link-layer address; six bytes on Ethernet.
     pub address: Vec<u8>,
-    /// Kind of a virtual link (`veth`, `bond`, `vlan` …).
+    /// Kind of virtual link (`veth`, `bond`, `vlan` …); `None` for physical ones.
     pub kind: Option<String>,
-    /// Index of the link under it (a VLAN's device), when there is one.
+    /// Index of the link below it (such as a VLAN's device), if any.
     pub lower: Option<u32>,
     /// Index of the bond, bridge or VRF it is a port of.
     pub master: Option<u32>,
     /// Operational state (RFC 2863): 0 unknown, 1 not present, 2 down, 3 lower layer down, 4 testing, 5 dormant, 6 up.
     pub state: Option<u8>,
-    /// Whether an XDP program is attached; kernels before 4.8 do not say.
+    /// Whether an XDP program is attached; `None` on kernels before 4.8.
     pub xdp: Option<bool>,
     /// MTU, bytes.
     pub mtu_bytes: u32,
-    /// Least and greatest MTU the device takes, bytes; a greatest of 0 means no limit.
+    /// Minimum and maximum MTU of the device, bytes; a maximum of 0 means no limit.
     pub mtu_limits_bytes: (Option<u32>, Option<u32>),
-    /// `txqueuelen`.
+    /// Transmit queue length (`txqueuelen`), packets.
     pub tx_queue_len: Option<u32>,
-    /// Root queueing discipline.
+    /// Kind of the root queueing discipline.
     pub qdisc: Option<String>,
-    /// `gso_max_size`, bytes.
+    /// Maximum GSO packet size, bytes.
     pub gso_max_size_bytes: Option<u32>,
-    /// `gro_max_size`, bytes.
+    /// Maximum GRO packet size, bytes.
     pub gro_max_size_bytes: Option<u32>,
-    /// `gso_ipv4_max_size`, bytes.
+    /// Maximum GSO packet size of IPv4, bytes.
     pub gso_ipv4_max_size_bytes: Option<u32>,
-    /// `gro_ipv4_max_size`, bytes.
+    /// Maximum GRO packet size of IPv4, bytes.
     pub gro_ipv4_max_size_bytes: Option<u32>,
-    /// `tso_max_size`: the device's own limit, bytes.
+    /// Maximum TSO packet size of the device, bytes.
     pub tso_max_size_bytes: Option<u32>,
-    /// Counters in the order of [`LINK_STATS_NAMES`]; shorter on kernels with fewer.
+    /// Counters in the order of [`LINK_STATS_NAMES`]; fewer on older kernels.
     pub stats: Vec<u64>,
 }
 
@@ -150,19 +150,20 @@ impl Link {
 /// A queueing discipline or a class, with its counters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Qdisc {
-    /// Interface.
+    /// Interface index.
     pub ifindex: u32,
     /// Kind (`fq`, `mq`, `htb` …).
     pub kind: String,
-    /// Handle, major in the upper half.
+    /// Handle, major number in the upper 16 bits.
     pub handle: u32,
-    /// Parent's handle; [`Qdisc::ROOT`] at the root.
+    /// Handle of the parent; [`Qdisc::ROOT`] at the root.
     pub parent: u32,
     /// Bytes sent.
     pub bytes: u64,
     /// Packets sent. 32 bits wide on kernels before 5.5 (see [`Qdisc::packets_wrap`]).
     pub packets: u64,
-    /// Whether `packets` was said in 32 bits: by a kernel before 5.5 it wraps at 2³², by a later one it still fits.
+    /// Whether the kernel reported `packets` in 32 bits only: before 5.5 the counter wraps at 2³², later kernels do
+    /// so while it fits.
     pub packets_wrap: bool,
     /// Packets dropped; the kernel's counter is 32 bits wide.
     pub drops: u32,
@@ -170,34 +171,34 @@ pub struct Qdisc {
     pub overlimits: u32,
     /// Requeues, 32 bits.
     pub requeues: u32,
-    /// Packets waiting.
+    /// Queued packets.
     pub queue_packets: u32,
-    /// Bytes waiting.
+    /// Queued bytes.
     pub backlog_bytes: u32,
-    /// `fq`: the rate each flow is held to (`maxrate`), bytes/s; none where there is no limit.
+    /// Maximum rate of a flow in `fq` (`maxrate`), bytes/s; `None` if unlimited.
     pub max_rate_bytes_per_s: Option<u32>,
 }
 
 /// An address of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Address {
-    /// Interface.
+    /// Interface index.
     pub ifindex: u32,
-    /// The address.
+    /// IPv4 or IPv6 address.
     pub ip: IpAddr,
-    /// Length of its network's prefix, bits.
+    /// Prefix length, bits.
     pub prefix_bits: u8,
 }
 
 impl Address {
-    /// `None` for an address of another family.
+    /// Parses an address message; `None` for other address families.
     pub(super) fn parse(payload: &[u8]) -> Result<Option<Self>, Cause> {
         // struct ifaddrmsg: family, prefixlen, flags, scope, index (u32).
         let (header, attributes) = payload.split_at_checked(8).ok_or(Cause::Malformed("address header"))?;
         let (mut local, mut any) = (None, None);
         for (kind, value) in each_attribute(attributes) {
             match kind {
-                // On a point-to-point link IFA_ADDRESS is the peer's.
+                // On a point-to-point link IFA_ADDRESS is the peer's address.
                 libc::IFA_LOCAL => local = address(value),
                 libc::IFA_ADDRESS => any = address(value),
                 _ => {}
@@ -228,7 +229,7 @@ impl Qdisc {
         }
     }
 
-    /// `None` for a message without a kind.
+    /// Parses a qdisc message; `None` if it has no kind.
     pub(super) fn parse(payload: &[u8]) -> Result<Option<Self>, Cause> {
         let (header, attributes) = payload.split_at_checked(20).ok_or(Cause::Malformed("traffic control header"))?;
         let mut qdisc = Self {
@@ -255,7 +256,7 @@ impl Qdisc {
         Ok((!qdisc.kind.is_empty()).then_some(qdisc))
     }
 
-    /// Nested attributes of `linux/gen_stats.h`.
+    /// Parses the nested attributes of linux/gen_stats.h.
     fn take_stats(&mut self, stats: &[u8]) {
         let mut reading = QdiscReading::default();
         self.packets_wrap = !reading.take(stats);
@@ -269,11 +270,11 @@ impl Qdisc {
 /// A route to one destination.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Route {
-    /// Interface the packets leave by; the loopback's for an address of this host.
+    /// Index of the outgoing interface; the loopback for addresses of this host.
     pub out_ifindex: u32,
     /// Whether the destination is this host (`RTN_LOCAL`).
     pub local: bool,
-    /// MTU of the route, when it sets one (also learnt from ICMP), bytes.
+    /// MTU of the route, bytes: configured or learnt by PMTUD; `None` if unset.
     pub mtu_bytes: Option<u32>,
 }
 
@@ -298,8 +299,8 @@ impl Route {
     }
 }
 
-/// `struct nlmsgerr`: a negative errno, 0 for an acknowledgement; the header of the request it is about, and the rest of
-/// the request unless that was capped; attributes, when there are any.
+/// Parses `struct nlmsgerr`: a negative errno, or 0 for an acknowledgement; then the header of the request, the
+/// rest of the request unless capped, and optional attributes.
 pub(super) fn acknowledge(flags: u16, payload: &[u8]) -> Result<(), Cause> {
     match u32_at(payload, 0).map(|code| code as i32) {
         Some(0) => Ok(()),
@@ -314,7 +315,7 @@ pub(super) fn acknowledge(flags: u16, payload: &[u8]) -> Result<(), Cause> {
     }
 }
 
-/// What the kernel says about its error (`NLMSGERR_ATTR_MSG`).
+/// The kernel's error message (`NLMSGERR_ATTR_MSG`), if present.
 fn explanation(flags: u16, payload: &[u8]) -> Option<String> {
     const NLM_F_CAPPED: u16 = 0x100;
     const NLM_F_ACK_TLVS: u16 = 0x200;
@@ -327,7 +328,7 @@ fn explanation(flags: u16, payload: &[u8]) -> Option<String> {
     each_attribute(attributes).find(|&(kind, _)| kind == NLMSGERR_ATTR_MSG).map(|(_, value)| text(value))
 }
 
-/// The attributes of a message up to the first that does not fit.
+/// Iterates over the attributes of a message, up to the first malformed one.
 pub(super) fn each_attribute(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     NlasIterator::new(bytes).map_while(Result::ok).filter_map(|attribute| {
         let length = usize::from(attribute.length());

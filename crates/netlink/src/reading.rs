@@ -1,5 +1,5 @@
-//! Counters of all queueing disciplines of a namespace at once, cheap enough to be read every few milliseconds: one dump,
-//! no text, and no memory once the vector has its size.
+//! Counters of all queueing disciplines of a namespace, cheap enough to read every few milliseconds: one dump,
+//! no text, and no allocation once the vector has grown.
 
 use super::parse::{each_attribute, u32_at, u64_at};
 use super::{Cause, Netlink, NetlinkError, Request, TCA_DUMP_INVISIBLE};
@@ -12,7 +12,7 @@ const TCA_STATS_QUEUE: u16 = 3;
 const TCA_STATS_APP: u16 = 4;
 const TCA_STATS_PKT64: u16 = 8;
 
-/// The kinds that count more than all do.
+/// Kinds with counters beyond the common ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Kind {
     #[default]
@@ -25,7 +25,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// By the kernel's name, with or without its final zero.
+    /// Parses the kernel's name, with or without its terminating zero.
     fn from_name(name: &[u8]) -> Self {
         match name.strip_suffix(b"\0").unwrap_or(name) {
             b"red" => Self::Red,
@@ -37,8 +37,8 @@ impl Kind {
         }
     }
 
-    /// What it counts besides, and where that is in the kernel's structure (linux/pkt_sched.h), bytes. All are 32 bits wide;
-    /// those of `fq` have 64.
+    /// Names and byte offsets of the additional counters in the kernel's structure (linux/pkt_sched.h). They are 32
+    /// bits wide; those of `fq` 64 bits.
     fn counters(self) -> &'static [(&'static str, usize)] {
         match self {
             Self::Other => &[],
@@ -46,7 +46,7 @@ impl Kind {
             Self::Red => &[("early_drops", 0), ("limit_drops", 4), ("marked", 12)],
             // struct tc_codel_xstats
             Self::Codel => &[("limit_drops", 20), ("marked", 24)],
-            // struct tc_fq_codel_xstats: type (0 for the discipline, 1 for a class), then the structure.
+            // struct tc_fq_codel_xstats: type (0 for the discipline, 1 for a class), then the counters.
             Self::FqCodel => &[("limit_drops", 8), ("marked", 12), ("memory_drops", 36)],
             // struct tc_pie_xstats
             Self::Pie => &[("early_drops", 24), ("limit_drops", 28), ("marked", 36)],
@@ -56,19 +56,19 @@ impl Kind {
     }
 }
 
-/// One queueing discipline's counters at one moment. A parent's include its children's.
+/// Counters of one queueing discipline at one time. A parent's counters include its children's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct QdiscReading {
-    /// Interface.
+    /// Interface index.
     pub ifindex: u32,
     kind: Kind,
-    /// Handle, major in the upper half.
+    /// Handle, major number in the upper 16 bits.
     pub handle: u32,
-    /// Parent's handle; [`super::Qdisc::ROOT`] at the root.
+    /// Handle of the parent; [`super::Qdisc::ROOT`] at the root.
     pub parent: u32,
-    /// Bytes sent, link-layer headers included.
+    /// Bytes sent, including link-layer headers.
     pub bytes: u64,
-    /// Packets sent; a super-packet counts as what it would be on the wire.
+    /// Packets sent; a super-packet counts as its segments.
     pub packets: u64,
     /// Packets dropped, 32 bits.
     pub drops: u32,
@@ -76,20 +76,21 @@ pub struct QdiscReading {
     pub overlimits: u32,
     /// Requeues, 32 bits.
     pub requeues: u32,
-    /// Packets waiting; a super-packet counts once.
+    /// Queued packets; a super-packet counts as one.
     pub queue_packets: u32,
-    /// Bytes waiting.
+    /// Queued bytes.
     pub backlog_bytes: u32,
     details: [u64; 3],
 }
 
 impl QdiscReading {
-    /// What this kind counts besides, since it was made; 0 on kernels that do not count it.
+    /// Returns name and value of this kind's additional counters since the discipline was created; 0 on kernels
+    /// that lack a counter.
     pub fn details(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.kind.counters().iter().zip(self.details).map(|((name, _), value)| (*name, value))
     }
 
-    /// `None` for a message without a kind.
+    /// Parses a qdisc message; `None` if it has no kind.
     pub(super) fn parse(payload: &[u8]) -> Result<Option<Self>, Cause> {
         let (header, attributes) = payload.split_at_checked(20).ok_or(Cause::Malformed("traffic control header"))?;
         let word = |at| u32_at(header, at).unwrap_or(0);
@@ -111,8 +112,9 @@ impl QdiscReading {
         Ok(named.then_some(reading))
     }
 
-    /// `struct gnet_stats_basic` { u64 bytes; u32 packets }, `struct gnet_stats_queue` { qlen, backlog, drops, requeues,
-    /// overlimits: u32 }, the 64-bit packet count and what the kind counts besides. Whether packets came in 64 bits.
+    /// Parses `struct gnet_stats_basic` { u64 bytes; u32 packets }, `struct gnet_stats_queue` { qlen, backlog,
+    /// drops, requeues, overlimits: u32 }, the 64-bit packet count and the kind's additional counters. Returns
+    /// whether there was a 64-bit packet count.
     pub(super) fn take(&mut self, stats: &[u8]) -> bool {
         let mut packets64 = None;
         for (kind, value) in each_attribute(stats) {
@@ -150,8 +152,8 @@ impl QdiscReading {
 }
 
 impl Netlink {
-    /// Reads every queueing discipline of the socket's namespace, hidden ones too, into `into`, which is emptied first.
-    /// The order is the kernel's: by interface, then parents before children.
+    /// Replaces the contents of `into` with the counters of every queueing discipline of the socket's namespace,
+    /// hidden ones included, in the kernel's order: by interface, parents before children.
     pub fn qdiscs_all(&mut self, into: &mut Vec<QdiscReading>) -> Result<(), NetlinkError> {
         let mut request = Request::dump(libc::RTM_GETQDISC);
         // struct tcmsg, all zero.

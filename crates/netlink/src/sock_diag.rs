@@ -1,6 +1,7 @@
-//! TCP sockets by `NETLINK_SOCK_DIAG` (sock_diag(7)): every socket of a network namespace with its `tcp_info`, or one of them.
+//! TCP sockets by `NETLINK_SOCK_DIAG` (sock_diag(7)): every socket of a network namespace with its `tcp_info`,
+//! or a single one.
 //!
-//! The kernel answers without privilege. It does not say which process holds a socket: [`TcpSocket::inode`] leads there.
+//! Needs no privilege. The kernel does not report the owning process; it can be found by [`TcpSocket::inode`].
 
 mod filter;
 #[cfg(test)]
@@ -13,7 +14,7 @@ pub use filter::SocketFilter;
 use crate::connection::{Cause, Connection, NetlinkError, Request};
 use crate::parse::{each_attribute, u32_at};
 
-/// `SOCK_DIAG_BY_FAMILY` (linux/sock_diag.h): type of request and answer.
+/// `SOCK_DIAG_BY_FAMILY` (linux/sock_diag.h): message type of request and response.
 const BY_FAMILY: u16 = 20;
 // linux/inet_diag.h
 const INET_DIAG_INFO: u16 = 2;
@@ -22,25 +23,25 @@ const INET_DIAG_CONG: u16 = 4;
 const INET_DIAG_SKMEMINFO: u16 = 7;
 const INET_DIAG_BBRINFO: u16 = 16;
 const INET_DIAG_REQ_BYTECODE: u16 = 1;
-/// Bytes of `struct inet_diag_sockid`.
+/// Size of `struct inet_diag_sockid`, bytes.
 const ID_BYTES: usize = 48;
-/// Bytes of `struct inet_diag_msg` without its attributes.
+/// Size of `struct inet_diag_msg` without its attributes, bytes.
 const MESSAGE_BYTES: usize = 72;
-/// States in which a connection can move data: ESTABLISHED 1, FIN_WAIT1 4, FIN_WAIT2 5, CLOSE_WAIT 8, LAST_ACK 9, CLOSING 11
-/// (net/tcp_states.h).
+/// States in which a connection can transfer data: ESTABLISHED 1, FIN_WAIT1 4, FIN_WAIT2 5, CLOSE_WAIT 8,
+/// LAST_ACK 9, CLOSING 11 (net/tcp_states.h).
 const STATES: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 
-/// What the kernel adds to each socket. Less is cheaper: of 10,000 idle sockets only the counters matter.
+/// Attributes requested for each socket. Fewer are cheaper, for dumps of thousands of sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// `tcp_info` alone.
+    /// Only `tcp_info`.
     Counters,
-    /// Memory and congestion control too.
+    /// Also memory and congestion control.
     Full,
 }
 
-/// What identifies a socket: `struct inet_diag_sockid` with its family. The cookie is in it, so that a new connection between
-/// the same ports is another socket.
+/// Identity of a socket: `struct inet_diag_sockid` with its family. It includes the cookie, so a new connection
+/// with the same addresses and ports is a different socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SocketId {
     family: u8,
@@ -48,7 +49,7 @@ pub struct SocketId {
 }
 
 impl SocketId {
-    /// A socket by its addresses and its cookie; both addresses are of the family of `local`.
+    /// A socket by its addresses and cookie; both addresses have the family of `local`.
     pub fn new(local: SocketAddr, remote: SocketAddr, cookie: u64) -> Self {
         let mut raw = [0; ID_BYTES];
         for (address, port_at, at) in [(local, 0, 4), (remote, 2, 20)] {
@@ -59,24 +60,24 @@ impl SocketId {
             }
         }
         let family = if local.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
-        // The kernel has the lower half first, whatever the byte order.
+        // The kernel stores the lower half first on any byte order.
         raw[40..44].copy_from_slice(&(cookie as u32).to_ne_bytes());
         raw[44..48].copy_from_slice(&((cookie >> 32) as u32).to_ne_bytes());
         Self { family: family as u8, raw }
     }
 
-    /// The kernel's number of this socket, never used again until the next boot.
+    /// The kernel's unique number of this socket, not reused until the next boot.
     pub fn cookie(&self) -> u64 {
         let half = |at| u64::from(u32_at(&self.raw, at).unwrap_or(0));
         half(40) | half(44) << 32
     }
 
-    /// Address and port of this end. IPv4-mapped addresses are shown as IPv4.
+    /// Local address and port. IPv4-mapped addresses are shown as IPv4.
     pub fn local(&self) -> SocketAddr {
         self.address(0, 4)
     }
 
-    /// Address and port of the other end.
+    /// Remote address and port, as [`SocketId::local`].
     pub fn remote(&self) -> SocketAddr {
         self.address(2, 20)
     }
@@ -95,26 +96,26 @@ impl SocketId {
     }
 }
 
-/// One TCP socket as the kernel describes it.
+/// A TCP socket as reported by the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpSocket<'a> {
-    /// What identifies it.
+    /// Identity of the socket: addresses, ports and cookie.
     pub id: SocketId,
     /// TCP state number (1 = ESTABLISHED).
     pub state: u8,
-    /// Bytes received and not read by the application.
+    /// Bytes received but not read by the application (Recv-Q).
     pub receive_queue_bytes: u32,
-    /// Bytes written and not acknowledged.
+    /// Bytes sent or queued but not acknowledged (Send-Q).
     pub send_queue_bytes: u32,
-    /// User that made the socket.
+    /// User id of the socket's creator.
     pub uid: u32,
-    /// Inode of the socket, as in `/proc/PID/fd` (`socket:[INODE]`); 0 once no process holds it.
+    /// Inode of the socket, as in `/proc/PID/fd` (`socket:[INODE]`); 0 when no process holds it.
     pub inode: u32,
-    /// `struct tcp_info`, as long as the kernel made it; empty if it sent none.
+    /// `struct tcp_info`, as long as this kernel's; empty if not reported.
     pub tcp_info: &'a [u8],
-    /// Its memory, if the kernel sent it.
+    /// Socket memory, if reported.
     pub memory: Option<SocketMemory>,
-    /// Congestion control, empty if the kernel sent none.
+    /// Name of the congestion control algorithm; empty if not reported.
     pub congestion: &'a str,
     /// `struct tcp_bbr_info` of a BBR socket.
     pub bbr_info: Option<&'a [u8]>,
@@ -123,15 +124,15 @@ pub struct TcpSocket<'a> {
 /// Memory of a socket, bytes (`SK_MEMINFO_*`, linux/sock_diag.h).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SocketMemory {
-    /// Charged to the receive queue.
+    /// Memory allocated for the receive queue.
     pub rmem_alloc: u32,
-    /// `SO_RCVBUF`.
+    /// Receive buffer size (`SO_RCVBUF`).
     pub rcvbuf: u32,
-    /// `SO_SNDBUF`.
+    /// Send buffer size (`SO_SNDBUF`).
     pub sndbuf: u32,
-    /// Charged to the send queue.
+    /// Memory of the send queue.
     pub wmem_queued: u32,
-    /// Segments dropped by the socket; `None` on kernels before 4.7.
+    /// Packets dropped by the socket, a count; `None` on kernels before 4.7.
     pub drops: Option<u32>,
 }
 
@@ -143,7 +144,8 @@ impl SocketMemory {
 }
 
 impl<'a> TcpSocket<'a> {
-    /// Reads `struct inet_diag_msg` and its attributes; attributes that are missing, short or unknown cost their field only.
+    /// Parses `struct inet_diag_msg` and its attributes; missing, short or unknown attributes only leave their
+    /// field empty.
     fn parse(payload: &'a [u8]) -> Result<Self, Cause> {
         let (message, attributes) =
             payload.split_at_checked(MESSAGE_BYTES).ok_or(Cause::Malformed("socket header"))?;
@@ -178,7 +180,7 @@ impl<'a> TcpSocket<'a> {
     }
 }
 
-/// A sock_diag socket of the network namespace its creator was in.
+/// A sock_diag socket of the network namespace of the thread that opened it.
 #[derive(Debug)]
 pub struct SockDiag {
     connection: Connection,
@@ -190,11 +192,12 @@ impl SockDiag {
         Ok(Self { connection: Connection::open(libc::NETLINK_SOCK_DIAG, "the sock_diag family")? })
     }
 
-    /// Gives each connected TCP socket that passes `filter` to `each`, IPv4 first. Nothing is kept, however many there are.
+    /// Calls `each` with every connected TCP socket that matches `filter`, IPv4 first. Nothing is stored, so any
+    /// number of sockets is fine.
     ///
     /// # Errors
-    /// `ENOENT` where the kernel was built without `CONFIG_INET_TCP_DIAG`; a dump that was given up, after which this
-    /// connection is of no use.
+    /// `ENOENT` on kernels without `CONFIG_INET_TCP_DIAG`; a dump that was abandoned, after which this connection
+    /// is unusable.
     pub fn dump(
         &mut self,
         filter: &SocketFilter,
@@ -226,7 +229,7 @@ impl SockDiag {
         Ok(())
     }
 
-    /// Gives one socket to `read`; `None` if it is gone, also when its ports are in use by another one.
+    /// Calls `read` with one socket; `None` if it is gone, even if another socket has its ports.
     pub fn single<T>(
         &mut self,
         id: &SocketId,
@@ -245,7 +248,7 @@ impl SockDiag {
         });
         match answer {
             Ok(_) => Ok(found),
-            // ESTALE: the cookie is another's.
+            // ESTALE: another socket has these ports.
             Err(Cause::Io(why) | Cause::Refused(why, _))
                 if matches!(why.raw_os_error(), Some(libc::ENOENT | libc::ESTALE)) =>
             {
@@ -260,11 +263,11 @@ impl SockDiag {
     }
 }
 
-/// `struct inet_diag_req_v2`.
+/// Writes `struct inet_diag_req_v2`.
 fn header(request: &mut Request, family: u8, detail: Detail, id: &[u8; ID_BYTES]) {
     let wanted: &[u16] = match detail {
         Detail::Counters => &[INET_DIAG_INFO],
-        // BBR answers the request for Vegas' details with its own (net/ipv4/tcp_bbr.c, bbr_get_info).
+        // BBR returns its own attribute when Vegas information is requested (net/ipv4/tcp_bbr.c, bbr_get_info).
         Detail::Full => &[INET_DIAG_INFO, INET_DIAG_VEGASINFO, INET_DIAG_CONG, INET_DIAG_SKMEMINFO],
     };
     let extensions = wanted.iter().fold(0, |bits, kind| bits | 1 << (kind - 1));

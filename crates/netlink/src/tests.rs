@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Runs a command of iproute2 in the calling thread's namespace.
+/// Runs an iproute2 command in the calling thread's namespace.
 fn run(command: &str) -> Result<String, String> {
     let words: Vec<_> = command.split(' ').collect();
     let output = Command::new(words[0]).args(&words[1..]).output().map_err(|e| format!("{command}: {e}"))?;
@@ -18,7 +18,7 @@ fn run(command: &str) -> Result<String, String> {
 }
 
 #[test]
-fn the_loopback_link_is_described_without_privilege() {
+fn loopback_link_is_readable_without_privilege() {
     let mut netlink = Netlink::open().expect("a netlink socket needs no privilege");
     let link = netlink.link(LinkId::Name("lo")).expect("every namespace has lo");
     assert_eq!((link.name.as_str(), link.address.as_slice()), ("lo", &[0; 6][..]));
@@ -30,7 +30,7 @@ fn the_loopback_link_is_described_without_privilege() {
 }
 
 #[test]
-fn an_address_of_this_host_is_reached_over_the_loopback() {
+fn routes_to_local_addresses_use_loopback() {
     let mut netlink = Netlink::open().expect("a socket");
     let lo = netlink.link(LinkId::Name("lo")).expect("lo").index;
     for address in ["127.0.0.1:1", "[::ffff:127.0.0.1]:1"] {
@@ -40,7 +40,7 @@ fn an_address_of_this_host_is_reached_over_the_loopback() {
 }
 
 #[test]
-fn the_tables_of_a_namespace_hold_what_single_questions_answer() {
+fn dumps_agree_with_single_requests() {
     let mut netlink = Netlink::open().expect("a socket");
     let links = netlink.links().expect("a dump");
     let lo = links.iter().find(|link| link.name == "lo").expect("every namespace has lo");
@@ -56,7 +56,7 @@ fn the_tables_of_a_namespace_hold_what_single_questions_answer() {
 }
 
 #[test]
-fn what_is_not_there_is_named_in_the_error() {
+fn errors_name_the_missing_link() {
     let mut netlink = Netlink::open().expect("a socket");
     let error = netlink.link(LinkId::Name("nosuch0")).expect_err("no such link");
     assert_eq!(error.to_string(), "netlink link of nosuch0: No such device (os error 19)");
@@ -65,10 +65,10 @@ fn what_is_not_there_is_named_in_the_error() {
     assert!(netlink.link(LinkId::Name("lo")).is_ok(), "an error does not spoil the socket");
 }
 
-/// A pair of interfaces whose sending side has a shaper with two leaves, the second of which holds two packets.
+/// Creates a veth pair whose sender has a shaper with two leaves; the second leaf queues at most two packets.
 fn build_shaped_pair() -> Result<(), String> {
     run("ip link add a0 type veth peer name b0")?;
-    // IPv6 would send packets at any time.
+    // IPv6 would send packets by itself.
     run("ip link set a0 addrgenmode none")?;
     run("ip link set a0 mtu 1400 up")?;
     run("ip link set b0 up")?;
@@ -84,7 +84,7 @@ fn build_shaped_pair() -> Result<(), String> {
 }
 
 #[test]
-fn every_leaf_of_a_shaper_is_dumped_with_its_drops() {
+fn qdisc_dump_has_every_leaf_with_its_drops() {
     let outcome = netns::in_new(|| {
         build_shaped_pair()?;
         let mut netlink = Netlink::open().expect("a socket");
@@ -118,7 +118,7 @@ fn every_leaf_of_a_shaper_is_dumped_with_its_drops() {
 }
 
 #[test]
-fn defaults_that_tc_hides_are_dumped() {
+fn qdiscs_hidden_by_tc_are_dumped() {
     let outcome = netns::in_new(|| {
         run("ip link add a0 numtxqueues 4 type veth peer name b0")?;
         run("ip link set a0 up")?;
@@ -139,7 +139,7 @@ fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     request.bytes
 }
 
-/// A queueing discipline's message: header, kind, then `stats`.
+/// A qdisc message: header, kind, then `stats`.
 fn qdisc_message(stats: &[u8]) -> Vec<u8> {
     let mut message = vec![0; 4];
     for word in [7_u32, 0x8001_0000, Qdisc::ROOT, 2] {
@@ -155,7 +155,7 @@ fn words(values: &[u32]) -> Vec<u8> {
 }
 
 #[test]
-fn a_packet_count_beyond_32_bits_is_read() {
+fn packet_counts_beyond_32_bits_are_parsed() {
     let mut basic = 1_u64.to_ne_bytes().to_vec();
     basic.extend(words(&[5, 0]));
     let mut nested = attribute(1, &basic);
@@ -168,12 +168,12 @@ fn a_packet_count_beyond_32_bits_is_read() {
 
 proptest! {
     #[test]
-    fn no_answer_makes_a_parser_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn parsers_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let _ = (Link::parse(&bytes), Qdisc::parse(&bytes), Route::parse(&bytes), parse::acknowledge(0x200, &bytes));
     }
 
     #[test]
-    fn a_damaged_answer_costs_fields_and_not_the_program(
+    fn corrupt_qdisc_messages_still_parse(
         at in 0_usize..200, value in any::<u8>(), cut in 0_usize..200, stats in prop::collection::vec(any::<u8>(), 0..80)
     ) {
         let mut message = qdisc_message(&attribute(7, &stats));

@@ -1,4 +1,4 @@
-//! Mistakes in files that people write: every one with its line, its key, what is wrong and what to do.
+//! Errors in files that people write, each with its line, its key, the cause and a hint.
 #![forbid(unsafe_code)]
 
 mod notation;

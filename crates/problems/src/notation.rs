@@ -1,32 +1,32 @@
-//! Values that can be written in more than one way. Each names the notations it takes; serde's own choice between
-//! variants would only say that nothing matched.
+//! Values with more than one notation. Each names the notations it accepts; serde's untagged enums would only
+//! report that nothing matched.
 
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::{self, Error, MapAccess, Visitor};
 
-/// Reads a value that has several notations. Notations that are not overridden are refused with `WHAT`.
+/// A value with several notations. Notations that are not overridden are rejected with `WHAT`.
 pub trait Notations: Sized {
-    /// What may be written, with examples.
+    /// Accepted notations, with examples.
     const WHAT: &'static str;
-    /// From text.
+    /// Parses a string.
     fn text<E: Error>(text: &str) -> Result<Self, E>;
-    /// From a number.
+    /// Converts a number.
     fn number<E: Error>(number: f64) -> Result<Self, E> {
         Err(E::invalid_type(de::Unexpected::Float(number), &Self::WHAT))
     }
-    /// From a whole number.
+    /// Converts an integer.
     fn integer<E: Error>(number: i64) -> Result<Self, E> {
         Self::number(number as f64).map_err(|_: E| E::invalid_type(de::Unexpected::Signed(number), &Self::WHAT))
     }
-    /// From a table.
+    /// Deserializes a table.
     fn table<'de, A: MapAccess<'de>>(_: A) -> Result<Self, A::Error> {
         Err(A::Error::invalid_type(de::Unexpected::Map, &Self::WHAT))
     }
 }
 
-/// Reads a `T` in any of its notations.
+/// Deserializes a `T` from any of its notations.
 pub struct NotationReader<T>(PhantomData<T>);
 
 impl<T> Default for NotationReader<T> {

@@ -1,62 +1,62 @@
-//! A mistake in a text: file, line, key, suggestion, and the line itself.
+//! An error in a text: file, line, key, hint, and the line itself.
 
 use std::fmt;
 use std::ops::Range;
 
-/// Longest message, hint or quoted line that is shown, characters.
+/// Maximum length of a message or hint, characters.
 const MAX_SHOWN: usize = 400;
-/// Longest part of a line that is quoted, characters.
+/// Maximum length of the quoted part of a line, characters.
 const MAX_QUOTED: usize = 110;
 
-/// One thing that is wrong.
+/// One error in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where it says so; `None` where no text is to blame.
+    /// Position in the text; `None` if no part of the text is the cause.
     pub place: Option<TextPosition>,
-    /// Dotted path of the key, positions counted from 0 (`link.0.rate`); empty for the file as a whole.
+    /// Dotted path of the key, with array indices from 0 (`link.0.rate`); empty for the file as a whole.
     pub key: String,
-    /// What is wrong, in words, without the key.
+    /// Cause, without the key.
     pub message: String,
-    /// What to do about it.
+    /// Advice on how to fix it.
     pub hint: Option<String>,
 }
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TextPosition {
     /// Line, counted from 1.
     pub line: usize,
     /// Column, counted from 1, in characters.
     pub column: usize,
-    /// Characters of the line that are meant.
+    /// Number of characters of the line that are marked.
     pub width: usize,
-    /// The line, made safe for a terminal.
+    /// The line, without control characters.
     pub text: String,
 }
 
-/// Everything that is wrong with a file: never empty, in the order of the lines.
+/// All errors of a file, by line; never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problems {
-    /// The name of the file, for the messages.
+    /// File name in the messages.
     pub file: String,
-    /// The problems.
+    /// The errors, by line.
     pub list: Vec<Problem>,
 }
 
 impl Problem {
-    /// A mistake at `key` without a place.
+    /// Creates an error at `key`, without a position.
     pub fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
         Self { place: None, key: safe(&key.into()), message: safe(&message.into()), hint: None }
     }
 
-    /// With what to do about it.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(safe(&hint.into()));
         self
     }
 
-    /// With what to do about it, if anything is known.
+    /// Adds a hint, if there is one.
     #[must_use]
     pub fn maybe_hint(self, hint: Option<String>) -> Self {
         match hint {
@@ -65,7 +65,7 @@ impl Problem {
         }
     }
 
-    /// Placed at the bytes `span` of `text`.
+    /// Sets the position to the bytes `span` of `text`.
     #[must_use]
     pub fn at(mut self, text: &str, span: Range<usize>) -> Self {
         self.place = Some(TextPosition::new(text, span));
@@ -74,7 +74,7 @@ impl Problem {
 }
 
 impl TextPosition {
-    /// The place of the bytes `span` of `text`; of their first line if they go over several.
+    /// Returns the position of the bytes `span` of `text`, limited to the first line.
     pub fn new(text: &str, span: Range<usize>) -> Self {
         let floor = |mut at: usize| {
             at = at.min(text.len());
@@ -88,7 +88,7 @@ impl TextPosition {
         let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);
         let column = text[line_start..start].chars().count();
         let width = text[start..end.min(line_end).max(start)].trim_end().chars().count().max(1);
-        // A long line is cut to the part around the place.
+        // A long line is cut to the part around the position.
         let cut = if column + width > MAX_QUOTED { column.saturating_sub(MAX_QUOTED / 4) } else { 0 };
         let quoted = text[line_start..line_end].trim_end().chars().skip(cut).take(MAX_QUOTED);
         Self {
@@ -100,8 +100,8 @@ impl TextPosition {
         .shifted(cut)
     }
 
-    /// Keeps the caret under its text when the quoted line does not begin at the line's beginning: `width` never goes
-    /// past what is quoted, and the quote says that it was cut.
+    /// Keeps the caret aligned if the beginning of the line was cut off: limits `width` to the quoted part, and
+    /// marks the cut with an ellipsis.
     fn shifted(mut self, cut: usize) -> Self {
         if cut > 0 {
             self.text.insert(0, '…');
@@ -110,21 +110,21 @@ impl TextPosition {
         self
     }
 
-    /// Characters of the quoted text before the place.
+    /// Returns the number of quoted characters before the position.
     fn indent(&self) -> usize {
         if self.text.starts_with('…') { MAX_QUOTED / 4 + 1 } else { self.column - 1 }
     }
 }
 
 impl Problems {
-    /// Sorts them by line. `file` is what messages begin with; see [`Problems::named`].
+    /// Sorts the errors by line. Messages begin with `file`; see [`Problems::named`].
     pub fn new(file: impl Into<String>, mut list: Vec<Problem>) -> Self {
         list.sort_by_key(order);
         list.dedup();
         Self { file: file.into(), list }
     }
 
-    /// The same, of the file `name`.
+    /// Replaces the file name.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.file = name.into();
@@ -167,7 +167,7 @@ impl fmt::Display for Problems {
     }
 }
 
-/// `text` on one line, without control characters, cut where it would flood a terminal.
+/// Returns `text` without control characters, cut to [`MAX_SHOWN`] characters.
 fn safe(text: &str) -> String {
     let mut out: String = text.chars().take(MAX_SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().nth(MAX_SHOWN).is_some() {
@@ -176,12 +176,12 @@ fn safe(text: &str) -> String {
     out
 }
 
-/// "did you mean `x`?" for what among `known` is near to `word`.
+/// Returns "did you mean `x`?" with the name among `known` that is most similar to `word`.
 pub fn near<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     closest(word, known).map(|k| format!("did you mean `{k}`?"))
 }
 
-/// "did you mean `x`?", or else what there is.
+/// Returns "did you mean `x`?", or else a list of `known`.
 pub fn near_or_list<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<String> {
     near(word, known.clone()).or_else(|| {
         let all: Vec<&str> = known.into_iter().collect();

@@ -1,4 +1,4 @@
-//! Quantities as people write them in a file: a string with its unit, or a bare number of the base unit.
+//! Quantities in files: a string with a unit, or a bare number in the base unit.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,23 +9,24 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A quantity read from `"10G"`-like text.
+/// A quantity parsed from text such as `"10G"`.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
 pub struct Written<T>(pub T);
 
 impl<T: Eq> Eq for Written<T> {}
 
-/// What [`Written`] may hold.
+/// Quantities that [`Written`] can contain.
 pub trait Quantity: FromStr<Err: fmt::Display> + fmt::Display + Copy {
-    /// What it is, with examples.
+    /// Description with examples, for error messages.
     const WHAT: &'static str;
-    /// From a bare number, where that has a plain meaning.
+    /// Converts a bare number, if it is unambiguous without a unit.
     fn bare(number: f64) -> Option<Self>;
-    /// The shortest text that says exactly this value and reads back as it. One value has one such text.
+    /// Returns the shortest text that represents exactly this value; it parses back to it, and is unique.
     fn exact(self) -> String;
 }
 
-/// `value` in the largest of `units` (name, size; ascending; the first is the base unit) that it is a whole number of.
+/// Formats `value` in the largest of `units` that divides it. `units` are names and sizes, ascending, beginning
+/// with the base unit.
 fn whole(value: u64, units: &[(&str, u64)]) -> String {
     let largest = units.iter().rev().find(|(_, size)| value != 0 && value.is_multiple_of(*size));
     let (name, size) = largest.unwrap_or(&units[0]);
@@ -76,7 +77,7 @@ impl Quantity for Ratio {
 }
 
 impl<T: Quantity> fmt::Display for Written<T> {
-    /// Exactly, and so that it reads back.
+    /// Writes the exact value, in a form that parses back to it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0.exact())
     }
@@ -132,11 +133,11 @@ impl<T: Quantity> JsonSchema for Written<T> {
     }
 }
 
-/// A rate.
+/// A bit rate in a file.
 pub type Rate = Written<BitRate>;
-/// A size.
+/// A size in bytes in a file.
 pub type Size = Written<Bytes>;
-/// A time.
+/// A time in a file.
 pub type Time = Written<Nanos>;
-/// A share of a whole.
+/// A ratio from 0 to 1 in a file.
 pub type Share = Written<Ratio>;

@@ -1,5 +1,5 @@
-//! From TOML to types, with the position of every value: a mistake is reported with its line, and the rest of
-//! the document is still read.
+//! Deserializes TOML and keeps the position of every value: an error is reported with its line, and the rest of
+//! the document is still checked.
 
 use std::ops::Range;
 
@@ -9,27 +9,27 @@ use toml::de::{DeTable, DeValue, Deserializer};
 
 use crate::problem::{Problem, near_or_list};
 
-/// What a file format calls its parts, for the hints.
+/// Terms of a file format, for the hints.
 #[derive(Debug, Clone, Copy)]
 pub struct Words {
     /// Arrays of tables: they are written with two brackets.
     pub arrays: &'static [&'static str],
     /// Tables of named tables: they are written with one bracket and a name.
     pub named: &'static [&'static str],
-    /// How to write a key that is missing.
+    /// Returns an example of a missing key.
     pub example: fn(&str) -> Option<&'static str>,
 }
 
-/// Problems of one document that are looked for.
+/// Maximum number of errors reported for one document.
 pub const MAX_PROBLEMS: usize = 20;
 
-/// How the message about a table begins that should have had something in it.
+/// Beginning of the message about a table without the required keys.
 pub const EMPTY: &str = "the table is empty";
 
-/// A document whose values know their place.
+/// A document whose values have positions.
 pub type Document<'i> = Spanned<DeTable<'i>>;
 
-/// `text` as a document, or the first place where it is not TOML.
+/// Parses `text`, or returns the first syntax error.
 pub fn parse(text: &str) -> Result<Document<'_>, Problem> {
     DeTable::parse(text).map_err(|error| {
         let problem = Problem::new("", format!("not valid TOML: {}", error.message()));
@@ -37,7 +37,8 @@ pub fn parse(text: &str) -> Result<Document<'_>, Problem> {
     })
 }
 
-/// The document as a `T`, or all that is wrong with it: what cannot be read is taken out, and the rest read again.
+/// Deserializes the document as a `T`, or returns all errors: an invalid value is removed, and the rest
+/// deserialized again.
 pub fn typed<T: DeserializeOwned>(text: &str, document: &Document, words: &Words) -> Result<T, Vec<Problem>> {
     let mut rest = document.clone();
     let mut problems = Vec::new();
@@ -50,7 +51,7 @@ pub fn typed<T: DeserializeOwned>(text: &str, document: &Document, words: &Words
         };
         let span = error.span().unwrap_or(0..0);
         let path = path_of(document.get_ref(), &span).unwrap_or_default();
-        // Keys removed as wrong do not count as missing.
+        // Keys that were removed because they are wrong are not missing.
         let gone =
             |key: &str| removed.iter().any(|r| r.starts_with(&path) && r.get(path.len()).is_some_and(|k| k == key));
         let emptied = || removed.iter().any(|r| r.len() > path.len() && r.starts_with(&path));
@@ -70,7 +71,7 @@ pub fn typed<T: DeserializeOwned>(text: &str, document: &Document, words: &Words
     }
 }
 
-/// Where the value at `path` stands, or the nearest thing above it that exists.
+/// Returns the position of the value at `path`, or of its nearest existing parent.
 pub fn span_of(document: &Document, path: &[String]) -> Range<usize> {
     let mut span = 0..0;
     let mut table = Some(document.get_ref());
@@ -81,7 +82,7 @@ pub fn span_of(document: &Document, path: &[String]) -> Range<usize> {
         let step = rest.as_ref().unwrap_or(step);
         let value = if let Some(table) = table {
             let Some((key, value)) = table.iter().find(|(key, _)| key.get_ref() == step) else { break };
-            // A table is best shown by its header.
+            // The header is the best position for a table.
             span = if value.get_ref().is_table() { key.span() } else { value.span() };
             value
         } else if let Some(value) = array.and_then(|a| step.parse::<usize>().ok().and_then(|i| a.get(i))) {
@@ -96,7 +97,7 @@ pub fn span_of(document: &Document, path: &[String]) -> Range<usize> {
     span
 }
 
-/// The path of the value, or of the key, that stands at `span`.
+/// Returns the path of the value or key at `span`.
 fn path_of(table: &DeTable, span: &Range<usize>) -> Option<Vec<String>> {
     fn below(value: &Spanned<DeValue>, span: &Range<usize>, path: &mut Vec<String>) -> bool {
         match value.get_ref() {
@@ -158,7 +159,7 @@ fn missing(message: &str) -> Option<&str> {
     message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'))
 }
 
-/// serde's message in terms of the file.
+/// Rewrites serde's message in the terms of the file format.
 fn explain(message: &str, path: &[String], words: &Words) -> Problem {
     let key = path.join(".");
     if let Some(name) = missing(message) {
@@ -197,7 +198,7 @@ fn explain(message: &str, path: &[String], words: &Words) -> Problem {
     Problem::new(key, message)
 }
 
-/// The name and the alternatives in "unknown field `x`, expected one of `a`, `b`".
+/// Parses the name and the alternatives in "unknown field `x`, expected one of `a`, `b`".
 fn listed(message: &str, prefix: &str) -> Option<(String, Vec<String>)> {
     let (name, known) = message.strip_prefix(prefix)?.rsplit_once("`, ").map_or((message, ""), |_| {
         let rest = &message[prefix.len()..];

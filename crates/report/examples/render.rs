@@ -1,4 +1,4 @@
-//! Draws documents: `render A.json…` writes A.html beside each.
+//! Renders documents as reports: `render A.json…` writes A.html next to each.
 
 use std::path::Path;
 use std::{env, error::Error, fs};

@@ -1,11 +1,11 @@
-//! Prints the schema that the page's types are made from (`npm --prefix web run schema`): every type of every document
-//! that a page is drawn from, one a line, without words and limits.
+//! Prints the schema from which the page's types are generated (`npm --prefix web run schema`): every type of
+//! every document that a page renders, one per line, without descriptions and limits.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// Documents that a page is drawn from, with the names of their types.
+/// Rendered documents, with the names of their types.
 const DOCUMENTS: [(&str, &str); 8] = [
     ("run", "RunDocument"),
     ("lab", "LabDocument"),
@@ -17,7 +17,7 @@ const DOCUMENTS: [(&str, &str); 8] = [
     ("figures", "FiguresDocument"),
 ];
 
-/// What of a schema says which values there are.
+/// Schema keywords that determine the possible values.
 const KEPT: &[&str] = &[
     "$ref",
     "additionalProperties",
@@ -40,7 +40,7 @@ fn main() {
     println!("{{\n{}\n}}", lines.join(",\n"));
 }
 
-/// The schema of each type, by name.
+/// Returns the schema of each type, by name.
 pub fn types() -> BTreeMap<String, Value> {
     let mut types = BTreeMap::new();
     for (document, name) in DOCUMENTS {
@@ -48,14 +48,14 @@ pub fn types() -> BTreeMap<String, Value> {
         if let Some(Value::Object(more)) = schema.as_object_mut().and_then(|object| object.remove("$defs")) {
             types.extend(more.into_iter().map(|(name, schema)| (name, plain(schema))));
         }
-        // A document that holds another of its kind calls it by its name.
+        // A document that contains another of its kind refers to it by name.
         let text = plain(schema).to_string().replace(r##""$ref":"#""##, &format!(r##""$ref":"#/$defs/{name}""##));
         types.insert(name.to_owned(), serde_json::from_str(&text).expect("it was JSON"));
     }
     types
 }
 
-/// A schema without words and limits.
+/// Removes descriptions and limits from a schema.
 fn plain(schema: Value) -> Value {
     match schema {
         Value::Object(mut object) => {
@@ -63,7 +63,7 @@ fn plain(schema: Value) -> Value {
             for (key, value) in &mut object {
                 let inner = std::mem::take(value);
                 *value = match inner {
-                    // Its keys are names of fields.
+                    // The keys of `properties` are field names.
                     Value::Object(fields) if key == "properties" => {
                         fields.into_iter().map(|(name, field)| (name, plain(field))).collect()
                     }

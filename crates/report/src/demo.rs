@@ -1,4 +1,4 @@
-//! The demo's page: four claims, their results, and links to their reports. It needs no script.
+//! Page of the demo: four claims, their results, and links to their reports. It needs no script.
 
 use std::fmt::Write as _;
 
@@ -6,18 +6,19 @@ use landspeed_model::{DEMO_SCHEMA, DemoBar, DemoChart, DemoDocument, DemoPart, D
 
 use crate::{ReportError, STYLE, escape, known};
 
-/// What the page has beside the reports' style.
+/// Style of this page, in addition to the reports' style.
 const OWN_STYLE: &str = include_str!("demo.css");
 
-/// The style's colours in the order they are used: the warm one is for what comes last, as losses do.
+/// Colours of the style in order of use: the warm one is for the last part, such as losses.
 const PALETTE: [u8; 8] = [0, 2, 1, 3, 4, 5, 6, 7];
-/// Air to the right of a limit's line, as a factor of the scale.
+/// Space to the right of a limit's line, as a factor of the scale.
 const BEYOND_LIMIT: f64 = 1.04;
 
-/// Draws what the demo claimed and found. Its links are relative: the page belongs beside the reports.
+/// Renders the claims and results of the demo. Links are relative: the page must be in the directory of the
+/// reports.
 ///
 /// # Errors
-/// The document's schema is not the one this version knows.
+/// The document's schema is not supported by this version.
 pub fn render_demo(document: &DemoDocument) -> Result<String, ReportError> {
     known(&document.schema, DEMO_SCHEMA)?;
     let headline = escape(&headline(document));
@@ -42,7 +43,7 @@ pub fn render_demo(document: &DemoDocument) -> Result<String, ReportError> {
     Ok(story(&format!("{headline} · landspeed demo"), &body))
 }
 
-/// A page without a script around a `body` of HTML. Both are escaped already.
+/// Returns a page without a script around a `body` of HTML. Both arguments are already escaped.
 pub(crate) fn story(title: &str, body: &str) -> String {
     let version = escape(env!("CARGO_PKG_VERSION"));
     format!(
@@ -111,7 +112,7 @@ fn section(number: usize, scene: &DemoScene) -> String {
     html
 }
 
-/// Bars under each other, all on one scale.
+/// Renders bars below each other, all on one scale.
 fn figure(chart: &DemoChart) -> String {
     let length = |bar: &DemoBar| bar.parts.iter().map(|part| part.value).sum::<f64>();
     let longest = chart.bars.iter().map(length).fold(0.0, f64::max);
@@ -143,7 +144,7 @@ fn figure(chart: &DemoChart) -> String {
             let _ =
                 write!(html, "<span><span class=\"key {}\"></span>{name}{}</span>", class(part), escape(&part.text));
         }
-        // What is drawn stands above it as text.
+        // The text above the drawing has the same content.
         html.push_str("</p><svg aria-hidden=\"true\">");
         let mut left = 0.0;
         for part in &bar.parts {

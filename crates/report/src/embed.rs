@@ -1,4 +1,4 @@
-//! The document as it stands inside the page.
+//! Documents as JSON embedded in the page.
 
 use landspeed_model::{
     FiguresDocument, HostSeries, Interval, LAB_SCHEMA, LabDocument, LatencyUnderLoad, RunDocument, Sample, StreamEnd,
@@ -9,13 +9,14 @@ use serde_json::Value;
 
 use crate::pack;
 
-/// A run as JSON that no HTML parser can mistake for markup, without the raw `tcp_info` blobs and with long lists
-/// packed.
+/// Returns a run as JSON that no HTML parser can mistake for markup, without the raw `tcp_info` blobs and with
+/// long lists packed.
 pub(crate) fn run(document: &RunDocument) -> Result<String, serde_json::Error> {
     Ok(inert(&serde_json::to_string(&packed_run(document)?)?))
 }
 
-/// The same of a lab's document, in the current version: its flows' runs are packed, and its queues' series.
+/// The same for a lab document, in the current version: the runs of its flows and the series of its queues are
+/// packed.
 pub(crate) fn lab(document: &LabDocument) -> Result<String, serde_json::Error> {
     let mut shell = LabDocument { schema: LAB_SCHEMA.to_owned(), ..document.clone() };
     let mut parts: Vec<(String, Value)> = Vec::new();
@@ -37,12 +38,12 @@ pub(crate) fn lab(document: &LabDocument) -> Result<String, serde_json::Error> {
     Ok(inert(&serde_json::to_string(&filled(&shell, parts)?)?))
 }
 
-/// The same of what a capture shows: its long columns are packed.
+/// The same for a trace: its long columns are packed.
 pub(crate) fn trace(document: &TraceDocument) -> Result<String, serde_json::Error> {
     Ok(inert(&serde_json::to_string(&packed_trace(document)?)?))
 }
 
-/// The same of two captures.
+/// The same for two traces.
 pub(crate) fn trace_comparison(document: &TraceComparison) -> Result<String, serde_json::Error> {
     let mut json = serde_json::to_value(document)?;
     for (name, trace) in [("a", &document.a), ("b", &document.b)] {
@@ -51,7 +52,7 @@ pub(crate) fn trace_comparison(document: &TraceComparison) -> Result<String, ser
     Ok(inert(&serde_json::to_string(&json)?))
 }
 
-/// Figures, with their long columns packed.
+/// The same for figures, with their long columns packed.
 pub(crate) fn figures(document: &FiguresDocument) -> Result<String, serde_json::Error> {
     let mut json: Value = serde_json::from_str(&serde_json::to_string(document)?)?;
     for figure in json["figures"].as_array_mut().into_iter().flatten() {
@@ -60,7 +61,7 @@ pub(crate) fn figures(document: &FiguresDocument) -> Result<String, serde_json::
     Ok(inert(&serde_json::to_string(&json)?))
 }
 
-/// Packs every list of numbers that is long enough, wherever it stands: there are many, and all are packed alike.
+/// Packs every list of numbers that is long enough, at any depth: there are many, and all are packed alike.
 fn pack_in(value: &mut Value) -> Result<(), serde_json::Error> {
     match value {
         Value::Array(list) if list.first().is_some_and(|one| one.is_number() || one.is_null()) => {
@@ -80,7 +81,7 @@ fn packed_trace(document: &TraceDocument) -> Result<Value, serde_json::Error> {
     Ok(json)
 }
 
-/// The same of a document that is short.
+/// The same for a short document, without packing.
 pub(crate) fn plain(document: &impl Serialize) -> Result<String, serde_json::Error> {
     Ok(inert(&serde_json::to_string(document)?))
 }
@@ -118,9 +119,9 @@ fn packed_run(document: &RunDocument) -> Result<Value, serde_json::Error> {
     filled(&shell, lists)
 }
 
-/// What is left of a document, with what was taken out of it in its places.
+/// Puts the parts that were taken out of a document back at their paths.
 fn filled(shell: &impl Serialize, parts: Vec<(String, Value)>) -> Result<Value, serde_json::Error> {
-    // By way of text: a float of 32 bits keeps its few digits, where `to_value` would widen it.
+    // Through text: an `f32` keeps its few digits, while `to_value` would widen it.
     let mut json: Value = serde_json::from_str(&serde_json::to_string(shell)?)?;
     for (path, part) in parts {
         *json.pointer_mut(&path).expect("the shell has a place for every part taken from it") = part;
@@ -128,7 +129,7 @@ fn filled(shell: &impl Serialize, parts: Vec<(String, Value)>) -> Result<Value, 
     Ok(json)
 }
 
-/// An end's samples, taken out of it, without the blobs that repeat in base64 what is decoded beside them.
+/// Takes the samples of a sender or receiver, without the blobs that repeat decoded values in base64.
 fn without_blobs(end: &mut StreamEnd) -> Vec<Sample> {
     let mut samples = std::mem::take(&mut end.samples);
     for sample in &mut samples {
@@ -137,8 +138,8 @@ fn without_blobs(end: &mut StreamEnd) -> Vec<Sample> {
     samples
 }
 
-/// JSON in which `<` is spelled `\u003c`: it can only stand inside strings, and without it neither `</script>` nor
-/// `<!--` can end or bend the element the JSON is in.
+/// Returns JSON in which `<` is written as `\u003c`: it only occurs inside strings, and without it neither
+/// `</script>` nor `<!--` can end or change the element that contains the JSON.
 fn inert(json: &str) -> String {
     json.replace('<', "\\u003c")
 }

@@ -1,9 +1,10 @@
-//! One self-contained HTML file from a document: a run, a lab's run, a set of a lab's cells, an audit, a demo, a watch, or what
-//! one or two captures show.
+//! Renders a document as one self-contained HTML file: a run, a lab run, a set of lab cells, an audit, a demo,
+//! a watch, or one or two traces.
 //!
-//! The page is built from `web/` and embedded here as text, so nothing is fetched when it is opened and Node is not
-//! needed to build it. The document goes in as inert JSON, and a content security policy lets the browser use one
-//! script and one style sheet only: those whose hashes were recorded when the page was built.
+//! The page is built from `web/` and embedded here as text, so that nothing is fetched when it is opened and
+//! Node is not needed to build it. The document is included as inert JSON, and a content security policy
+//! restricts the browser to one script and one style sheet: those whose hashes were recorded when the page was
+//! built.
 #![forbid(unsafe_code)]
 
 mod demo;
@@ -33,29 +34,29 @@ pub use tuneup::render_tuneup;
 
 /// The page's script, built by `npm --prefix web run build`.
 const SCRIPT: &str = include_str!("../../../web/dist/report.js");
-/// The page's style sheet, built with it.
+/// The page's style sheet, from the same build.
 const STYLE: &str = include_str!("../../../web/dist/report.css");
-/// `sha256-…` of the script, in the form a content security policy wants.
+/// `sha256-…` of the script, in the format of a content security policy.
 const SCRIPT_HASH: &str = include_str!("../../../web/dist/report.js.csp");
 
-/// The same of the style sheet.
+/// `sha256-…` of the style sheet, in the same format.
 const STYLE_HASH: &str = include_str!("../../../web/dist/report.css.csp");
 
-/// Why a document could not be drawn.
+/// Errors of rendering a document.
 #[derive(Debug, Error)]
 pub enum ReportError {
-    /// The document is of a kind or version this program does not know.
+    /// The kind or version of the document is not supported.
     #[error("cannot draw a `{found}` document: this version reads `{known}`; a newer landspeed may")]
     UnknownSchema {
-        /// What would have been read.
+        /// Schemas that are supported.
         known: &'static str,
-        /// What the document calls itself.
+        /// Schema of the document.
         found: String,
     },
-    /// A kind of document that has no page.
+    /// The document's kind has no page.
     #[error("a `{kind}` document has no page")]
     NoPage {
-        /// The kind.
+        /// Kind of the document.
         kind: &'static str,
     },
     /// The document could not be written as JSON.
@@ -63,22 +64,22 @@ pub enum ReportError {
     Json(#[from] serde_json::Error),
 }
 
-/// Draws a run as one HTML page that needs no other file and no network.
+/// Renders a run as one HTML page that needs no other file and no network.
 ///
-/// Everything of the document is inside it and can be saved from it again, but for `tcp_info_raw`, which repeats in
-/// base64 what is decoded beside it.
+/// The page contains the whole document, which can be saved from it, except `tcp_info_raw`, which repeats
+/// decoded values in base64.
 ///
 /// # Errors
-/// The document's schema is not the one this version knows.
+/// The document's schema is not supported by this version.
 pub fn render(document: &RunDocument) -> Result<String, ReportError> {
     known(&document.schema, RUN_SCHEMA)?;
     Ok(page(&title::run(document), &document.verdict.summary, &embed::run(document)?))
 }
 
-/// Draws one run of a lab's scenario, as [`render`] does a run.
+/// Renders one run of a lab scenario, as [`render`] does a run.
 ///
 /// # Errors
-/// The document's schema is not the one this version knows.
+/// The document's schema is not supported by this version.
 pub fn render_lab(document: &LabDocument) -> Result<String, ReportError> {
     if document.schema != LAB_SCHEMA_1 {
         known(&document.schema, LAB_SCHEMA)?;
@@ -86,37 +87,37 @@ pub fn render_lab(document: &LabDocument) -> Result<String, ReportError> {
     Ok(page(&title::lab(document), &title::lab_summary(document), &embed::lab(document)?))
 }
 
-/// Draws the cells of a varied or repeated scenario, as [`render`] does a run.
+/// Renders the cells of a varied or repeated scenario, as [`render`] does a run.
 ///
 /// # Errors
-/// The document's schema is not the one this version knows.
+/// The document's schema is not supported by this version.
 pub fn render_lab_set(document: &LabSetDocument) -> Result<String, ReportError> {
     known(&document.schema, LAB_SET_SCHEMA)?;
     Ok(page(&title::lab_set(document), &title::lab_set_summary(document), &embed::plain(document)?))
 }
 
-/// Draws an audit, as [`render`] does a run.
+/// Renders an audit, as [`render`] does a run.
 ///
 /// # Errors
-/// The document's schema is not the one this version knows.
+/// The document's schema is not supported by this version.
 pub fn render_audit(document: &AuditDocument) -> Result<String, ReportError> {
     known(&document.schema, AUDIT_SCHEMA)?;
     Ok(page(&title::audit(document), &title::audit_summary(document), &embed::plain(document)?))
 }
 
-/// Draws what a capture shows, as [`render`] does a run.
+/// Renders a trace, as [`render`] does a run.
 ///
 /// # Errors
-/// The document's schema is not the one this version knows.
+/// The document's schema is not supported by this version.
 pub fn render_trace(document: &TraceDocument) -> Result<String, ReportError> {
     known_trace(document)?;
     Ok(page(&title::trace(document), &title::trace_summary(document), &embed::trace(document)?))
 }
 
-/// Draws two captures side by side, as [`render`] does a run.
+/// Renders two traces side by side, as [`render`] does a run.
 ///
 /// # Errors
-/// The document's schema is not the one this version knows, or that of one of its captures.
+/// The schema of the document or of one of its traces is not supported by this version.
 pub fn render_trace_comparison(document: &TraceComparison) -> Result<String, ReportError> {
     known(&document.schema, TRACE_COMPARISON_SCHEMA)?;
     known_trace(&document.a)?;
@@ -130,28 +131,28 @@ fn known_trace(document: &TraceDocument) -> Result<(), ReportError> {
     if document.schema == TRACE_SCHEMA_1 { Ok(()) } else { known(&document.schema, TRACE_SCHEMA) }
 }
 
-/// Draws what was seen of running flows, as [`render`] does a run.
+/// Renders the observations of running flows, as [`render`] does a run.
 ///
 /// # Errors
-/// The document's schema is not the one this version knows.
+/// The document's schema is not supported by this version.
 pub fn render_watch(document: &WatchDocument) -> Result<String, ReportError> {
     known(&document.schema, WATCH_SCHEMA)?;
     Ok(page(&title::watch(document), &title::watch_summary(document), &embed::plain(document)?))
 }
 
-/// Draws figures made from one or several documents, as [`render`] does a run.
+/// Renders figures made from one or several documents, as [`render`] does a run.
 ///
 /// # Errors
-/// The document's schema is not the one this version knows.
+/// The document's schema is not supported by this version.
 pub fn render_figures(document: &FiguresDocument) -> Result<String, ReportError> {
     known(&document.schema, FIGURES_SCHEMA)?;
     Ok(page(&title::figures(document), &document.answer, &embed::figures(document)?))
 }
 
-/// Draws any document on a page of its own.
+/// Renders any document on a page of its own.
 ///
 /// # Errors
-/// The document's schema is not the one this version knows, or its kind has no page: taps and host facts.
+/// The document's schema is not supported by this version, or its kind has no page: taps and host facts.
 pub fn render_document(source: &Source, limits: &[Limit]) -> Result<String, ReportError> {
     match &source.document {
         Document::Run(run) => render(run),
@@ -177,7 +178,7 @@ fn known(found: &str, known: &'static str) -> Result<(), ReportError> {
     Err(ReportError::UnknownSchema { known, found: found.to_owned() })
 }
 
-/// The page around a document's JSON.
+/// Returns the page around a document's JSON.
 fn page(title: &str, summary: &str, json: &str) -> String {
     let mut page = String::with_capacity(SCRIPT.len() + STYLE.len() + json.len() + 4096);
     let (title, summary) = (escape(title), escape(summary));
@@ -211,7 +212,7 @@ fn page(title: &str, summary: &str, json: &str) -> String {
     page
 }
 
-/// Text as HTML text or attribute value.
+/// Escapes text for HTML text or attribute values.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,15 +1,15 @@
-//! Long lists of like rows, turned into columns.
+//! Packs long lists of similar rows into columns.
 //!
-//! A test read every millisecond has tens of thousands of samples of some fifty fields each, most of which never
-//! change: 100 MB of JSON for ten seconds of four streams. By columns, constants once and counters as differences, a
-//! twentieth of that remains, and nothing is lost. `web/src/unpack.ts` is the inverse.
+//! A test sampled every millisecond has tens of thousands of samples of some fifty fields each, most of which
+//! never change: 100 MB of JSON for ten seconds of four streams. As columns, with constants stored once and
+//! counters as differences, a twentieth of that remains, without loss. `web/src/unpack.ts` is the inverse.
 //!
 //! A column of `n` values is one of
 //! - `[v, …]`: the values themselves;
 //! - `{"$c": v}`: `n` times the same;
 //! - `{"$d": [first, difference, …]}`: whole numbers;
-//! - `{"$o": {key: column, …}, "$z": [row, …]}`: objects, field by field; rows listed in `$z` are null. A field that
-//!   a row lacks reads as null, which means the same in our documents;
+//! - `{"$o": {key: column, …}, "$z": [row, …]}`: objects, field by field; rows listed in `$z` are null. A
+//!   field that a row lacks is unpacked as null, which means the same in our documents;
 //! - `{"$a": [column, …]}`: arrays of one length, position by position.
 //!
 //! A packed list is a column with `"$n"`, its length.
@@ -17,12 +17,12 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// Lists shorter than this stay as they are, for people who look inside the file.
+/// Minimum length of a packed list: shorter ones stay readable for people who open the file.
 const WORTHWHILE: usize = 32;
 
-/// A list of rows, packed if that is worth it.
+/// Returns a list of rows, packed if it has at least [`WORTHWHILE`] of them.
 pub(crate) fn rows<T: Serialize>(rows: &[T]) -> Result<Value, serde_json::Error> {
-    // By way of text: a float of 32 bits keeps its few digits, where `to_value` would widen it.
+    // Through text: an `f32` keeps its few digits, while `to_value` would widen it.
     let values = rows
         .iter()
         .map(|row| serde_json::from_str(&serde_json::to_string(row)?))
@@ -94,14 +94,14 @@ fn arrays(values: Vec<Value>, length: usize) -> Value {
     json!({ "$a": positions.into_iter().map(column).collect::<Vec<_>>() })
 }
 
-/// The length all values have, if all are arrays and not empty.
+/// Returns the common length of the values, if all are non-empty arrays.
 fn common_length(values: &[Value]) -> Option<usize> {
     let length = values.first()?.as_array()?.len();
     let same = values.iter().all(|v| v.as_array().is_some_and(|a| a.len() == length));
     (same && length > 0).then_some(length)
 }
 
-/// Whole numbers as a start and differences. Not past 2^53, where a browser's numbers are no longer exact.
+/// Returns integers as a start and differences. Not beyond 2^53, where JavaScript numbers are no longer exact.
 fn differences(values: &[Value]) -> Option<Value> {
     const EXACT: u64 = 1 << 53;
     let mut last = 0;
@@ -118,7 +118,7 @@ fn differences(values: &[Value]) -> Option<Value> {
 mod tests {
     use super::*;
 
-    /// What the page does, written again.
+    /// Rust version of the page's `unpack`.
     fn unpack(column: &Value, length: usize) -> Vec<Value> {
         if let Value::Array(values) = column {
             return values.clone();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_rows_unpack_to_what_they_were() {
+    fn packed_rows_round_trip() {
         let original: Vec<Value> = (0..100i64)
             .map(|i| {
                 json!({
@@ -178,13 +178,13 @@ mod tests {
     }
 
     #[test]
-    fn short_lists_stay_readable() {
+    fn short_lists_are_not_packed() {
         assert_eq!(rows(&[1, 2, 3]).unwrap(), json!([1, 2, 3]));
         assert_eq!(rows::<u8>(&[]).unwrap(), json!([]));
     }
 
     #[test]
-    fn a_share_of_32_bits_keeps_its_digits() {
+    fn f32_values_keep_their_digits() {
         let packed = rows(&[0.1f32; 40]).unwrap();
         assert_eq!(packed, json!({ "$c": 0.1, "$n": 40 }));
     }

@@ -8,10 +8,10 @@ use landspeed_model::{
 
 use crate::figures::quantity;
 
-/// Rows of a Markdown table: longer ones belong into CSV.
+/// Maximum number of rows of a Markdown table: longer ones belong into CSV.
 const MOST_ROWS: usize = 60;
 
-/// A value of a long table: where it stands, and its interval.
+/// A value of a long table: its position and its interval.
 struct Row {
     panel: String,
     series: String,
@@ -22,9 +22,10 @@ struct Row {
     runs: Option<u32>,
 }
 
-/// All figures as one table in long form: one line for each value, a header first (RFC 4180).
+/// Returns all figures as one table in long form: one line for each value, after a header (RFC 4180).
 ///
-/// Columns: figure, panel, series, x, value, low, high, runs, unit. Values are in the base unit; what was not measured is empty.
+/// Columns: figure, panel, series, x, value, low, high, runs, unit. Values are in the base unit; values that
+/// were not measured are empty.
 pub fn csv(page: &FiguresDocument) -> String {
     let mut out = "figure,panel,series,x,value,low,high,runs,unit\r\n".to_owned();
     for figure in &page.figures {
@@ -49,7 +50,7 @@ pub fn csv(page: &FiguresDocument) -> String {
     out
 }
 
-/// A field that is quoted where it must be; one that a spreadsheet would take for a formula is marked as text.
+/// Quotes a field where necessary; one that a spreadsheet would interpret as a formula is marked as text.
 fn quoted(field: &str) -> String {
     let formula =
         field.starts_with(['=', '+', '@', '\t', '\r']) || (field.starts_with('-') && field.parse::<f64>().is_err());
@@ -57,7 +58,7 @@ fn quoted(field: &str) -> String {
     if field.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
 }
 
-/// The answer, and each figure as a table.
+/// Returns the answer, and each figure as a table.
 pub fn markdown(page: &FiguresDocument) -> String {
     let mut out = format!("# {}\n\n{}\n", marked(&page.title), marked(&page.answer));
     for note in &page.notes {
@@ -138,7 +139,7 @@ fn chart_table(out: &mut String, figure: &Figure, chart: &FigureChart) {
     }
 }
 
-/// Text that Markdown and HTML leave as it is.
+/// Escapes text for Markdown and HTML.
 fn marked(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -216,7 +217,7 @@ fn chart_rows(chart: &FigureChart) -> Vec<Row> {
     rows
 }
 
-/// The name of a place, or the number.
+/// Returns the label of a position, or its number.
 fn place(axis: &FigureAxis, x: f64) -> String {
     match axis.scale {
         FigureScale::Category => axis.labels.get(x as usize).cloned().unwrap_or_else(|| x.to_string()),
@@ -228,7 +229,8 @@ fn place(axis: &FigureAxis, x: f64) -> String {
     }
 }
 
-/// A figure for gnuplot: the data file `ID.dat`, and the script `ID.gp`, which draws it into `ID.gp.svg`.
+/// Returns a figure for gnuplot: the data file `ID.dat`, and the script `ID.gp`, which draws it into
+/// `ID.gp.svg`.
 pub fn gnuplot(figure: &Figure) -> (String, String) {
     let id = &figure.id;
     let mut script = format!(
@@ -376,7 +378,7 @@ fn plot(script: &mut String, plots: &[String]) {
         writeln!(script, "plot {}", if plots.is_empty() { "NaN notitle".to_owned() } else { plots.join(", \\\n  ") });
 }
 
-/// A text of gnuplot that it takes literally: in single quotes, without its markup.
+/// Returns a literal string for gnuplot: in single quotes, without gnuplot's markup.
 fn gnuplot_text(text: &str) -> String {
     format!("'{}'", single_line(text).replace('\'', "''"))
 }

@@ -1,4 +1,4 @@
-//! What stands on a browser's tab, and what is said where the page's script does not run.
+//! Titles of pages, and the summary shown without JavaScript.
 
 use landspeed_model::{
     AuditDocument, FiguresDocument, LabDocument, LabSetDocument, LabStatus, RunDocument, Status, TraceDocument,
@@ -6,7 +6,7 @@ use landspeed_model::{
 };
 use landspeed_units::BitRate;
 
-/// What was measured and the figure.
+/// Returns the run's title, its hosts and its goodput.
 pub(crate) fn run(document: &RunDocument) -> String {
     let known = |names: &[Option<&str>], fallback: &str| {
         names.iter().flatten().find(|n| !n.is_empty()).map_or_else(|| fallback.to_owned(), |n| (*n).to_owned())
@@ -33,7 +33,7 @@ pub(crate) fn run(document: &RunDocument) -> String {
     format!("{name}{client} → {server}{figure} · landspeed")
 }
 
-/// The scenario, how it ended, and the figure.
+/// Returns the status, the scenario and the goodput.
 pub(crate) fn lab(document: &LabDocument) -> String {
     let status = match document.status {
         LabStatus::Complete => String::new(),
@@ -45,7 +45,7 @@ pub(crate) fn lab(document: &LabDocument) -> String {
     format!("{status}{}{figure} · landspeed lab", document.scenario.name)
 }
 
-/// One sentence on a lab's run.
+/// Returns one sentence on a lab run.
 pub(crate) fn lab_summary(document: &LabDocument) -> String {
     let failed: Vec<&str> = document.checks.iter().filter(|c| !c.passed).map(|c| c.name.as_str()).collect();
     let trust = match document.status {
@@ -61,12 +61,12 @@ pub(crate) fn lab_summary(document: &LabDocument) -> String {
     )
 }
 
-/// The scenario and how many cells it has.
+/// Returns the scenario and its number of cells.
 pub(crate) fn lab_set(document: &LabSetDocument) -> String {
     format!("{} · {} cells · landspeed lab", document.name, document.cells.len())
 }
 
-/// One sentence on a set of cells.
+/// Returns one sentence on a set of cells.
 pub(crate) fn lab_set_summary(document: &LabSetDocument) -> String {
     let complete = document.cells.iter().filter(|c| c.status == LabStatus::Complete).count();
     format!(
@@ -75,7 +75,7 @@ pub(crate) fn lab_set_summary(document: &LabSetDocument) -> String {
     )
 }
 
-/// The host, or both.
+/// Returns the audited host, or both hosts.
 pub(crate) fn audit(document: &AuditDocument) -> String {
     let hosts: Vec<_> = [Some(document), document.peer.as_deref()]
         .into_iter()
@@ -85,7 +85,7 @@ pub(crate) fn audit(document: &AuditDocument) -> String {
     format!("{} · landspeed check", hosts.join(" and "))
 }
 
-/// How much there is to do.
+/// Returns the numbers of findings and of other outcomes.
 pub(crate) fn audit_summary(document: &AuditDocument) -> String {
     format!(
         "{} findings; {} settings are as they should be, {} do not apply, {} are unknown.",
@@ -96,13 +96,13 @@ pub(crate) fn audit_summary(document: &AuditDocument) -> String {
     )
 }
 
-/// The capture.
+/// Returns the name of the capture.
 pub(crate) fn trace(document: &TraceDocument) -> String {
     let name = document.capture.file.rsplit('/').next().unwrap_or_default();
     format!("{} · landspeed trace", if name.is_empty() { "a capture" } else { name })
 }
 
-/// How much it holds.
+/// Returns the numbers of frames, flows and retransmits.
 pub(crate) fn trace_summary(document: &TraceDocument) -> String {
     let again: u64 = document.flows.iter().map(|flow| flow.retransmits).sum();
     format!(
@@ -113,24 +113,24 @@ pub(crate) fn trace_summary(document: &TraceDocument) -> String {
     )
 }
 
-/// The host.
+/// Returns the watched host.
 pub(crate) fn watch(document: &WatchDocument) -> String {
     format!("{} · landspeed watch", if document.hostname.is_empty() { "a host" } else { &document.hostname })
 }
 
-/// The verdict of the flow that moved most.
+/// Returns the verdict of the flow with the most bytes.
 pub(crate) fn watch_summary(document: &WatchDocument) -> String {
     let first = document.flows.first().map_or("None moved data.", |flow| flow.summary.as_str());
     format!("{} flows moved data. {first}", document.flows.len())
 }
 
-/// The experiment.
+/// Returns the title of the experiment.
 pub(crate) fn figures(document: &FiguresDocument) -> String {
     let name = if document.title.is_empty() { "figures" } else { &document.title };
     format!("{name} · landspeed {}", if document.about.is_empty() { "report" } else { &document.about })
 }
 
-/// Payload rate of all flows together.
+/// Returns the payload rate of all flows together.
 fn goodput(document: &LabDocument) -> Option<f64> {
     let rates: Vec<f64> = document.flows.iter().filter_map(|f| f.goodput_bps).collect();
     (!rates.is_empty()).then(|| rates.iter().sum())

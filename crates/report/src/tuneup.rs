@@ -1,4 +1,5 @@
-//! The page of a search for better settings: a waterfall, what was not kept, and what to paste. It needs no script.
+//! Page of a search for better settings: a waterfall, the rejected changes, and commands to paste. It needs no
+//! script.
 
 use std::fmt::Write as _;
 
@@ -8,10 +9,10 @@ use landspeed_units::BitRate;
 use crate::demo::story;
 use crate::{ReportError, escape, figures, known};
 
-/// Draws what a search tried and kept. The document is inside.
+/// Renders the tried and kept changes of a search. The page contains the document.
 ///
 /// # Errors
-/// The document's schema is not the one this version knows.
+/// The document's schema is not supported by this version.
 pub fn render_tuneup(document: &TuneupDocument) -> Result<String, ReportError> {
     known(&document.schema, TUNEUP_SCHEMA)?;
     let headline = escape(&headline(document));
@@ -74,7 +75,7 @@ fn sentence(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// A bar for each row, all on one scale.
+/// Renders a bar for each row, all on one scale.
 fn waterfall(figure: &Figure) -> String {
     let Drawing::Rows(rows) = &figure.drawing else { return String::new() };
     let highest = rows.rows.iter().filter_map(|row| row.to).fold(1.0, f64::max);
@@ -96,7 +97,7 @@ fn waterfall(figure: &Figure) -> String {
     html
 }
 
-/// A table of cells, darker is faster.
+/// Renders a table of cells; darker is faster.
 fn heat_map(figure: &Figure) -> String {
     let Drawing::Grid(grid) = &figure.drawing else { return String::new() };
     let highest = grid.cells.iter().flatten().copied().fold(1.0, f64::max);
@@ -157,7 +158,7 @@ fn rejected(document: &TuneupDocument) -> String {
     )
 }
 
-/// What shows that the figures can be trusted, and the rules.
+/// Renders the evidence for the figures, and the rules of the search.
 fn trust(document: &TuneupDocument) -> String {
     let mut lines = Vec::new();
     for sanity in &document.sanity {
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_begins_where_the_one_before_ended() {
+    fn waterfall_bars_begin_where_the_previous_ended() {
         let page = render_tuneup(&document()).expect("drawn");
         assert!(page.contains("<h1>1.00 Gb/s → 2.00 Gb/s, 2.00 times as much</h1>"), "{page}");
         assert!(page.contains("x=\"0.000%\" width=\"50.000%\""));
@@ -302,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn text_of_the_document_is_no_markup() {
+    fn document_text_is_escaped() {
         let page = render_tuneup(&document()).expect("drawn");
         assert!(page.contains("&lt;b&gt;small") && !page.contains("<b>") && !page.contains("<gain>"));
         let other = TuneupDocument { schema: "landspeed.tuneup/99".to_owned(), ..document() };

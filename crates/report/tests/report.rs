@@ -1,4 +1,4 @@
-//! What a report must hold to, whatever document it is made from.
+//! Tests that apply to every report, whatever its document.
 
 #[path = "../examples/samples/documents.rs"]
 mod documents;
@@ -31,7 +31,7 @@ fn document(name: &str) -> RunDocument {
     make()
 }
 
-/// The JSON that stands in a page.
+/// Returns the JSON in a page.
 fn embedded(page: &str) -> Value {
     let open = "<script type=\"application/json\" id=\"document\">";
     let start = page.find(open).expect("the page holds the document") + open.len();
@@ -59,7 +59,7 @@ fn hostile_strings_stay_inert() {
     assert_eq!(json["verdict"]["summary"], Value::from(document.verdict.summary));
 }
 
-/// Ours and no other: the document and the program.
+/// Asserts that the page's only scripts are its own: the document and the program.
 fn assert_inert(name: &str, page: &str) {
     assert_eq!(page.matches("<script").count(), 2, "{name}");
     assert_eq!(page.matches("</script").count(), 2, "{name}");
@@ -78,7 +78,7 @@ fn hostile_strings_of_other_documents_stay_inert() {
     each_inert(documents::FIGURES, |document| render_figures(&drawn("a document", document.clone())));
 }
 
-/// The first document of a kind, and the hostile ones.
+/// Checks the first document of a kind, and the hostile ones.
 fn each_inert<T>(samples: &[documents::Entry<T>], draw: impl Fn(&T) -> Result<String, ReportError>) {
     for (number, (name, make)) in samples.iter().enumerate() {
         if number == 0 || name.ends_with("-hostile") {
@@ -107,7 +107,7 @@ fn hostile_strings_stay_text_in_svg_and_tables() {
 }
 
 #[test]
-fn figures_for_papers_are_as_before() {
+fn figures_for_papers_match_the_golden_files() {
     let of = |name: &str| {
         let (_, make) = documents::FIGURES.iter().find(|(known, _)| *known == name).expect("a sample");
         drawn(name, make()).figures.swap_remove(0)
@@ -130,7 +130,7 @@ fn every_cell_of_a_large_sweep_is_in_its_page() {
 }
 
 #[test]
-fn a_lab_page_first_says_whether_it_is_valid() {
+fn lab_page_titles_begin_with_the_status() {
     let title = |name: &str| {
         let (_, make) = documents::LABS.iter().find(|(n, _)| *n == name).unwrap();
         let page = render_lab(&make()).unwrap();
@@ -161,7 +161,7 @@ fn a_lab_page_has_all_series_and_runs() {
 }
 
 #[test]
-fn a_capture_s_series_are_in_its_page() {
+fn trace_pages_have_all_series() {
     for (name, make) in documents::TRACES.iter().filter(|(name, _)| *name != "trace-hostile") {
         let trace = make();
         let page = render_trace(&trace).unwrap();
@@ -172,7 +172,7 @@ fn a_capture_s_series_are_in_its_page() {
         assert_eq!(there["rate"]["bytes"]["$n"], series.rate.bytes.len(), "{name}");
         if !series.buckets.at.is_empty() {
             assert_eq!(there["buckets"]["data_high"]["$n"], series.buckets.at.len(), "{name}");
-            // Numbers of one sign that grow: their differences are short.
+            // Values of one sign that grow have short differences.
             let (packed, plain) =
                 (&there["buckets"]["data_high"], serde_json::to_string(&series.buckets.data_high).unwrap());
             assert!(packed.to_string().len() < plain.len(), "{name}");
@@ -181,7 +181,7 @@ fn a_capture_s_series_are_in_its_page() {
 }
 
 #[test]
-fn every_sample_can_be_drawn() {
+fn every_sample_run_can_be_rendered() {
     for (name, make) in documents::RUNS {
         let document = make();
         let json = embedded(&render(&document).unwrap());
@@ -242,7 +242,7 @@ fn the_policy_allows_the_script_in_the_page() {
 }
 
 #[test]
-fn the_built_page_is_that_of_the_sources() {
+fn the_built_page_matches_its_sources() {
     let root = web();
     let list = fs::read_to_string(root.join("dist/SOURCES.sha256")).unwrap();
     let mut listed = BTreeSet::new();
@@ -263,7 +263,7 @@ fn the_built_page_is_that_of_the_sources() {
 }
 
 #[test]
-fn the_model_still_has_everything_the_page_reads() {
+fn the_model_has_every_field_the_page_reads() {
     let known: BTreeMap<String, Value> =
         serde_json::from_str(&fs::read_to_string(web().join("schema.json")).unwrap()).unwrap();
     let current = schema::types();
@@ -277,7 +277,7 @@ fn the_model_still_has_everything_the_page_reads() {
     );
 }
 
-/// Everything of `known` is in `current`. What is new does no harm: the page ignores it.
+/// Checks that `current` contains everything of `known`. Additions are harmless: the page ignores them.
 fn compare(path: &str, known: &Value, current: &Value, missing: &mut Vec<String>) {
     match (known, current) {
         (Value::Object(known), Value::Object(current)) => {

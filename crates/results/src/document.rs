@@ -1,4 +1,4 @@
-//! A document of any kind, from its bytes.
+//! Documents of all kinds, parsed by their schema.
 
 use landspeed_model::{
     AuditDocument, ComparisonDocument, DemoDocument, EmulateDocument, Facts, FiguresDocument, LabDocument,
@@ -12,7 +12,7 @@ use thiserror::Error;
 use crate::Record;
 use crate::record;
 
-/// A document of landspeed.
+/// A landspeed document.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Document {
     /// `landspeed.run/1`.
@@ -47,37 +47,37 @@ pub enum Document {
     Emulate(Box<EmulateDocument>),
 }
 
-/// Why bytes are not a document.
+/// Error of [`Document::read`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ReadError {
-    /// The text is not JSON, or it ends early.
+    /// The text is not JSON, or it is truncated.
     #[error("damaged: {0}")]
     NotJson(String),
-    /// JSON without landspeed's `schema`.
+    /// JSON without landspeed's `schema` field.
     #[error("not a document of landspeed: it has no `schema`")]
     NoSchema,
-    /// A kind that this version does not know.
+    /// A kind unknown to this version.
     #[error("a `{0}` document, which this version does not know")]
     UnknownKind(String),
     /// A newer version of a known kind.
     #[error("a `{found}` document; this version reads up to `{known}`")]
     Newer {
-        /// What it is.
+        /// Schema of the document.
         found: String,
-        /// The newest that can be read.
+        /// The newest supported schema of this kind.
         known: String,
     },
-    /// The right kind and version, and fields that are missing or wrong.
+    /// Supported kind and version, but with missing or invalid fields.
     #[error("damaged `{schema}` document: {why}")]
     Damaged {
-        /// What it says it is.
+        /// Schema of the document.
         schema: String,
         /// The first problem.
         why: String,
     },
 }
 
-/// Kinds that can be read, with their newest version.
+/// Supported kinds with their newest version.
 const KNOWN: &[(&str, u32)] = &[
     ("run", 1),
     ("lab", 2),
@@ -101,7 +101,7 @@ struct Head {
     schema: Option<String>,
 }
 
-/// The value of `schema` where it is the first field, as landspeed writes it: the rest need not be read for it.
+/// The value of `schema` if it is the first field, as landspeed writes it; the rest need not be parsed.
 fn first_field(bytes: &[u8]) -> Option<String> {
     let rest = bytes.trim_ascii_start().strip_prefix(b"{")?.trim_ascii_start();
     let value = rest.strip_prefix(b"\"schema\"")?.trim_ascii_start().strip_prefix(b":")?;
@@ -109,10 +109,10 @@ fn first_field(bytes: &[u8]) -> Option<String> {
 }
 
 impl Document {
-    /// Reads a document.
+    /// Parses a document.
     ///
     /// # Errors
-    /// The bytes are not JSON, of another program, of a later version, or damaged.
+    /// The bytes are not JSON, come from another program or a newer version, or are damaged.
     pub fn read(bytes: &[u8]) -> Result<Self, ReadError> {
         let schema = if let Some(schema) = first_field(bytes) {
             schema
@@ -175,7 +175,7 @@ impl Document {
         }
     }
 
-    /// What it measured: one record for each flow of each run. Kinds that measure no transfer by themselves have none.
+    /// One record for each flow of each run. Empty for kinds that do not measure a transfer themselves.
     pub fn records(&self) -> Vec<Record> {
         match self {
             Self::Run(run) => vec![record::of_run(run)],
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_that_are_no_document_say_why() {
+    fn read_errors_give_the_reason() {
         let why = |text: &str| Document::read(text.as_bytes()).unwrap_err();
         assert!(matches!(why("{"), ReadError::NotJson(_)));
         assert_eq!(why("{\"start\": 1}"), ReadError::NoSchema);
@@ -203,7 +203,7 @@ mod tests {
         assert!(matches!(why("{\"schema\": \"landspeed.run/1\"}"), ReadError::Damaged { .. }));
     }
 
-    /// What the archive answers is made anew when it is asked, not kept.
+    /// Answers of the archive are computed on request and not stored.
     const ANSWERS: [&str; 3] = ["archivelist", "trend", "archivecheck"];
 
     #[test]

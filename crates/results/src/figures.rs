@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 use landspeed_model::{Direction, HostSnapshot, Metric, PhaseName, RunDocument, Stream};
 use landspeed_stats::quantile;
 
-/// CPU time per Gb from time per byte.
+/// Converts CPU time per byte to CPU time per Gbit.
 const BYTES_PER_GB: f64 = 1e9 / 8.0;
 
-/// Figures by metric, each in the unit of [`Metric::field`]. What was not visible is absent.
+/// Figures by metric, each in the unit of [`Metric::field`]. Unknown figures are absent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Figures(BTreeMap<Metric, f64>);
 
 impl Figures {
-    /// One figure.
+    /// The figure of a metric.
     pub fn get(&self, metric: Metric) -> Option<f64> {
         self.0.get(&metric).copied()
     }
 
-    /// Sets a figure; what is not a finite number is no figure.
+    /// Sets a figure; values that are not finite are ignored.
     pub fn set(&mut self, metric: Metric, value: Option<f64>) {
         if let Some(value) = value.filter(|value| value.is_finite()) {
             self.0.insert(metric, value);
@@ -30,17 +30,17 @@ impl Figures {
         self.0.remove(&metric);
     }
 
-    /// All, in the order of [`Metric::ALL`].
+    /// All figures, in the order of [`Metric::ALL`].
     pub fn iter(&self) -> impl Iterator<Item = (Metric, f64)> + '_ {
         self.0.iter().map(|(metric, value)| (*metric, *value))
     }
 
-    /// By field name, as documents have them.
+    /// Figures by field name, as in documents.
     pub fn fields(&self) -> BTreeMap<String, f64> {
         self.iter().map(|(metric, value)| (metric.field().to_owned(), value)).collect()
     }
 
-    /// From field names; unknown ones, of a later version, are left out.
+    /// Figures from field names; unknown names, from newer versions, are ignored.
     pub fn from_fields(fields: &BTreeMap<String, f64>) -> Self {
         let mut figures = Self::default();
         for (field, value) in fields {
@@ -74,7 +74,7 @@ pub fn figures(run: &RunDocument) -> Figures {
     figures.set(Metric::StreamBalance, balance(&streams_bps(run)));
     figures.set(Metric::GoodputCv, summary.goodput_cv);
     figures.set(Metric::Jitter, run.udp.as_ref().and_then(|udp| ns(udp.jitter_ns)));
-    // The rate times the distance: the Internet2 Land Speed Record, <http://www.internet2.edu/lsr/>.
+    // Rate times distance: the Internet2 Land Speed Record, <http://www.internet2.edu/lsr/>.
     figures.set(Metric::Record, summary.goodput_bps.zip(run.requested.distance_m).map(|(bps, metres)| bps * metres));
     figures
 }
@@ -85,21 +85,22 @@ pub fn streams_bps(run: &RunDocument) -> Vec<f64> {
     run.streams.iter().filter(|stream| stream.direction == primary).filter_map(steady_bps).collect()
 }
 
-/// The receiver's goodput of one stream in the steady phase, bits/s.
+/// Goodput of one stream at the receiver in the steady phase, bits/s.
 pub fn steady_bps(stream: &Stream) -> Option<f64> {
     let steady = stream.intervals.iter().filter(|interval| interval.phase == PhaseName::Steady);
     let (bytes, ns) = steady.fold((0, 0), |(bytes, ns), i| (bytes + i.bytes, ns + i.end_ns - i.start_ns));
     (ns > 0).then(|| bytes as f64 * 8e9 / ns as f64)
 }
 
-/// Jain's index (Jain, Chiu and Hawe 1984): (Σx)² / (n·Σx²). `None` for fewer than two streams, or where nothing moved.
+/// Jain's fairness index (Jain, Chiu and Hawe 1984): (Σx)² / (n·Σx²). `None` with fewer than two streams, or if
+/// all rates are zero.
 pub fn balance(streams_bps: &[f64]) -> Option<f64> {
     let sum: f64 = streams_bps.iter().sum();
     let squares: f64 = streams_bps.iter().map(|rate| rate * rate).sum();
     (streams_bps.len() > 1 && squares > 0.0).then(|| sum * sum / (streams_bps.len() as f64 * squares))
 }
 
-/// CPU time of both hosts, or of the one host, for each Gb, seconds.
+/// CPU time per Gbit, seconds: of both hosts, or of one if client and server run on the same.
 fn cpu_s_per_gb(run: &RunDocument) -> Option<f64> {
     let hosts = if same_host(run) { 1 } else { 2 };
     let costs = [&run.cost.client, &run.cost.server].into_iter().take(hosts);
@@ -107,7 +108,8 @@ fn cpu_s_per_gb(run: &RunDocument) -> Option<f64> {
     Some(per_byte?.iter().sum::<f64>() * 1e-9 * BYTES_PER_GB)
 }
 
-/// Whether both ends are on one machine: they share its cores. Network namespaces of one machine have its name and its memory.
+/// Whether client and server run on one machine and share its cores. Network namespaces of one machine have the
+/// same hostname and memory size.
 pub fn same_host(run: &RunDocument) -> bool {
     if run.path.as_ref().is_some_and(|path| path.loopback) {
         return true;
@@ -141,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_streams_have_the_index_one() {
+    fn fairness_index_of_equal_streams_is_one() {
         assert_eq!(balance(&[3.0, 3.0, 3.0]), Some(1.0));
         assert_eq!(balance(&[4.0, 0.0, 0.0, 0.0]), Some(0.25));
         assert_eq!(balance(&[4.0]), None);
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_survive_their_field_names() {
+    fn figures_round_trip_through_field_names() {
         let mut figures = Figures::default();
         figures.set(Metric::Goodput, Some(1e9));
         figures.set(Metric::Loss, Some(f64::NAN));

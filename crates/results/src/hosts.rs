@@ -1,10 +1,11 @@
-//! What a host is, as names and values that can be compared.
+//! Host properties as names and values that can be compared.
 
 use std::collections::BTreeMap;
 
 use landspeed_model::HostSnapshot;
 
-/// Everything of a host that is set and could change a result, each by a dotted name after `prefix`.
+/// Adds all properties of a host that could influence a result, each with a dotted name that starts with
+/// `prefix`.
 pub fn flatten(prefix: &str, host: &HostSnapshot, into: &mut BTreeMap<String, String>) {
     let mut put = |name: &str, value: Option<String>| {
         if let Some(value) = value.filter(|value| !value.is_empty()) {

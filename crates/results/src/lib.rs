@@ -1,7 +1,7 @@
-//! Saved documents of any kind, and the figures by which they are compared.
+//! Saved documents of all kinds, and the figures by which they are compared.
 //!
-//! [`Document::read`] takes the bytes of a file and says what it is, or why it cannot be read. [`Document::records`] gives what an
-//! archive indexes, a comparison compares and a report draws: one [`Record`] for each flow.
+//! [`Document::read`] parses the bytes of a file and detects its kind. [`Document::records`] returns the data
+//! for archive index, comparison and report: one [`Record`] for each flow.
 #![forbid(unsafe_code)]
 
 mod document;

@@ -1,4 +1,4 @@
-//! What a result is about and what it measured.
+//! Records: settings, hosts and figures of one flow.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,21 @@ use landspeed_model::{
 use crate::figures::{Figures, balance, figures, streams_bps};
 use crate::hosts;
 
-/// Whether figures may be used.
+/// Status of a result; the figures of complete ones can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordStatus {
-    /// Ran to its end.
+    /// Finished normally.
     Complete,
-    /// Cut short.
+    /// Ended early.
     Partial,
-    /// Ran to its end, and a check failed.
+    /// Finished, but a check failed.
     Invalid,
-    /// Nothing was measured.
+    /// No measurement.
     Failed,
 }
 
 impl RecordStatus {
-    /// The word in documents and indexes.
+    /// The status as in documents and indexes.
     pub fn word(self) -> &'static str {
         match self {
             Self::Complete => "complete",
@@ -34,55 +34,56 @@ impl RecordStatus {
         }
     }
 
-    /// The status with this [`RecordStatus::word`].
+    /// The status for the string of [`RecordStatus::word`].
     pub fn find(word: &str) -> Option<Self> {
         [Self::Complete, Self::Partial, Self::Invalid, Self::Failed].into_iter().find(|status| status.word() == word)
     }
 }
 
-/// One flow of one result: what an archive indexes and a comparison compares.
+/// One flow of one result: the unit of archive indexes and comparisons.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// Program and version that measured it, such as `landspeed 0.1.0`.
+    /// Program and version, such as `landspeed 0.1.0`.
     pub tool: String,
     /// Start, RFC 3339 UTC.
     pub started: String,
-    /// Title of a run, name of a scenario or a plan.
+    /// Title of a run, or name of a scenario or a plan.
     pub title: Option<String>,
-    /// Flow of a lab, or pair of hosts.
+    /// Flow of a lab, or pair of hosts; `None` for results with one flow.
     pub flow: Option<String>,
-    /// Whether its figures may be used.
+    /// Only figures of complete records are compared.
     pub status: RecordStatus,
-    /// The server as it was given.
+    /// The server as given on the command line.
     pub target: Option<String>,
-    /// Kernel of the sender, or of the lab.
+    /// Kernel release of the sender, or of the lab.
     pub kernel: Option<String>,
-    /// Settings of the test, by the names of its parameters: `congestion`, `streams`; and the varied keys of an experiment.
+    /// Settings of the test by parameter name, such as `congestion` and `streams`, and the varied keys of an
+    /// experiment.
     pub settings: BTreeMap<String, String>,
-    /// What hosts and path are, by dotted name: `client.kernel_release`, `server.nic.mtu_bytes`.
+    /// Properties of hosts and path by dotted name: `client.kernel_release`, `server.nic.mtu_bytes`.
     pub hosts: BTreeMap<String, String>,
-    /// What limited it.
+    /// Limiting cause of the throughput.
     pub cause: Option<String>,
-    /// How sure that is.
+    /// Confidence in the cause.
     pub confidence: Option<Confidence>,
-    /// Figures.
+    /// Figures by metric.
     pub figures: Figures,
     /// Goodput of each stream, bits/s.
     pub streams_bps: Vec<f64>,
-    /// Seed of a lab's run.
+    /// Seed, if it is a lab's run.
     pub seed: Option<u64>,
-    /// Digest of a lab's run.
+    /// Digest, if it is a lab's run.
     pub digest: Option<String>,
-    /// The experiment that it is part of: blocks of one experiment can be compared.
+    /// Id of the experiment; blocks of the same experiment can be paired.
     pub experiment: Option<String>,
-    /// Block of an experiment: runs of one block are neighbours in time.
+    /// Block of the experiment; runs of one block are close in time.
     pub block: Option<u32>,
     /// Whether it is the second run of its cell in its block.
     pub control: bool,
 }
 
 impl Record {
-    /// A record of which nothing is known but the program: failed, without figures.
+    /// A failed record of which only the program is known.
     pub fn unmeasured(tool: String) -> Self {
         Self {
             tool,
@@ -107,7 +108,7 @@ impl Record {
     }
 }
 
-/// The record of a run.
+/// Makes the record of a run.
 pub fn of_run(run: &RunDocument) -> Record {
     let parameters = run.effective.as_ref().unwrap_or(&run.requested);
     let mut facts = BTreeMap::new();
@@ -147,7 +148,7 @@ pub fn of_run(run: &RunDocument) -> Record {
     }
 }
 
-/// The records of a lab's run, one for each flow.
+/// Makes the records of a lab run, one for each flow.
 pub fn of_lab(lab: &LabDocument) -> Vec<Record> {
     let drops: u64 =
         lab.queues.iter().filter(|queue| queue.role == landspeed_model::QueueRole::Switch).map(|q| q.drops).sum();
@@ -164,7 +165,7 @@ pub fn of_lab(lab: &LabDocument) -> Vec<Record> {
         record.hosts = lab_hosts(&lab.kernel);
         record.hosts.insert("lab.scenario".to_owned(), lab.scenario.hash.clone());
         record.figures.set(Metric::Drops, Some(drops as f64));
-        // The lab's hosts have infinite CPU.
+        // Lab hosts have unlimited CPU, so there is no meaningful CPU time.
         record.figures.remove(Metric::Cpu);
         record.seed = Some(lab.seed);
         record.digest.clone_from(&lab.digest);
@@ -173,7 +174,7 @@ pub fn of_lab(lab: &LabDocument) -> Vec<Record> {
     lab.flows.iter().map(of).collect()
 }
 
-/// The records of a set of cells.
+/// Makes the records of a set of lab cells.
 pub fn of_lab_set(set: &LabSetDocument) -> Vec<Record> {
     let of = |cell: &LabCell| -> Vec<Record> {
         let drops: u64 = cell.queues.iter().map(|queue| queue.drops).sum();
@@ -205,7 +206,7 @@ pub fn of_lab_set(set: &LabSetDocument) -> Vec<Record> {
     set.cells.iter().flat_map(of).collect()
 }
 
-/// The records of an experiment, one for each flow of each run.
+/// Makes the records of an experiment, one for each flow of each run.
 pub fn of_sweep(sweep: &SweepDocument) -> Vec<Record> {
     let mut records = Vec::new();
     let unknown = SweepEnvironment::default();
@@ -263,17 +264,17 @@ fn levels(values: &BTreeMap<String, serde_json::Value>) -> BTreeMap<String, Stri
     values.iter().map(|(key, value)| (key.clone(), plain(value))).collect()
 }
 
-/// A value as text, without the quotes of a string.
+/// A value as text; strings without quotes.
 fn plain(value: &serde_json::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The word that a value has in JSON.
+/// The JSON string of an enum value.
 fn word(value: &impl serde::Serialize) -> String {
     serde_json::to_value(value).map(|value| plain(&value)).unwrap_or_default()
 }
 
-/// Parameters by name, as far as they are set. Title, distance and sampling do not shape a test.
+/// The parameters that are set, by name, without title, distance and sampling, which do not influence a test.
 fn settings(parameters: &Parameters) -> BTreeMap<String, String> {
     let Ok(serde_json::Value::Object(all)) = serde_json::to_value(parameters) else { return BTreeMap::new() };
     let mut settings = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Figures of a scenario's reference beside those of its runs, and a flow over time.
+//! Comparison of runs with the published figures of a scenario, and time series of flows.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use landspeed_model::{
 
 use crate::{balance, steady_bps};
 
-/// Most points of a series, about: in a longer flow each point covers several intervals.
+/// Approximate maximum number of points of a series; in longer flows each point covers several intervals.
 const MAX_POINTS: u64 = 6000;
 
-/// Values of varied keys.
+/// Levels of factors by key.
 type Levels = BTreeMap<String, serde_json::Value>;
 
-/// Returns each figure of `reference` beside the same figure of those `documents` that are complete and in its cells, in the
-/// reference's order.
+/// Compares each figure of `reference` with the complete runs among `documents` in its cell. Returns them in
+/// the order of the reference.
 #[must_use]
 pub fn compare_reference(reference: &Reference, documents: &[LabDocument]) -> Vec<ComparedFigure> {
     reference.figures.iter().map(|figure| compared(figure, &reference.source, documents)).collect()
@@ -53,8 +53,8 @@ fn selected<'a>(documents: &'a [LabDocument], cell: &'a Levels) -> impl Iterator
     documents.iter().filter(move |document| document.status == LabStatus::Complete && holds(document))
 }
 
-/// Returns the figure of a run, in base units; less than, or over, that of the run with the same seed in the cell that it
-/// is compared with.
+/// Returns the figure of a run in base units. For relative figures it is the difference to, or the ratio over,
+/// the run with the same seed in the reference cell.
 fn relative(document: &LabDocument, figure: &ReferenceFigure, documents: &[LabDocument]) -> Option<f64> {
     let value = value(document, figure)?;
     let other = |levels: &Levels| {
@@ -70,7 +70,7 @@ fn relative(document: &LabDocument, figure: &ReferenceFigure, documents: &[LabDo
     }
 }
 
-/// Returns the figure of a run in bits/s, bytes, nanoseconds, segments or as a share.
+/// Returns the figure of a run in bits/s, bytes, nanoseconds, segments or as a ratio.
 fn value(document: &LabDocument, figure: &ReferenceFigure) -> Option<f64> {
     let named = |flow: &&LabFlow| figure.flow.as_ref().is_none_or(|name| *name == flow.name);
     let flows: Vec<&LabFlow> = document.flows.iter().filter(named).collect();
@@ -100,7 +100,7 @@ fn value(document: &LabDocument, figure: &ReferenceFigure) -> Option<f64> {
     }
 }
 
-/// Returns the stream's payload rate in its steady phase, or in a window that ends with it at the latest, bits/s.
+/// Returns the goodput of a stream in the steady phase, or in a window without the drain phase, bits/s.
 fn rate_bps(stream: &Stream, window: Option<(u64, u64)>) -> Option<f64> {
     let Some((from, until)) = window else { return steady_bps(stream) };
     let moving = stream.intervals.iter().filter(|interval| interval.phase != PhaseName::Drain);
@@ -121,7 +121,7 @@ fn samples(stream: &Stream) -> impl DoubleEndedIterator<Item = &Sample> {
     stream.sender.iter().flat_map(|end| &end.samples)
 }
 
-/// Returns how many segments the sender retransmitted between two readings.
+/// Returns the number of segments that the sender retransmitted in a window.
 fn retransmits(stream: &Stream, from: u64, until: u64) -> u64 {
     let count = |t_ns: u64| {
         let last =
@@ -131,7 +131,7 @@ fn retransmits(stream: &Stream, from: u64, until: u64) -> u64 {
     count(until).saturating_sub(if from == 0 { 0 } else { count(from) })
 }
 
-/// Returns the largest cwnd of all streams together in a window, bytes.
+/// Returns the maximum in a window of the cwnd summed over all streams, bytes.
 fn cwnd_bytes<'a>(streams: impl Iterator<Item = &'a Stream>, (from, until): (u64, u64)) -> Option<u64> {
     let mut sums: BTreeMap<u64, u64> = BTreeMap::new();
     for sample in streams.flat_map(samples).filter(|sample| (from..=until).contains(&sample.t_ns)) {
@@ -141,7 +141,7 @@ fn cwnd_bytes<'a>(streams: impl Iterator<Item = &'a Stream>, (from, until): (u64
     sums.into_values().max()
 }
 
-/// Returns the mean of the smoothed RTT that the sender's TCP had in the steady phase, over all streams, nanoseconds.
+/// Returns the mean of the senders' smoothed RTT in the steady phase, over all streams, nanoseconds.
 #[must_use]
 pub fn mean_rtt_ns(run: &RunDocument) -> Option<u64> {
     let (start_ns, end_ns) = steady(run)?;
@@ -155,7 +155,8 @@ pub fn mean_rtt_ns(run: &RunDocument) -> Option<u64> {
     (count > 0).then(|| sum_us * 1000 / count)
 }
 
-/// Returns the first direction of a run over time, in points of its sampling interval, until its steady phase ends.
+/// Returns the time series of the first direction of a run until the end of the steady phase, with the
+/// resolution of the sampling interval.
 #[must_use]
 pub fn flow_series(run: &RunDocument) -> Option<FlowSeries> {
     let (_, end_ns) = steady(run)?;
@@ -163,13 +164,13 @@ pub fn flow_series(run: &RunDocument) -> Option<FlowSeries> {
     let streams = || run.streams.iter().filter(|stream| stream.direction == first);
     let finest = run.effective.as_ref().unwrap_or(&run.requested).interval_ns.max(1);
     let interval_ns = finest * end_ns.div_ceil(finest).div_ceil(MAX_POINTS).max(1);
-    // What is left of less than half a point at the end is not drawn: its rate would seem to fall.
+    // A remainder of less than half a point at the end is left out: its rate would appear too low.
     let points = usize::try_from((end_ns + interval_ns / 2) / interval_ns).ok()?;
     let at = |t_ns: u64| usize::try_from(t_ns / interval_ns).unwrap_or(usize::MAX);
     let mut bytes = vec![0; points];
     for stream in streams().filter(|stream| !is_sampled(stream)) {
         for interval in &stream.intervals {
-            // A boundary that is read late by less than half an interval belongs to its own point.
+            // An interval boundary may be late by less than half an interval; the middle determines the point.
             let middle = interval.start_ns.midpoint(interval.end_ns);
             if let Some(sum) = bytes.get_mut(at(middle)) {
                 *sum += interval.bytes;
@@ -183,7 +184,7 @@ pub fn flow_series(run: &RunDocument) -> Option<FlowSeries> {
         let mut largest = vec![0; points];
         for (sample, tcp) in samples(stream).filter_map(|sample| Some((sample, sample.tcp.as_ref()?))) {
             is_tcp = true;
-            // A reading at the end of a point is about that point.
+            // A sample at the end of a point belongs to that point.
             let Some(point) = Some(at(sample.t_ns.saturating_sub(1))).filter(|&point| point < points) else { break };
             let total = u64::from(tcp.total_retrans);
             retransmits[point] += total.saturating_sub(seen);
@@ -203,8 +204,9 @@ pub fn flow_series(run: &RunDocument) -> Option<FlowSeries> {
     Some(FlowSeries { interval_ns, goodput_bps, retransmits, cwnd_bytes: cwnd })
 }
 
-/// Whether the sender's TCP counted what was delivered. It counts a segment when it is acknowledged or SACKed; the receiving
-/// application gets what waits for a retransmission all at once, which is no rate of the path.
+/// Whether the sender's TCP has a counter of delivered segments, which counts them when they are acknowledged
+/// or SACKed. The bytes read by the receiving application are not the rate of the path: data that waits for a
+/// retransmission arrives in one burst.
 fn is_sampled(stream: &Stream) -> bool {
     samples(stream).any(|sample| sample.tcp.as_ref().is_some_and(|tcp| tcp.delivered.is_some()))
 }

@@ -1,4 +1,4 @@
-//! Files that are damaged or made up: an error, never a panic.
+//! Damaged and random files must give an error, never a panic.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 #[path = "../../../fuzz/src/results.rs"]
 mod claims;
 
-/// Results of every program, and documents of landspeed.
+/// Results of every program, and landspeed documents.
 static SAMPLES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
     let list = |directory: &str| -> Vec<PathBuf> {
@@ -22,7 +22,7 @@ static SAMPLES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
 });
 
 #[test]
-fn every_sample_is_a_result() {
+fn all_samples_have_finite_figures() {
     for sample in SAMPLES.iter() {
         claims::result(sample);
     }
@@ -32,17 +32,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn noise_is_never_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+    fn random_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         claims::result(&bytes);
     }
 
     #[test]
-    fn damaged_results_are_never_a_panic(
+    fn damaged_results_never_panic(
         sample in 0..SAMPLES.len(),
         cut in any::<prop::sample::Index>(),
         edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
     ) {
-        // Large ones would take all the time.
+        // Large samples would take too long.
         let whole = &SAMPLES[sample];
         let mut bytes = whole[..whole.len().min(40_000)].to_vec();
         for (at, byte) in edits {
@@ -55,7 +55,7 @@ proptest! {
     }
 
     #[test]
-    fn numbers_out_of_range_are_never_a_panic(sample in 0..SAMPLES.len(), digit in b'0'..=b'9', times in 1_usize..30) {
+    fn numbers_out_of_range_never_panic(sample in 0..SAMPLES.len(), digit in b'0'..=b'9', times in 1_usize..30) {
         let whole = &SAMPLES[sample];
         prop_assume!(whole.len() <= 40_000);
         let bytes: Vec<u8> = whole

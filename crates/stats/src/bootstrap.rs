@@ -1,55 +1,55 @@
-//! Confidence intervals by resampling.
+//! Bootstrap confidence intervals.
 
 use crate::SplitMix64;
 use crate::quantile::quantile_of_sorted;
 
-/// The percentile bootstrap (Efron 1979) of a difference of rates; of medians see [`crate::Contrast`].
+/// Percentile bootstrap (Efron 1979) of a difference of rates. For medians see [`crate::Contrast`].
 ///
 /// Deterministic: the same values, settings and seed give the same interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bootstrap {
-    /// The confidence level, between 0 and 1 exclusive.
+    /// Confidence level, between 0 and 1 exclusive.
     pub level: f64,
-    /// How many resamples are drawn; at least one is.
+    /// Number of resamples; at least one is drawn.
     pub resamples: u32,
-    /// Where the random sequence starts; print it beside the result.
+    /// Seed of the random sequence; print it with the result.
     pub seed: u64,
 }
 
-/// An estimate and the interval around it.
+/// An estimate with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    /// The figure from the values themselves.
+    /// Point estimate from the values, without resampling.
     pub estimate: f64,
-    /// The lower end.
+    /// Lower bound.
     pub low: f64,
-    /// The upper end.
+    /// Upper bound.
     pub high: f64,
 }
 
-/// Why there is no interval.
+/// Reason why no interval can be computed.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum BootstrapError {
     /// Too few runs for the level.
     #[error("{have} runs are too few: an interval at the {} % level needs at least {need}", level * 100.0)]
     TooFew {
-        /// How many values there are.
+        /// Number of values given.
         have: usize,
-        /// How many there should be.
+        /// Minimum number of values.
         need: usize,
-        /// The level asked for.
+        /// Requested confidence level.
         level: f64,
     },
     /// The level is not between 0 and 1.
     #[error("{level} is not a confidence level: give one between 0 and 1, for example 0.95")]
     NoLevel {
-        /// The level asked for.
+        /// The requested level.
         level: f64,
     },
     /// A value is NaN or infinite.
     #[error("a value is not a finite number")]
     NotFinite,
-    /// The values below the line are not all positive.
+    /// A denominator is not positive.
     #[error("a ratio needs positive values below the line")]
     NotPositive,
 }
@@ -62,12 +62,13 @@ impl Default for Bootstrap {
 }
 
 impl Bootstrap {
-    /// How much greater the rate of `b` is than that of `a`, and its interval. A rate is a sum over a sum, of pairs of what
-    /// happened and how much it could happen in; the pairs are resampled whole, each side by itself. Where neighbours are
-    /// alike, as in time, a pair is to be a block long enough that blocks are not (Künsch 1989).
+    /// Returns the difference of rates `b` − `a` and its interval. A rate is the sum of the numerators divided by
+    /// the sum of the denominators (such as events and exposure). Whole pairs are resampled, each group separately.
+    /// If successive values are correlated, as in time series, each pair must be a block long enough for blocks to
+    /// be independent (Künsch 1989).
     ///
     /// # Errors
-    /// Too few or bad values; [`BootstrapError::NotPositive`] where there was nothing for it to happen in.
+    /// Too few or invalid values; [`BootstrapError::NotPositive`] if a group's denominators sum to 0.
     pub fn difference_of_rates(&self, a: &[(f64, f64)], b: &[(f64, f64)]) -> Result<Interval, BootstrapError> {
         let rate = |pairs: &mut dyn Iterator<Item = (f64, f64)>| {
             let (above, below) = pairs.fold((0.0, 0.0), |(above, below), pair| (above + pair.0, below + pair.1));
@@ -116,7 +117,7 @@ mod tests {
 
     #[test]
     fn bootstrap_intervals_cover_the_true_difference_95_percent() {
-        // Events in blocks of different size, at 0.3 and 0.4 for each unit; 300 experiments of 20 blocks.
+        // Events in blocks of different size, at 0.3 and 0.4 per unit; 300 experiments of 20 blocks.
         let mut random = SplitMix64::new(11);
         let bootstrap = Bootstrap { resamples: 400, ..Bootstrap::default() };
         let mut blocks = |share: u64| -> Vec<(f64, f64)> {

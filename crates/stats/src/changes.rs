@@ -1,31 +1,31 @@
-//! Where a series changes its level.
+//! Change-point detection in a series.
 
 use crate::random::SplitMix64;
 
-/// A change of level.
+/// A change of level in a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChangePoint {
-    /// Index of the first value after it.
+    /// Index of the first value after the change.
     pub index: usize,
-    /// Probability of a statistic as large in a series without a change.
+    /// Probability of a test statistic at least this large in a series without a change.
     pub p_value: f64,
 }
 
-/// Fewest values on each side of a change.
+/// Minimum number of values on each side of a change.
 pub const LEAST_VALUES: usize = 4;
 
-/// Permutations of each test. The smallest probability they can show is 1 / (PERMUTATIONS + 1).
+/// Permutations per test. The smallest possible p-value is 1 / (PERMUTATIONS + 1).
 const PERMUTATIONS: u32 = 999;
 
-/// The changes of level in a series, in its order.
+/// Returns the changes of level in a series, in order.
 ///
-/// Binary segmentation (Scott and Knott 1974; Vostrikova 1981): of every place where a series could be split, the one with the
-/// largest standardised difference of rank sums is a change if a permutation test says so at `level`; both parts are then searched. Ranks
-/// (Pettitt 1979) keep single outliers from being changes. In a series without a change whose values are exchangeable, `level` is the
-/// probability that any is reported: the first test must reject before there are others. Autocorrelated values are not
-/// exchangeable; they give more.
+/// Binary segmentation (Scott and Knott 1974; Vostrikova 1981): the split with the largest standardised
+/// difference of rank sums is a change if a permutation test is significant at `level`; both parts are then
+/// searched. Ranks (Pettitt 1979) make the test robust to single outliers. In a series without a change whose
+/// values are exchangeable, `level` is the probability of reporting any change, because the first test must be
+/// significant before others are made. Autocorrelated values are not exchangeable and give more false changes.
 ///
-/// Values must be finite; fewer than two times [`LEAST_VALUES`] have no change.
+/// Values must be finite. Fewer than 2 × [`LEAST_VALUES`] values have no change.
 pub fn change_points(values: &[f64], level: f64, seed: u64) -> Vec<ChangePoint> {
     let mut random = SplitMix64::new(seed);
     let mut found = Vec::new();
@@ -40,7 +40,7 @@ pub fn change_points(values: &[f64], level: f64, seed: u64) -> Vec<ChangePoint> 
     found
 }
 
-/// The best place to split, and its probability, where that is at most `level`.
+/// Returns the best split and its p-value, if that is at most `level`.
 fn test(values: &[f64], level: f64, random: &mut SplitMix64) -> Option<(usize, f64)> {
     if values.len() < 2 * LEAST_VALUES {
         return None;
@@ -50,7 +50,7 @@ fn test(values: &[f64], level: f64, random: &mut SplitMix64) -> Option<(usize, f
     if observed == 0.0 {
         return None;
     }
-    // Once so many are as large, the probability exceeds the level whatever follows.
+    // With more permutations than this at least as large, the p-value exceeds the level.
     let most = (level * f64::from(PERMUTATIONS + 1)).floor() as u32;
     let mut as_large = 0;
     for _ in 0..PERMUTATIONS {
@@ -65,7 +65,7 @@ fn test(values: &[f64], level: f64, random: &mut SplitMix64) -> Option<(usize, f
     Some((at, f64::from(as_large + 1) / f64::from(PERMUTATIONS + 1)))
 }
 
-/// Ranks around their mean; equal values share the mean of theirs.
+/// Returns ranks centred on their mean; ties get the mean of their ranks.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
@@ -83,7 +83,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     ranks
 }
 
-/// The place with the largest |sum of ranks before it| in units of its standard deviation, and that statistic up to a factor.
+/// Returns the split with the largest standardised rank sum, and its squared statistic up to a constant factor.
 fn best_split(ranks: &[f64]) -> (usize, f64) {
     let n = ranks.len();
     let mut sum = 0.0;
@@ -102,7 +102,7 @@ fn best_split(ranks: &[f64]) -> (usize, f64) {
     best
 }
 
-/// Fisher and Yates.
+/// Fisher–Yates shuffle.
 fn shuffle(values: &mut [f64], random: &mut SplitMix64) {
     for last in (1..values.len()).rev() {
         values.swap(last, random.below(last as u64 + 1) as usize);
@@ -113,14 +113,14 @@ fn shuffle(values: &mut [f64], random: &mut SplitMix64) {
 mod tests {
     use super::*;
 
-    /// Normal noise (Box and Muller 1958) of 1 % around a level.
+    /// Returns normal noise (Box and Muller 1958) of 1 % around `level`.
     fn noise(level: f64, random: &mut SplitMix64) -> f64 {
         let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
         level * (1.0 + 0.01 * radius * (std::f64::consts::TAU * random.unit()).cos())
     }
 
     #[test]
-    fn a_shift_of_3_percent_in_noise_of_1_percent_is_found() {
+    fn shift_of_3_percent_in_1_percent_noise_is_detected() {
         let mut random = SplitMix64::new(17);
         let mut at_the_place = 0;
         for seed in 0..200 {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn false_alarms_of_noise_match_the_level() {
+    fn false_alarm_rate_in_noise_matches_the_level() {
         let mut random = SplitMix64::new(4);
         let alarms = (0..1000_u64)
             .filter(|seed| {
@@ -142,24 +142,24 @@ mod tests {
                 !change_points(&values, 0.05, *seed).is_empty()
             })
             .count();
-        // 50 expected; the binomial's standard deviation is 7.
+        // 50 are expected; the standard deviation of the binomial is 7.
         assert!((25..=75).contains(&alarms), "{alarms} of 1000");
     }
 
     #[test]
-    fn several_changes_are_found() {
+    fn several_changes_are_detected() {
         let mut random = SplitMix64::new(1);
         let levels = [9.4e9, 8.0e9, 9.4e9];
         let (mut exact, mut both) = (0, 0);
         for seed in 0..100 {
             let values: Vec<f64> = (0..90).map(|i| noise(levels[i / 30], &mut random)).collect();
             let found: Vec<usize> = change_points(&values, 0.01, seed).iter().map(|change| change.index).collect();
-            // Noise moves a change by a few values at most.
+            // Noise shifts a detected change by a few values at most.
             let near = |at: usize| found.iter().any(|index| index.abs_diff(at) <= 3);
             both += u32::from(near(30) && near(60));
             exact += u32::from(found.len() == 2);
         }
-        // A change that noise moves leaves a short stretch of the other level, which may be found too.
+        // If noise shifts a detected change, the short stretch between may be detected as another one.
         assert!(both >= 95 && exact >= 80, "{both} and {exact} of 100");
     }
 

@@ -1,13 +1,14 @@
-//! Runs that resemble their neighbours in time.
+//! Correlation between successive runs.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-/// Highest correlation that widens an interval. Beyond, 19 runs in a row say as much as one.
+/// Upper bound of the correlation used. At 0.9, 19 successive runs carry as much information as one independent
+/// run.
 const MOST_CORRELATED: f64 = 0.9;
 
-/// Correlation of each value with the next within groups in the order of time, 0 to 0.9, on the careful side: that of normal
-/// scores, so that a stall does not hide it; with the bias of few values, (1 + 3ρ)/n (Marriott and Pope 1954), and one standard
-/// error added.
+/// Returns a conservative lag-1 autocorrelation of two groups in time order, 0 to 0.9. It is computed from normal
+/// scores, so that a stall does not mask it, corrected for the bias of small samples, (1 + 3ρ)/n (Marriott and
+/// Pope 1954), and increased by one standard error.
 pub fn autocorrelation(groups: [&[f64]; 2]) -> f64 {
     let (mut products, mut squares) = (0.0, 0.0);
     for group in groups {
@@ -23,15 +24,15 @@ pub fn autocorrelation(groups: [&[f64]; 2]) -> f64 {
     (seen + (1.0 + 3.0 * seen) * 2.0 / total + 1.0 / total.sqrt()).clamp(0.0, MOST_CORRELATED)
 }
 
-/// By how much the variance of a median of normal values grows if each is correlated with the next, and with later ones as a
-/// first-order autoregression is: signs are correlated by 2/π·asin(ρ) (Gastwirth and Rubin 1971).
+/// Returns the factor by which a first-order autoregression with this correlation increases the variance of the
+/// median of normal values: signs are correlated by 2/π·asin(ρ) (Gastwirth and Rubin 1971).
 pub(crate) fn variance_of_median(correlation: f64) -> f64 {
     let powers = std::iter::successors(Some(correlation), |power| Some(power * correlation));
     let signs: f64 = powers.take_while(|power| *power > 1e-6).map(f64::asin).sum();
     1.0 + 4.0 / std::f64::consts::PI * signs
 }
 
-/// Each value's place among all, as a normal deviate (Blom 1958); equal values have equal scores. The mean is 0.
+/// Returns the normal scores of the values (Blom 1958), centred to mean 0; equal values have equal scores.
 fn normal_scores(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);

@@ -1,49 +1,49 @@
-//! A log-linear histogram of latencies.
+//! Log-linear histogram of latencies.
 
 use hdrhistogram::Histogram;
 
-/// Latencies in nanoseconds, kept to three significant digits from 1 ns to 60 s in about 220 KiB.
+/// Latency histogram in nanoseconds with three significant digits from 1 ns to 60 s, in about 220 KiB.
 ///
-/// Count, minimum, maximum and mean are exact and include what is out of range; quantiles are exact to 0.1 %.
+/// Count, minimum, maximum and mean are exact and include out-of-range values; quantiles are exact to 0.1 %.
 /// Out-of-range values are counted, never dropped or clamped: a quantile that falls among them is `None`.
 #[derive(Debug, Clone)]
 pub struct LatencyHistogram {
     in_range: Histogram<u64>,
-    /// Values of 0 ns.
+    /// Number of values of 0 ns.
     below: u64,
-    /// Values over [`LatencyHistogram::MAX_NS`].
+    /// Number of values above [`LatencyHistogram::MAX_NS`].
     above: u64,
     min_ns: u64,
     max_ns: u64,
     sum_ns: u128,
 }
 
-/// The values from `low_ns` to `high_ns`, both included.
+/// A bucket: values from `low_ns` to `high_ns`, inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bucket {
-    /// The smallest value that falls in this bucket.
+    /// Smallest value of this bucket, nanoseconds.
     pub low_ns: u64,
-    /// The largest value that falls in this bucket.
+    /// Largest value of this bucket, nanoseconds.
     pub high_ns: u64,
-    /// How many values fell in it.
+    /// Number of values in this bucket.
     pub count: u64,
 }
 
 impl LatencyHistogram {
-    /// The smallest value in range.
+    /// Smallest value in range, nanoseconds.
     pub const MIN_NS: u64 = 1;
-    /// The largest value in range: one minute.
+    /// Largest value in range, nanoseconds: one minute.
     pub const MAX_NS: u64 = 60_000_000_000;
     const SIGNIFICANT_DIGITS: u8 = 3;
 
-    /// An empty histogram; all the memory it will ever use is allocated here.
+    /// Creates an empty histogram and allocates all the memory it will ever use.
     pub fn new() -> Self {
         let in_range = Histogram::new_with_bounds(Self::MIN_NS, Self::MAX_NS, Self::SIGNIFICANT_DIGITS)
             .expect("the constant bounds are valid");
         Self { in_range, below: 0, above: 0, min_ns: u64::MAX, max_ns: 0, sum_ns: 0 }
     }
 
-    /// Counts one value.
+    /// Counts one value, nanoseconds.
     pub fn record(&mut self, ns: u64) {
         self.record_n(ns, 1);
     }
@@ -65,7 +65,7 @@ impl LatencyHistogram {
         self.sum_ns = self.sum_ns.saturating_add(u128::from(ns) * u128::from(n));
     }
 
-    /// Adds all that `other` has counted.
+    /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.in_range.add(&other.in_range).expect("both histograms have the same bounds");
         self.below = self.below.saturating_add(other.below);
@@ -75,39 +75,40 @@ impl LatencyHistogram {
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
     }
 
-    /// Forgets everything, keeping the memory.
+    /// Resets the histogram and keeps its memory.
     pub fn clear(&mut self) {
         self.in_range.reset();
         (self.below, self.above) = (0, 0);
         (self.min_ns, self.max_ns, self.sum_ns) = (u64::MAX, 0, 0);
     }
 
-    /// How many values were counted, out-of-range ones included.
+    /// Returns the number of values, including out-of-range ones.
     pub fn count(&self) -> u64 {
         self.in_range.len().saturating_add(self.below).saturating_add(self.above)
     }
 
-    /// Whether nothing was counted yet.
+    /// Whether no value has been counted.
     pub fn is_empty(&self) -> bool {
         self.count() == 0
     }
 
-    /// The smallest value, exactly; `None` if empty.
+    /// Returns the exact smallest value; `None` if empty.
     pub fn min_ns(&self) -> Option<u64> {
         (!self.is_empty()).then_some(self.min_ns)
     }
 
-    /// The largest value, exactly; `None` if empty.
+    /// Returns the exact largest value; `None` if empty.
     pub fn max_ns(&self) -> Option<u64> {
         (!self.is_empty()).then_some(self.max_ns)
     }
 
-    /// The mean of all values; `None` if empty.
+    /// Returns the mean of all values; `None` if empty.
     pub fn mean_ns(&self) -> Option<f64> {
         (!self.is_empty()).then(|| self.sum_ns as f64 / self.count() as f64)
     }
 
-    /// The smallest recorded value, to 0.1 %, that at least the share `p` (0 to 1) of all values do not exceed.
+    /// Returns the quantile `p` (0 to 1), to 0.1 %: the smallest recorded value such that at least this share of all
+    /// values is not larger.
     ///
     /// `None` if empty, if `p` is not between 0 and 1, or if the value is over 60 s. `quantile(1.0)` is the maximum.
     pub fn quantile(&self, p: f64) -> Option<u64> {
@@ -131,29 +132,29 @@ impl LatencyHistogram {
         None
     }
 
-    /// The median; see [`LatencyHistogram::quantile`].
+    /// Returns the median; see [`LatencyHistogram::quantile`].
     pub fn p50(&self) -> Option<u64> {
         self.quantile(0.5)
     }
 
-    /// What 90 % do not exceed; see [`LatencyHistogram::quantile`].
+    /// Returns the 90th percentile; see [`LatencyHistogram::quantile`].
     pub fn p90(&self) -> Option<u64> {
         self.quantile(0.9)
     }
 
-    /// What 99 % do not exceed; see [`LatencyHistogram::quantile`].
+    /// Returns the 99th percentile; see [`LatencyHistogram::quantile`].
     pub fn p99(&self) -> Option<u64> {
         self.quantile(0.99)
     }
 
-    /// What 99.9 % do not exceed; see [`LatencyHistogram::quantile`].
+    /// Returns the 99.9th percentile; see [`LatencyHistogram::quantile`].
     pub fn p99_9(&self) -> Option<u64> {
         self.quantile(0.999)
     }
 
-    /// The buckets that hold anything, ascending; their counts add up to [`LatencyHistogram::count`].
+    /// Returns the non-empty buckets, ascending; their counts add up to [`LatencyHistogram::count`].
     ///
-    /// Zeros have a separate bucket, and so do values over 60 s (up to the maximum).
+    /// Zeros have a separate bucket, as have values over 60 s (up to the maximum).
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
         let below = (self.below > 0).then_some(Bucket { low_ns: 0, high_ns: 0, count: self.below });
         let above =
@@ -173,10 +174,10 @@ impl Default for LatencyHistogram {
     }
 }
 
-/// The rank, from 1 to `count`, of the quantile `p`: the ceiling of their product.
+/// Returns the rank of the quantile `p`, from 1 to `count`: p × count, rounded up.
 fn rank(p: f64, count: u64) -> u64 {
     let product = p * count as f64;
-    // 0.07 × 100 is 7.000000000000001 in floats; its rank is 7.
+    // 0.07 × 100 is 7.000000000000001 in floating point; its rank is 7.
     let nearest = product.round();
     let exact = (product - nearest).abs() <= 4.0 * f64::EPSILON * product;
     let rank = if exact { nearest } else { product.ceil() };
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_histogram_has_no_figures() {
+    fn empty_histogram_has_no_statistics() {
         let histogram = LatencyHistogram::new();
         assert_eq!((histogram.p50(), histogram.min_ns(), histogram.max_ns()), (None, None, None));
         assert!(histogram.mean_ns().is_none() && histogram.buckets().next().is_none());
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_over_a_minute_is_counted_and_not_invented() {
+    fn values_over_a_minute_are_counted_without_quantiles() {
         let mut histogram = filled(&[5, 5, 5]);
         histogram.record_n(120_000_000_000, 3);
         assert_eq!((histogram.count(), histogram.above), (6, 3));
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zero_is_out_of_range_and_counted() {
+    fn zero_is_counted_as_out_of_range() {
         let histogram = filled(&[0, 0, 7]);
         assert_eq!((histogram.count(), histogram.below), (3, 2));
         assert_eq!((histogram.p50(), histogram.min_ns(), histogram.max_ns()), (Some(0), Some(0), Some(7)));
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cleared_histogram_is_as_new() {
+    fn clear_resets_all_counts() {
         let mut histogram = filled(&[0, 5, u64::MAX]);
         histogram.clear();
         assert!(histogram.is_empty() && histogram.buckets().next().is_none());
@@ -253,7 +254,7 @@ mod tests {
     }
 
     fn latencies() -> impl Strategy<Value = Vec<u64>> {
-        // Any magnitude, out of range on both sides included.
+        // Any magnitude, including out-of-range values on both sides.
         prop::collection::vec((0u32..64, any::<u64>()).prop_map(|(shift, value)| value >> shift), 1..200)
     }
 
@@ -272,14 +273,14 @@ mod tests {
         }
 
         #[test]
-        fn buckets_add_up_to_the_count(values in latencies()) {
+        fn bucket_counts_add_up_to_the_total(values in latencies()) {
             let histogram = filled(&values);
             prop_assert_eq!(histogram.buckets().map(|b| b.count).sum::<u64>(), values.len() as u64);
             prop_assert!(histogram.buckets().all(|b| b.low_ns <= b.high_ns));
         }
 
         #[test]
-        fn a_merge_is_as_if_one_had_recorded_all(a in latencies(), b in latencies()) {
+        fn merging_equals_recording_all_values_in_one_histogram(a in latencies(), b in latencies()) {
             let mut merged = filled(&a);
             merged.merge(&filled(&b));
             let all = filled(&[a, b].concat());

@@ -1,16 +1,17 @@
-//! Several tests at once.
+//! Correction for multiple tests.
 
-/// One step of Holm's correction.
+/// Result of Holm's correction for one p-value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HolmStep {
-    /// The tail to which this p-value is held: its interval has the level 1 − `tail`.
+    /// Threshold for this p-value; the corresponding interval has the level 1 − `tail`.
     pub tail: f64,
-    /// The adjusted p-value, which is held to α itself.
+    /// Adjusted p-value, to be compared with α itself.
     pub adjusted: f64,
 }
 
-/// Holm's correction (1979) of p-values at `alpha`, in their order. The i-th smallest of m is held to α/(m − i + 1); from the first that
-/// fails on, the tail stays as it is, so that no later interval excludes what its verdict must not claim.
+/// Holm's correction (1979) of p-values at `alpha`, in the order given. The threshold of the i-th smallest of m
+/// is α/(m − i + 1); after the first failure it stays the same, so that no later interval excludes "no change"
+/// where the verdict must not claim a change.
 pub fn holm(p_values: &[f64], alpha: f64) -> Vec<HolmStep> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));
@@ -33,8 +34,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn adjusted_p_values_are_those_of_statsmodels() {
-        // statsmodels 0.15.0, multipletests(method="holm"); R's p.adjust gives the same.
+    fn adjusted_p_values_match_statsmodels() {
+        // statsmodels 0.15.0, multipletests(method="holm"); R's p.adjust gives the same values.
         let adjusted: Vec<f64> =
             holm(&[0.01, 0.04, 0.03, 0.005, 0.5], 0.05).iter().map(|step| step.adjusted).collect();
         for (ours, theirs) in adjusted.iter().zip([0.04, 0.09, 0.09, 0.025, 0.5]) {
@@ -43,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn a_p_value_is_within_its_tail_where_its_adjusted_value_is_within_alpha() {
+    fn tails_and_adjusted_p_values_give_the_same_decision() {
         let p_values = [0.01, 0.04, 0.03, 0.005, 0.5, 0.0124];
         for alpha in [0.01, 0.05, 0.1, 0.2] {
             for (p, step) in p_values.iter().zip(holm(&p_values, alpha)) {

@@ -1,10 +1,10 @@
-//! Inter-arrival jitter.
+//! Interarrival jitter (RFC 3550).
 
-/// The inter-arrival jitter of RFC 3550 section 6.4.1: `J += (|D| − J) / 16`, where `D` is the change of the transit
-/// time between two packets in the order of their arrival.
+/// Interarrival jitter of RFC 3550 section 6.4.1: `J += (|D| − J) / 16`, where `D` is the change of the transit
+/// time between two packets in order of arrival.
 ///
-/// Sans-I/O: both times are arguments. The clocks of the two ends need not agree, only tick alike: a constant offset
-/// cancels out.
+/// Both times are arguments. The clocks of sender and receiver need the same frequency, but not the same time: a
+/// constant offset cancels out.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Jitter {
     last_transit_ns: Option<i64>,
@@ -13,17 +13,18 @@ pub struct Jitter {
 }
 
 impl Jitter {
-    /// The gain of the filter (RFC 3550 section 6.4.1: "a good noise reduction ratio").
+    /// Gain of the filter (RFC 3550 section 6.4.1: "a good noise reduction ratio").
     const GAIN: f64 = 1.0 / 16.0;
 
-    /// An estimator that has seen nothing.
+    /// Creates an estimator without packets.
     pub const fn new() -> Self {
         Self { last_transit_ns: None, jitter_ns: 0.0, transits: 0 }
     }
 
-    /// Takes the next packet to arrive: when it was sent by the sender's clock, and received by the receiver's.
+    /// Records the next packet to arrive: send time by the sender's clock, receive time by the receiver's,
+    /// nanoseconds.
     pub fn record(&mut self, sent_ns: u64, received_ns: u64) {
-        // Wrapping: only differences of transit times matter, so any origin of either clock will do.
+        // Wrapping is fine: only differences of transit times are used, so the clocks may have any origin.
         let transit_ns = received_ns.wrapping_sub(sent_ns).cast_signed();
         if let Some(last_ns) = self.last_transit_ns {
             let change_ns = transit_ns.wrapping_sub(last_ns).unsigned_abs();
@@ -33,12 +34,12 @@ impl Jitter {
         self.transits = self.transits.saturating_add(1);
     }
 
-    /// The jitter in nanoseconds; `None` before the second packet.
+    /// Returns the jitter in nanoseconds; `None` before the second packet.
     pub fn jitter_ns(&self) -> Option<f64> {
         (self.transits >= 2).then_some(self.jitter_ns)
     }
 
-    /// How many packets were taken.
+    /// Returns the number of recorded packets.
     pub const fn packets(&self) -> u64 {
         self.transits
     }
@@ -55,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn one_packet_has_no_jitter_to_speak_of() {
+    fn jitter_is_none_before_the_second_packet() {
         assert_eq!(jitter_of([]), None);
         assert_eq!(jitter_of([(0, 5)]), None);
     }
@@ -69,13 +70,13 @@ mod tests {
     }
 
     #[test]
-    fn the_first_change_counts_a_sixteenth() {
+    fn first_change_is_weighted_by_one_sixteenth() {
         assert_eq!(jitter_of([(0, 100), (1000, 1260)]), Some(10.0));
         assert_eq!(jitter_of([(0, 260), (1000, 1100)]), Some(10.0), "earlier counts like later");
     }
 
     #[test]
-    fn a_steady_alternation_converges_to_its_step() {
+    fn alternating_transit_times_converge_to_their_difference() {
         let packets = (0..1000u64).map(|i| (i * 1000, i * 1000 + 5000 + (i % 2) * 320));
         let jitter = jitter_of(packets).unwrap();
         assert!((jitter - 320.0).abs() < 1e-6, "{jitter}");

@@ -1,8 +1,9 @@
 //! Quantiles, histograms and intervals in fixed memory.
 //!
-//! What is fed per packet or per request ([`LatencyHistogram`], [`Jitter`]) allocates once, at creation,
-//! and never while recording. What is asked once per report ([`quantile`], [`median`], [`median_interval`], [`Bootstrap`]) works on slices
-//! and may allocate. Nothing here reads a clock or a random source: times and seeds are arguments.
+//! Types fed per packet or per request ([`LatencyHistogram`], [`Jitter`]) allocate once, at creation, and never
+//! while recording. Functions called once per report ([`quantile`], [`median`], [`median_interval`],
+//! [`Bootstrap`]) work on slices and may allocate. Nothing here reads a clock or a source of randomness: times
+//! and seeds are arguments.
 #![forbid(unsafe_code)]
 
 mod bootstrap;

@@ -1,7 +1,8 @@
 //! Exact quantiles of a slice.
 
-/// The quantile `p` (0 to 1) of `values` in any order, interpolated between neighbours (type 7 of Hyndman and Fan
-/// 1996, the default of R and NumPy). `None` if empty, if a value is not finite or if `p` is not between 0 and 1.
+/// Returns the quantile `p` (0 to 1) of `values` in any order, with linear interpolation (type 7 of Hyndman and
+/// Fan 1996, the default of R and NumPy). `None` if empty, if a value is not finite or if `p` is not between 0
+/// and 1.
 pub fn quantile(values: &[f64], p: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.iter().all(|v| v.is_finite()).then_some(())?;
@@ -9,13 +10,13 @@ pub fn quantile(values: &[f64], p: f64) -> Option<f64> {
     quantile_of_sorted(&sorted, p)
 }
 
-/// The median of `values` in any order: the middle one, or the mean of the middle two. `None` if empty or if a value
-/// is not finite.
+/// Returns the median of `values` in any order: the middle one, or the mean of the middle two. `None` if empty or
+/// if a value is not finite.
 pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// [`quantile`] of finite values already in ascending order.
+/// Returns the [`quantile`] of finite values in ascending order.
 pub(crate) fn quantile_of_sorted(sorted: &[f64], p: f64) -> Option<f64> {
     if sorted.is_empty() || !(0.0..=1.0).contains(&p) {
         return None;
@@ -25,7 +26,7 @@ pub(crate) fn quantile_of_sorted(sorted: &[f64], p: f64) -> Option<f64> {
     let share = position - position.floor();
     let low = sorted[below];
     let high = sorted[(below + 1).min(sorted.len() - 1)];
-    // Weighted, not `low + share * (high - low)`: the difference of two finite values can overflow.
+    // Not `low + share * (high - low)`: the difference of two finite values can overflow.
     Some(if share == 0.0 { low } else { low * (1.0 - share) + high * share })
 }
 

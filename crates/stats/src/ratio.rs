@@ -1,17 +1,19 @@
-//! How much greater one group of runs is than another.
+//! Ratio of two groups of runs, with a confidence interval.
 
 use crate::quantile::quantile_of_sorted;
 use crate::{BootstrapError, Interval};
 
-/// How many times the values of `b` are those of `a` (Hodges and Lehmann 1963: the median of all ratios b ÷ a), with the interval
-/// that the rank-sum test gives (Moses 1953): it holds whatever the distribution of the values is, if `a` and `b` differ by a
-/// factor only. The probability that the true factor lies below `low` is at most `tail`, and the same above `high`.
+/// Returns the ratio of `b` to `a` (Hodges and Lehmann 1963: the median of all ratios b ÷ a) with the interval of
+/// the rank-sum test (Moses 1953), which is valid for any distribution of the values if `a` and `b` differ by a
+/// factor only. The probability that the true factor lies below `low` is at most `tail`, and likewise above
+/// `high`.
 ///
-/// Few runs are enough, unlike for a bootstrap: six against six carry a tail of 1/924. Runs of both groups should take turns in
-/// random order; where neighbours in time are alike, the interval is then too wide rather than too narrow.
+/// Few runs are enough, unlike for a bootstrap: six against six allow a tail of 1/924. Runs of both groups should
+/// alternate in random order; if successive runs are correlated, the interval is then too wide rather than too
+/// narrow.
 ///
 /// # Errors
-/// A value is not finite or not positive, or there are too few for the tail.
+/// A value is not finite or not positive, or there are too few values for the tail.
 pub fn ratio(a: &[f64], b: &[f64], tail: f64) -> Result<Interval, BootstrapError> {
     if !(tail > 0.0 && tail < 0.5) {
         return Err(BootstrapError::NoLevel { level: 1.0 - 2.0 * tail });
@@ -22,7 +24,7 @@ pub fn ratio(a: &[f64], b: &[f64], tail: f64) -> Result<Interval, BootstrapError
     if a.iter().chain(b).any(|value| *value <= 0.0) {
         return Err(BootstrapError::NotPositive);
     }
-    // The k smallest ratios lie below the interval, with k as large as the tail allows.
+    // The k smallest ratios lie below the interval; k is the largest that the tail allows.
     let outside = ranks_outside(a.len(), b.len(), tail);
     let Some(outside) = outside else {
         let need = (2..=64).find(|&n| ranks_outside(n, n, tail).is_some()).unwrap_or(usize::MAX);
@@ -34,7 +36,8 @@ pub fn ratio(a: &[f64], b: &[f64], tail: f64) -> Result<Interval, BootstrapError
     Ok(Interval { estimate, low: ratios[outside], high: ratios[ratios.len() - 1 - outside] })
 }
 
-/// The smallest tail that so many runs carry: no run of one group lies beyond any of the other.
+/// Returns the smallest possible tail for groups of this size: the probability of complete separation in one
+/// direction.
 pub fn smallest_tail(a: usize, b: usize) -> f64 {
     if a == 0 || b == 0 {
         return 0.5;
@@ -42,7 +45,8 @@ pub fn smallest_tail(a: usize, b: usize) -> f64 {
     1.0 / orders(a, b).iter().sum::<f64>()
 }
 
-/// The largest k with P(U ≤ k) ≤ `tail`, U being the number of pairs in which b is smaller, if there is one.
+/// Returns the largest k with P(U ≤ k) ≤ `tail`, where U is the number of pairs in which b is smaller; `None` if
+/// there is none.
 fn ranks_outside(a: usize, b: usize, tail: f64) -> Option<usize> {
     if a == 0 || b == 0 {
         return None;
@@ -52,15 +56,15 @@ fn ranks_outside(a: usize, b: usize, tail: f64) -> Option<usize> {
     let mut below = 0.0;
     let most = orders.iter().take_while(|count| {
         below += **count;
-        // A tail that was computed as this very probability is allowed.
+        // Rounding must not reject a tail that equals this probability.
         below / all <= tail * (1.0 + 1e-9)
     });
     most.count().checked_sub(1)
 }
 
-/// In how many orders of `a` and `b` runs U is 0, 1, 2 … (Mann and Whitney 1947).
+/// Returns the number of orders of `a` and `b` runs for which U is 0, 1, 2 … (Mann and Whitney 1947).
 fn orders(a: usize, b: usize) -> Vec<f64> {
-    // counts[j][u] for i runs of a so far and j of b: the greatest is either of a, above all j of b, or of b.
+    // counts[j][u] for i runs of a and j of b: the largest run is either of a, above all j of b, or of b.
     let mut counts = vec![vec![1.0]; b + 1];
     for i in 1..=a {
         for j in 1..=b {
@@ -85,16 +89,16 @@ mod tests {
     use crate::SplitMix64;
 
     #[test]
-    fn orders_are_those_of_mann_and_whitney() {
+    fn order_counts_match_mann_whitney() {
         assert_eq!(orders(2, 3), [1.0, 1.0, 2.0, 2.0, 2.0, 1.0, 1.0]);
         assert!((orders(6, 6).iter().sum::<f64>() - 924.0).abs() < 1e-9);
         assert!((smallest_tail(6, 6) - 1.0 / 924.0).abs() < 1e-12);
-        // scipy.stats.mannwhitneyu: P(U <= 5) for 5 and 5 is 19 / 252… of the cumulative 1, 1, 2, 3, 5, 7.
+        // scipy.stats.mannwhitneyu: P(U <= 5) for groups of 5 and 5 is 19 / 252; the counts are 1, 1, 2, 3, 5, 7.
         assert!((orders(5, 5)[..6].iter().sum::<f64>() - 19.0).abs() < 1e-9);
     }
 
     #[test]
-    fn groups_without_overlap_have_an_interval_beyond_one() {
+    fn separated_groups_have_an_interval_above_one() {
         let a = [1.0, 1.1, 0.9, 1.05, 0.95, 1.02];
         let b = a.map(|value| value * 2.0);
         let interval = ratio(&a, &b, smallest_tail(6, 6)).unwrap();
@@ -114,7 +118,7 @@ mod tests {
 
     #[test]
     fn intervals_miss_the_true_ratio_no_more_often_than_stated() {
-        // Skewed values, as rates are with an occasional stall; the true ratio is 1.1.
+        // Skewed values, like rates with occasional stalls; the true ratio is 1.1.
         let mut random = SplitMix64::new(5);
         let mut draw = |n: usize, scale: f64| -> Vec<f64> {
             (0..n).map(|_| scale * (1.0 - 0.3 * random.unit().powi(4))).collect()
@@ -129,7 +133,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_interval_holds_the_estimate_and_turns_over_with_the_groups(
+        fn interval_contains_the_estimate_and_inverts_with_swapped_groups(
             a in prop::collection::vec(0.1f64..10.0, 4..12), b in prop::collection::vec(0.1f64..10.0, 4..12),
         ) {
             let (forth, back) = (ratio(&a, &b, 0.05).unwrap(), ratio(&b, &a, 0.05).unwrap());

@@ -1,4 +1,4 @@
-//! Which combinations of levels are run.
+//! Full and fractional factorial designs.
 
 use std::fmt::Write as _;
 
@@ -6,37 +6,37 @@ use landspeed_model::SweepDesign;
 
 use crate::{Plan, Rules};
 
-/// Most factors of a two-level design: 2^20 sums are searched in well under a second.
+/// Maximum number of factors of a two-level design: 2^20 sums are searched in well under a second.
 pub const MAX_FACTORS: usize = 20;
-/// Most aliases that are listed.
+/// Maximum number of aliases listed.
 const MAX_ALIASES: usize = 40;
-/// Choices of generators that are compared.
+/// Maximum number of choices of generators compared.
 const MAX_CHOICES: u32 = 20_000;
 
-/// The cells of an experiment, each as the position of the level of every factor.
+/// The cells of an experiment, each as the index of the level of every factor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Design {
-    /// The cells, in the order of the levels: the first factor varies slowest.
+    /// The cells in lexicographic order of the levels: the first factor varies slowest.
     pub cells: Vec<Vec<usize>>,
-    /// The words that multiply to 1 (Box, Hunter, Hunter, Statistics for Experimenters, chapter 6), as sets of factors; empty in a
-    /// full design.
+    /// The defining words, which multiply to 1 (Box, Hunter, Hunter, Statistics for Experimenters, chapter 6), as
+    /// sets of factors; empty in a full design.
     words: Vec<u32>,
     factors: usize,
 }
 
-/// Why there is no such fraction.
+/// Error of [`Design::fraction`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoFraction {
-    /// More factors than are supported.
+    /// Too many factors; see [`MAX_FACTORS`].
     #[error("{0} factors, the maximum of a fractional design is {MAX_FACTORS}")]
     TooMany(usize),
-    /// Main effects could not be told from each other.
+    /// Main effects would be aliased with each other: denominator of the fraction, number of factors.
     #[error("1/{0} of {1} factors cannot separate their effects")]
     TooSmall(u64, usize),
 }
 
 impl Design {
-    /// The design that a plan asks for. A plan that was read has a valid one.
+    /// The design for a plan, which must be valid.
     pub fn of(plan: &Plan) -> Self {
         match plan.fraction {
             0 => Self::full(&plan.factors.iter().map(|factor| factor.levels.len()).collect::<Vec<_>>()),
@@ -46,7 +46,7 @@ impl Design {
         }
     }
 
-    /// Every combination.
+    /// All combinations of levels; `levels` has the number of levels of each factor.
     pub fn full(levels: &[usize]) -> Self {
         let count = levels.iter().product::<usize>();
         let cell = |number: usize| {
@@ -61,12 +61,12 @@ impl Design {
         Self { cells: (0..count).map(cell).collect(), words: Vec::new(), factors: levels.len() }
     }
 
-    /// One of 2^`power` of the combinations of `factors` factors with two levels each: the fraction with the highest
-    /// resolution, and of those with the fewest words of that length (Fries and Hunter 1980, minimum aberration), among the
-    /// choices that are compared.
+    /// One of 2^`power` of the combinations of `factors` factors with two levels each: the fraction with the
+    /// highest resolution and, among those, with the fewest words of that length (minimum aberration, Fries and
+    /// Hunter 1980), of the choices that are compared.
     ///
     /// # Errors
-    /// The fraction would alias main effects with each other.
+    /// Main effects would be aliased with each other.
     pub fn fraction(factors: usize, power: u32) -> Result<Self, NoFraction> {
         let too_small = || NoFraction::TooSmall(1_u64.checked_shl(power).unwrap_or(0), factors);
         if factors > MAX_FACTORS {
@@ -77,7 +77,7 @@ impl Design {
         let generators = generators(base, added).ok_or_else(too_small)?;
         let level = |run: u32, factor: usize| match factor.checked_sub(base) {
             None => (run >> (base - 1 - factor)) & 1,
-            // A product of columns of -1 and +1, in terms of 0 and 1.
+            // The product of columns of -1 and +1, written as 0 and 1.
             Some(column) => {
                 let word = generators[column];
                 (0..base).fold(1 ^ (word.count_ones() & 1), |sign, factor| {
@@ -89,12 +89,12 @@ impl Design {
         Ok(Self { cells: cells.collect(), words: words(&generators, base), factors })
     }
 
-    /// The length of the shortest word; `None` for a full design.
+    /// Resolution of the design: the length of the shortest defining word; `None` for a full design.
     pub fn resolution(&self) -> Option<u32> {
         self.words.iter().map(|word| word.count_ones()).min()
     }
 
-    /// What the design cannot separate: main effects and interactions of two factors, each as `a = b×c`.
+    /// Aliases among main effects and two-factor interactions, each as `a = b×c`.
     pub fn aliases(&self, names: &[&str]) -> Vec<String> {
         let pairs = (0..self.factors).flat_map(|a| (a + 1..self.factors).map(move |b| (1_u32 << a) | (1 << b)));
         let effects: Vec<u32> = (0..self.factors).map(|factor| 1_u32 << factor).chain(pairs).collect();
@@ -120,7 +120,7 @@ impl Design {
         aliases
     }
 
-    /// As documents have it.
+    /// The design as part of a sweep document.
     pub fn describe(&self, plan: &Plan, rules: &Rules) -> SweepDesign {
         let names: Vec<&str> = plan.factors.iter().map(|factor| factor.name.as_str()).collect();
         SweepDesign {
@@ -136,7 +136,7 @@ impl Design {
     }
 }
 
-/// `a×b`.
+/// An effect as a product of factor names, such as `a×b`.
 fn name(effect: u32, names: &[&str]) -> String {
     let mut text = String::new();
     for (_, name) in names.iter().enumerate().filter(|(i, _)| effect >> i & 1 == 1) {
@@ -156,9 +156,9 @@ fn roman(number: u32) -> String {
     }
 }
 
-/// For each added factor, the base factors whose product it takes.
+/// For each added factor, the set of base factors whose product defines it.
 fn generators(base: usize, added: usize) -> Option<Vec<u32>> {
-    // Long words first: they give the highest resolution soonest.
+    // Longest words first: they reach the highest resolution soonest.
     let mut candidates: Vec<u32> = (1_u32..1 << base).filter(|word| word.count_ones() >= 2).collect();
     candidates.sort_by_key(|word| std::cmp::Reverse(word.count_ones()));
     if candidates.len() < added {
@@ -168,7 +168,7 @@ fn generators(base: usize, added: usize) -> Option<Vec<u32>> {
     let mut choice: Vec<usize> = (0..added).collect();
     for _ in 0..MAX_CHOICES {
         let generators: Vec<u32> = choice.iter().map(|&i| candidates[i]).collect();
-        // How many words there are of each length, shortest first: fewer short ones are better.
+        // Number of words of each length, shortest first; fewer short words are better.
         let mut pattern = vec![0; base + added + 1];
         words(&generators, base).iter().for_each(|word| pattern[word.count_ones() as usize] += 1);
         if best.as_ref().is_none_or(|(_, least)| pattern < *least) {
@@ -181,7 +181,8 @@ fn generators(base: usize, added: usize) -> Option<Vec<u32>> {
     best.map(|(generators, _)| generators)
 }
 
-/// The next choice of distinct positions below `count`, in lexicographic order.
+/// Advances to the next combination of distinct positions below `count`, in lexicographic order. Returns
+/// `false` after the last.
 fn advance(choice: &mut [usize], count: usize) -> bool {
     let taken = choice.len();
     for i in (0..taken).rev() {
@@ -196,7 +197,7 @@ fn advance(choice: &mut [usize], count: usize) -> bool {
     false
 }
 
-/// All words that multiply to 1: every product of the generators' own.
+/// All defining words: the products of all subsets of the generators.
 fn words(generators: &[u32], base: usize) -> Vec<u32> {
     let own: Vec<u32> = generators.iter().enumerate().map(|(i, word)| word | 1 << (base + i)).collect();
     (1_u32..1 << own.len())
@@ -209,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_design_has_every_combination_once() {
+    fn full_design_has_every_combination_once() {
         let design = Design::full(&[2, 3]);
         assert_eq!(design.cells, [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]);
         assert_eq!(design.resolution(), None);
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_half_of_three_factors_aliases_each_with_the_others() {
+    fn half_fraction_of_three_factors_aliases_main_effects_with_interactions() {
         let design = Design::fraction(3, 1).expect("a half");
         assert_eq!(design.aliases(&["a", "b", "c"]), ["a = b×c", "b = a×c", "c = a×b"]);
         // C = AB: the product of the signs is +1 in every cell.
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn fractions_that_separate_nothing_are_refused() {
+    fn fractions_with_aliased_main_effects_are_rejected() {
         assert!(Design::fraction(2, 1).is_err());
         assert!(Design::fraction(3, 2).is_err());
         assert!(Design::fraction(3, 63).is_err());

@@ -1,4 +1,4 @@
-//! The document of an experiment, from its runs.
+//! The sweep document, made from the runs of an experiment.
 
 mod effects;
 mod environments;
@@ -18,42 +18,42 @@ use crate::{Design, Ended, Plan, PlannedRun, Rules, RunKind, id};
 
 pub use levels::numbers;
 
-/// A run that was made.
+/// A finished run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MadeRun {
-    /// Its id.
+    /// Id of the run; see [`crate::id::run`].
     pub id: String,
-    /// What it was planned as.
+    /// The planned run.
     pub planned: PlannedRun,
-    /// Who made it.
+    /// Name of the worker that made it.
     pub worker: String,
-    /// Real time, seconds.
+    /// Wall-clock time, seconds.
     pub wall_s: f64,
-    /// SHA-256 of its document, hex; empty where there is none.
+    /// SHA-256 of its document, hex; empty if there is no document.
     pub document: String,
-    /// What its document says.
+    /// The facts taken from its document.
     pub facts: RunFacts,
 }
 
-/// What a document of a run says.
+/// The parts of a run's document that a sweep document contains.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunFacts {
-    /// When it began, RFC 3339 UTC.
+    /// Start time, RFC 3339 UTC.
     pub started: String,
-    /// Whether its figures may be used.
+    /// Whether its figures can be used.
     pub usable: bool,
-    /// Why not.
+    /// Errors and failed checks.
     pub problems: Vec<String>,
-    /// Lab: digest of its results.
+    /// Digest of the results, in the lab only.
     pub digest: Option<String>,
-    /// Its flows.
+    /// The flows, with their figures.
     pub flows: Vec<SweepFlow>,
-    /// The environment of each flow.
+    /// The environment of each flow, in the order of `flows`.
     pub environments: Vec<SweepEnvironment>,
 }
 
 impl RunFacts {
-    /// The facts in a document of a run or of a lab's run.
+    /// Takes the facts from a run or lab document.
     pub fn of(document: &Document) -> Self {
         let records = document.records();
         let (started, problems) = match document {
@@ -87,12 +87,12 @@ impl RunFacts {
         }
     }
 
-    /// A run that failed before it had a document.
+    /// The facts of a run that failed before it had a document.
     pub fn failed(started: String, why: String) -> Self {
         Self { started, problems: vec![why], ..Self::default() }
     }
 
-    /// A figure of the flow with this name; without a name, of the first flow.
+    /// A figure of the flow with this name, or of the first flow if `flow` is `None`.
     pub fn figure(&self, flow: Option<&str>, metric: Metric) -> Option<f64> {
         figure(&self.flows, flow, metric)
     }
@@ -106,38 +106,38 @@ fn figure(flows: &[SweepFlow], flow: Option<&str>, metric: Metric) -> Option<f64
     found?.figures.get(metric.field()).copied()
 }
 
-/// What is known of an experiment beside its runs.
+/// The parts of a sweep document that do not come from its runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frame {
-    /// The program.
+    /// Version of landspeed.
     pub landspeed: BuildInfo,
-    /// When the first run began, RFC 3339 UTC.
+    /// Start of the first run, RFC 3339 UTC.
     pub started: String,
     /// Command line.
     pub command: Vec<String>,
-    /// The flow in question.
+    /// Name of the flow that the plan's metric is taken from; `None` for the first.
     pub flow: Option<String>,
     /// Ids of the cells, in the order of the design.
     pub cells: Vec<String>,
-    /// When there is enough.
+    /// The stopping rules.
     pub rules: Rules,
-    /// Blocks that were begun.
+    /// Number of blocks started.
     pub blocks: u32,
-    /// Where the runs were made.
+    /// Engine that made the runs: local or Slurm.
     pub engine: SweepEngine,
-    /// Why no more runs are made; `None` while they are.
+    /// Reason for the end of the experiment; `None` while it is running.
     pub ended: Option<Ended>,
-    /// What went wrong.
+    /// Errors of the experiment as a whole.
     pub errors: Vec<ErrorEntry>,
-    /// What a reader should know.
+    /// Warnings for the reader.
     pub warnings: Vec<Warning>,
-    /// Real time, seconds.
+    /// Wall-clock time, seconds.
     pub wall_s: f64,
-    /// Of that, without a run, seconds for each job.
+    /// Part of `wall_s` without a run in progress, seconds per job.
     pub overhead_s: f64,
 }
 
-/// The document.
+/// Builds the sweep document.
 pub fn document(plan: &Plan, design: &Design, frame: Frame, runs: &[MadeRun]) -> SweepDocument {
     let usable = |cell: usize| {
         runs.iter().any(|run| run.planned.cell == cell && run.facts.usable && run.planned.kind == RunKind::Cell)
@@ -152,7 +152,7 @@ pub fn document(plan: &Plan, design: &Design, frame: Frame, runs: &[MadeRun]) ->
             advice: Some("do not use these figures; run them again on one machine".to_owned()),
         });
     }
-    // A run that failed is missing.
+    // A failed run counts as missing.
     let is_whole = measured == design.cells.len() && runs.iter().all(|run| run.facts.usable) && errors.is_empty();
     let status = match frame.ended {
         _ if measured == 0 => SweepStatus::Failed,
@@ -207,7 +207,7 @@ fn factor(factor: &crate::Factor) -> SweepFactor {
     }
 }
 
-/// Why it ended, in words.
+/// The reason for the end, as a sentence.
 fn because(ended: Option<Ended>, rules: &Rules, blocks: u32) -> String {
     match ended {
         None => "runs are still missing".to_owned(),
@@ -262,7 +262,7 @@ fn workers(runs: &[MadeRun]) -> Vec<String> {
     runs.iter().map(|run| run.worker.clone()).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// The metrics that runs have, the one in question first.
+/// The metrics that the runs contain, the plan's metric first.
 fn metrics(plan: &Plan, cells: &[SweepCell]) -> Vec<SweepMetric> {
     let flows = || cells.iter().flat_map(|cell| &cell.runs).flat_map(|run| &run.flows);
     let has =
@@ -278,7 +278,7 @@ fn metrics(plan: &Plan, cells: &[SweepCell]) -> Vec<SweepMetric> {
     metrics.into_iter().map(of).collect()
 }
 
-/// Runs that were made twice with the same seed.
+/// Compares the digests of runs made twice with the same seed; `None` if there are none.
 fn digests(runs: &[MadeRun]) -> Option<SweepDigests> {
     let mut seen: BTreeMap<(usize, u64), &MadeRun> = BTreeMap::new();
     let mut digests = SweepDigests::default();
@@ -303,12 +303,12 @@ fn digests(runs: &[MadeRun]) -> Option<SweepDigests> {
     (digests.compared > 0).then_some(digests)
 }
 
-/// The beginning of an id, for people.
+/// The first 12 characters of an id, for display.
 pub fn short(id: &str) -> &str {
     id.get(..12).unwrap_or(id)
 }
 
-/// The first cell against itself, paired by block.
+/// Compares the first cell with itself, paired by block.
 fn control(document: &SweepDocument) -> Option<SweepControl> {
     let first = document.cells.first()?;
     let alone = SweepDocument { cells: vec![first.clone()], effects: Vec::new(), ..document.clone() };
@@ -317,7 +317,7 @@ fn control(document: &SweepDocument) -> Option<SweepControl> {
         return None;
     }
     let of = |metric: Metric| {
-        // One by one: the level of each interval is its own.
+        // Separately, so that each interval has its own level.
         let options = Options { level: LEVEL, metrics: vec![metric], ..Options::default() };
         let all = noise(&records, &options).into_iter();
         all.filter(move |compared| compared.name == metric.name()).collect::<Vec<_>>()

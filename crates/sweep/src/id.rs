@@ -1,4 +1,4 @@
-//! Names that follow from the content.
+//! Ids of cells, runs and experiments, derived from their content.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,22 +8,23 @@ use sha2::{Digest, Sha256};
 
 use crate::{PlannedRun, RunKind};
 
-/// The id of a cell: SHA-256, hex, of all that decides its figures but the seed. The order of keys does not change it.
+/// The id of a cell: SHA-256, hex, of everything that determines its figures except the seed. The order of keys
+/// has no influence.
 pub fn cell(content: &Value) -> String {
     digest(&["cell", &canonical(content)])
 }
 
-/// The id of a run of a cell.
+/// The id of a run, from the id of its cell.
 pub fn run(cell: &str, run: &PlannedRun) -> String {
     let kind = match run.kind {
         RunKind::Repeat => "repeat",
-        // A control run differs by its seed.
+        // A control run has another seed.
         RunKind::Cell | RunKind::Control => "run",
     };
     digest(&[kind, cell, &run.seed.to_string()])
 }
 
-/// The id of an experiment: of its cells, whatever their order, and of the plan's text.
+/// The id of an experiment, from the text of its plan and its cells in any order.
 pub fn sweep<'a>(plan: &str, cells: impl IntoIterator<Item = &'a str>) -> String {
     let mut parts: Vec<&str> = cells.into_iter().collect();
     parts.sort_unstable();
@@ -32,7 +33,7 @@ pub fn sweep<'a>(plan: &str, cells: impl IntoIterator<Item = &'a str>) -> String
     digest(&parts)
 }
 
-/// SHA-256 of the parts with their lengths, hex.
+/// SHA-256 of the parts, each preceded by its length, hex.
 fn digest(parts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for part in parts {
@@ -42,7 +43,7 @@ fn digest(parts: &[&str]) -> String {
     hex(&hash.finalize())
 }
 
-/// SHA-256 of bytes, hex.
+/// SHA-256 of `bytes`, hex.
 pub fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn seed_and_kind_of_a_run_are_in_its_id() {
+    fn run_id_depends_on_seed_and_repetition() {
         let run = |seed, kind| run("cell", &PlannedRun { block: 0, place: 0, cell: 0, kind, seed });
         assert_ne!(run(1, RunKind::Cell), run(2, RunKind::Cell));
         assert_ne!(run(1, RunKind::Cell), run(1, RunKind::Repeat));

@@ -1,4 +1,4 @@
-//! Experiments: plan, design, order, and when there is enough. Files, clocks and hosts are the caller's.
+//! Experiments: plan, design, order of runs and stopping rules. Files, clocks and hosts are left to the caller.
 #![forbid(unsafe_code)]
 
 pub mod design;

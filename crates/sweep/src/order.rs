@@ -1,44 +1,45 @@
-//! In which order the cells of a block run.
+//! Order of the runs in each block.
 
 use std::collections::BTreeMap;
 
 use landspeed_stats::SplitMix64;
 use serde::{Deserialize, Serialize};
 
-/// Seeds of control runs begin so far above the others.
+/// Offset of the seeds of control runs.
 const CONTROL_SEEDS: u64 = 1_000_000;
 
-/// Why a run is made.
+/// The purpose of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunKind {
     /// Each cell, once in each block.
     Cell,
-    /// The first cell once more, for the A/A control.
+    /// Second run of the first cell, for the A/A control.
     Control,
-    /// Lab: the first run with its own seed once more: its digest is to be the same.
+    /// Repetition of the first run with the same seed, in the lab only; the digests must be equal.
     Repeat,
 }
 
-/// One run that a plan asks for.
+/// A run of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PlannedRun {
-    /// The block, from 0.
+    /// Block number, from 0.
     pub block: u32,
-    /// Its place in the block, from 0.
+    /// Position in the block, from 0.
     pub place: u32,
-    /// The cell, by its position in the design.
+    /// Index of the cell in the design.
     pub cell: usize,
-    /// Why it is made.
+    /// Purpose of the run.
     pub kind: RunKind,
-    /// Lab: all its random draws. Hosts: a number only.
+    /// Seed of all random draws in the lab; with hosts it only identifies the run.
     pub seed: u64,
 }
 
-/// The order of the runs of an experiment. Cells with the same host settings are neighbours in a block, so that each setting is made once.
+/// The order of the runs of an experiment. Cells with the same host settings are adjacent in a block, so that
+/// each setting is applied once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
-    /// The group of each cell: which host settings it needs.
+    /// Group of each cell; a group has the same host settings.
     groups: Vec<usize>,
     seed: u64,
     first_seed: u64,
@@ -46,18 +47,18 @@ pub struct Order {
 }
 
 impl Order {
-    /// `groups` has one entry for each cell. With `repeats`, one run of the first block is made twice with the same seed.
-    /// `first_seed` is that of the first block's runs.
+    /// Creates an order. `groups` has one entry per cell. With `repeats`, one run of the first block is made twice
+    /// with the same seed. `first_seed` is the seed of the first block's runs.
     pub fn new(groups: Vec<usize>, seed: u64, first_seed: u64, repeats: bool) -> Self {
         Self { groups, seed, first_seed, repeats }
     }
 
-    /// Cells.
+    /// Number of cells.
     pub fn cells(&self) -> usize {
         self.groups.len()
     }
 
-    /// Runs of block `block`.
+    /// Number of runs in block `block`.
     pub fn runs(&self, block: u32) -> usize {
         self.cells() + 1 + usize::from(self.has_repeat(block))
     }
@@ -66,9 +67,9 @@ impl Order {
         self.repeats && block == 0
     }
 
-    /// The runs of a block in their order: every cell once, and the first cell once more at a place of its own.
+    /// The runs of a block in order: every cell once, and the first cell a second time at a random position.
     pub fn block(&self, block: u32) -> Vec<PlannedRun> {
-        // Blocks are drawn independently: one can be drawn without those before it.
+        // Blocks are drawn independently, so that each can be drawn without the previous ones.
         let mut random = SplitMix64::new(self.seed ^ u64::from(block).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let mut groups: BTreeMap<usize, Vec<(usize, RunKind)>> = BTreeMap::new();
         for (cell, &group) in self.groups.iter().enumerate() {
@@ -93,7 +94,7 @@ impl Order {
     }
 }
 
-/// Fisher and Yates.
+/// Fisher-Yates shuffle.
 fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
     for i in (1..items.len()).rev() {
         items.swap(i, random.below(i as u64 + 1) as usize);
@@ -119,7 +120,7 @@ mod tests {
         }
 
         #[test]
-        fn cells_of_one_group_are_neighbours(groups in prop::collection::vec(0_usize..4, 1..30), seed: u64) {
+        fn cells_of_one_group_are_adjacent(groups in prop::collection::vec(0_usize..4, 1..30), seed: u64) {
             let runs = Order::new(groups.clone(), seed, 1, false).block(3);
             let seen: Vec<usize> = runs.iter().map(|run| groups[run.cell]).collect();
             let changes = seen.windows(2).filter(|pair| pair[0] != pair[1]).count();
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_differ_and_follow_from_the_seed() {
+    fn block_order_depends_on_block_and_seed() {
         let order = |seed| Order::new(vec![0; 20], seed, 1, false);
         assert_eq!(order(7).block(2), order(7).block(2));
         let cells = |block: Vec<PlannedRun>| block.iter().map(|run| run.cell).collect::<Vec<_>>();
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn control_runs_have_seeds_of_their_own() {
+    fn control_runs_have_different_seeds() {
         let order = Order::new(vec![0; 3], 1, 5, true);
         for run in order.block(0).iter().chain(&order.block(1)) {
             let own = 5 + u64::from(run.block);

@@ -1,4 +1,4 @@
-//! When there is enough.
+//! Stopping rules.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,25 +6,25 @@ use std::str::FromStr;
 use landspeed_stats::{Interval, median_interval};
 use landspeed_units::Ratio;
 
-/// Level of all intervals.
+/// Confidence level of all intervals.
 pub const LEVEL: f64 = 0.95;
 
-/// When no more runs are made. At least one of them is set.
+/// Stopping rules. At least one of them is set.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Rules {
-    /// Most blocks.
+    /// Maximum number of blocks.
     pub blocks: Option<u32>,
-    /// Enough is known.
+    /// Precision at which the experiment ends.
     pub until: Option<Until>,
-    /// No run starts after so much time, nanoseconds.
+    /// Time after which no run starts, nanoseconds.
     pub budget_ns: Option<u64>,
 }
 
-/// `ci<2%`: the 95 % interval of every cell's median lies within this share of the median.
+/// `ci<2%`: the 95 % interval of every cell's median must lie within this share of the median.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Until(f64);
 
-/// Why a rule to stop cannot be read.
+/// A precision that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a precision")]
 pub struct NotAPrecision(String);
@@ -47,19 +47,19 @@ impl fmt::Display for Until {
 }
 
 impl Until {
-    /// The largest allowed half width of the interval, as a share of the median.
+    /// The largest allowed half-width of the interval, as a share of the median.
     pub fn share(self) -> f64 {
         self.0
     }
 
-    /// Whether the runs of a cell are enough.
+    /// Whether the values of a cell reach the precision.
     pub fn is_met(self, values: &[f64]) -> bool {
         spread(values).is_some_and(|spread| spread < self.0)
     }
 }
 
-/// The larger distance from the median to an end of its 95 % interval, as a share of the median; `None` where there are too few
-/// values for an interval.
+/// The larger distance from the median to a bound of its 95 % interval, as a share of the median; `None` if
+/// there are too few values for an interval.
 pub fn spread(values: &[f64]) -> Option<f64> {
     let interval = interval(values)?;
     let distance = (interval.estimate - interval.low).max(interval.high - interval.estimate);
@@ -70,7 +70,7 @@ pub fn spread(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// The median and its 95 % interval; `None` for fewer than 6 values, or where one is not finite.
+/// The median and its 95 % interval; `None` with fewer than 6 values, or if one is not finite.
 pub fn interval(values: &[f64]) -> Option<Interval> {
     if values.iter().any(|value| !value.is_finite()) {
         return None;
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_precision_is_read_and_printed() {
+    fn precision_is_parsed_and_printed() {
         assert_eq!("ci<2%".parse::<Until>().expect("a precision").to_string(), "ci<2%");
         assert_eq!("ci < 0.5%".parse::<Until>().expect("a precision").to_string(), "ci<0.5%");
         for bad in ["", "2%", "ci>2%", "ci<0", "ci<200%", "ci<x"] {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn six_equal_values_are_enough() {
+    fn six_equal_values_reach_any_precision() {
         let until: Until = "ci<1%".parse().expect("a precision");
         assert!(!until.is_met(&[5.0; 5]));
         assert!(until.is_met(&[5.0; 6]));

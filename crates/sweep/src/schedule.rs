@@ -1,67 +1,67 @@
-//! Which run is next: a state machine without clocks.
+//! State machine that chooses the next run; the caller passes the time.
 
 use std::collections::VecDeque;
 
 use crate::order::Order;
 use crate::{PlannedRun, Rules, RunKind, rules};
 
-/// Blocks before which no precision is judged: fewer runs carry no 95 % interval of a median
+/// Number of blocks before precision is checked; with fewer runs a median has no 95 % interval
 /// ([`landspeed_stats::median_interval`]).
 pub const MIN_BLOCKS: u32 = 6;
-/// Most blocks where only a precision is asked for.
+/// Maximum number of blocks if the only rule is a precision.
 pub const MAX_BLOCKS: u32 = 100;
-/// A cell that failed so many times in a row is not tried again.
+/// Number of consecutive failures after which a cell is given up.
 pub const MAX_FAILURES: u32 = 3;
 
-/// What to do now.
+/// The next action of the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// Make this run.
+    /// Start this run.
     Run(PlannedRun),
-    /// Wait for a run that is under way: what comes next depends on it.
+    /// Wait for a running run to finish; the next action depends on it.
     Wait,
-    /// Nothing is left to do.
+    /// The experiment has ended.
     Done(Ended),
 }
 
-/// Why no more runs are made.
+/// Reason for the end of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// All blocks are there.
+    /// All blocks are complete.
     Blocks,
-    /// Every cell is as precise as asked.
+    /// Every cell has reached the requested precision.
     Precision,
-    /// The time is spent.
+    /// The time budget is used up.
     Budget,
-    /// Every cell failed.
+    /// Every cell failed [`MAX_FAILURES`] times in a row.
     NothingWorks,
-    /// No run has the metric in question, of which a precision is asked for.
+    /// No run has a value of the metric whose precision is a stopping rule.
     NoFigures,
-    /// The caller stopped it.
+    /// [`Schedule::stop`] was called.
     Stopped,
 }
 
-/// How a run ended.
+/// Result of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RunResult {
-    /// With this value of the metric in question; `None` if the run has none.
+    /// The value of the plan's metric; `None` if the run has none.
     Measured(Option<f64>),
-    /// Without usable figures.
+    /// No usable figures.
     Failed,
 }
 
-/// The runs of an experiment, in their order.
+/// The schedule of an experiment's runs.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     order: Order,
     rules: Rules,
-    /// Blocks whose runs were given out, the current one included.
+    /// Number of blocks started, including the current one.
     blocks: u32,
     queue: VecDeque<PlannedRun>,
     outstanding: usize,
     cells: Vec<CellState>,
     start_ns: Option<u64>,
-    /// Longest run so far, nanoseconds.
+    /// Duration of the longest run so far, nanoseconds.
     longest_ns: u64,
     ended: Option<Ended>,
 }
@@ -73,7 +73,7 @@ struct CellState {
 }
 
 impl Schedule {
-    /// A schedule of which nothing was made yet.
+    /// A schedule without any runs yet.
     pub fn new(order: Order, rules: Rules) -> Self {
         let cells = vec![CellState::default(); order.cells()];
         Self {
@@ -89,11 +89,11 @@ impl Schedule {
         }
     }
 
-    /// What to do at `now_ns`, a monotonic time.
+    /// The next action at `now_ns`, a monotonic time.
     pub fn next(&mut self, now_ns: u64) -> Next {
         let start_ns = *self.start_ns.get_or_insert(now_ns);
         let elapsed_ns = now_ns.saturating_sub(start_ns);
-        // A run that would end after the budget is not begun, but the first one is.
+        // A run that would exceed the budget is not started, except the first one.
         let first = self.blocks == 0;
         if self.ended.is_none()
             && !first
@@ -123,7 +123,7 @@ impl Schedule {
         }
     }
 
-    /// A run that [`Schedule::next`] gave out has ended, after `took_ns`; 0 for one that was there already.
+    /// Records the result of a run from [`Schedule::next`]; `took_ns` is its duration, or 0 if it existed already.
     pub fn finish(&mut self, run: &PlannedRun, result: RunResult, took_ns: u64) {
         self.outstanding = self.outstanding.saturating_sub(1);
         self.longest_ns = self.longest_ns.max(took_ns);
@@ -139,37 +139,37 @@ impl Schedule {
         }
     }
 
-    /// A run that [`Schedule::next`] gave out was not made: it is to be given out again.
+    /// Returns a run from [`Schedule::next`] that was not made; it is scheduled again.
     pub fn give_back(&mut self, run: PlannedRun) {
         self.outstanding = self.outstanding.saturating_sub(1);
         self.queue.push_front(run);
-        // Not all blocks are there.
+        // The last block is not complete.
         if self.ended == Some(Ended::Blocks) {
             self.ended = None;
         }
     }
 
-    /// Gives out no more runs.
+    /// Ends the experiment: no more runs are started.
     pub fn stop(&mut self) {
         self.ended.get_or_insert(Ended::Stopped);
     }
 
-    /// Blocks whose runs were given out.
+    /// Number of blocks started.
     pub fn blocks(&self) -> u32 {
         self.blocks
     }
 
-    /// Runs under way.
+    /// Number of runs in progress.
     pub fn outstanding(&self) -> usize {
         self.outstanding
     }
 
-    /// Whether a cell failed too often to be tried again.
+    /// Whether a cell has failed too often to be tried again.
     pub fn is_given_up(&self, cell: usize) -> bool {
         self.cells[cell].failures >= MAX_FAILURES
     }
 
-    /// The most runs there will be.
+    /// The maximum number of runs, if there is one.
     pub fn most_runs(&self) -> Option<usize> {
         self.most_blocks().map(|blocks| (0..blocks).map(|block| self.order.runs(block)).sum())
     }
@@ -179,7 +179,8 @@ impl Schedule {
         &self.order
     }
 
-    /// The least precise cell, and the spread of its interval as a share of its median, if all have one.
+    /// The least precise cell and the spread of its interval as a share of its median; `None` if a cell has no
+    /// interval yet.
     pub fn widest(&self) -> Option<(usize, f64)> {
         let spreads: Option<Vec<f64>> = self.cells.iter().map(|cell| rules::spread(&cell.values)).collect();
         spreads?.into_iter().enumerate().max_by(|a, b| a.1.total_cmp(&b.1))
@@ -189,12 +190,12 @@ impl Schedule {
         self.rules.blocks.or(self.rules.until.map(|_| MAX_BLOCKS))
     }
 
-    /// Whether the next block depends on the results of those before.
+    /// Whether the next block depends on the results of the previous ones.
     fn needs_judgement(&self) -> bool {
         self.rules.until.is_some() && self.blocks >= MIN_BLOCKS
     }
 
-    /// At the end of a block.
+    /// Checks the stopping rules at the end of a block.
     fn reason_to_end(&self) -> Option<Ended> {
         if !self.cells.is_empty() && (0..self.cells.len()).all(|cell| self.is_given_up(cell)) {
             return Some(Ended::NothingWorks);
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_given_back_at_the_end_are_missing() {
+    fn runs_returned_after_the_last_block_are_rescheduled() {
         let mut schedule = schedule(1, Rules { blocks: Some(1), ..Rules::default() });
         let mut runs = Vec::new();
         while let Next::Run(run) = schedule.next(0) {
@@ -238,7 +239,7 @@ mod tests {
         assert_eq!(schedule.next(0), Next::Done(Ended::Stopped));
     }
 
-    /// Runs everything one by one, each run taking `took_ns`.
+    /// Makes all runs one after the other, each taking `took_ns`; returns their number.
     fn drive(
         schedule: &mut Schedule,
         took_ns: u64,
@@ -260,14 +261,14 @@ mod tests {
     }
 
     #[test]
-    fn all_blocks_run_and_then_it_ends() {
+    fn experiment_ends_after_all_blocks() {
         let mut schedule = schedule(3, Rules { blocks: Some(5), ..Rules::default() });
         assert_eq!(schedule.most_runs(), Some(20));
         assert_eq!(drive(&mut schedule, 1, |_| RunResult::Measured(Some(1.0))), (20, Ended::Blocks));
     }
 
     #[test]
-    fn equal_values_reach_a_precision_after_the_fewest_blocks() {
+    fn equal_values_reach_the_precision_after_minimum_blocks() {
         let until = "ci<2%".parse().ok();
         let mut schedule = schedule(2, Rules { until, ..Rules::default() });
         let ended = drive(&mut schedule, 1, |_| RunResult::Measured(Some(1.0)));
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_scatter_end_at_the_most_blocks() {
+    fn scattered_values_end_at_the_block_limit() {
         let until = "ci<1%".parse().ok();
         let mut schedule = schedule(1, Rules { until, blocks: Some(9), ..Rules::default() });
         let scattered =
@@ -291,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_that_always_fails_is_given_up() {
+    fn cell_is_given_up_after_repeated_failures() {
         let mut schedule = schedule(2, Rules { blocks: Some(10), ..Rules::default() });
         let fails = |run: &PlannedRun| if run.cell == 1 { RunResult::Failed } else { RunResult::Measured(Some(1.0)) };
         assert_eq!(drive(&mut schedule, 1, fails), (20 + MAX_FAILURES as usize, Ended::Blocks));
@@ -300,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_that_no_run_has_ends_the_sweep() {
+    fn missing_metric_ends_the_sweep() {
         let until = "ci<2%".parse().ok();
         let mut schedule = schedule(1, Rules { until, ..Rules::default() });
         let ended = drive(&mut schedule, 1, |_| RunResult::Measured(None));
@@ -308,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_precision_waits_for_runs_under_way() {
+    fn precision_check_waits_for_running_runs() {
         let until = "ci<2%".parse().ok();
         let mut schedule = schedule(1, Rules { until, ..Rules::default() });
         let mut given = Vec::new();
@@ -324,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_given_back_is_given_out_again() {
+    fn returned_run_is_scheduled_again() {
         let mut schedule = schedule(2, Rules { blocks: Some(1), ..Rules::default() });
         let Next::Run(run) = schedule.next(0) else { panic!("a run") };
         schedule.give_back(run);

@@ -1,9 +1,8 @@
-//! Programs for the kernel, made of a few instructions: a filter that drops given frames, and (in [`egress`]) one that holds a
-//! control group to a rate.
+//! Small eBPF programs, assembled here and loaded with `bpf(2)`: a filter that drops given frames, and (in
+//! [`egress`]) a rate limiter for control groups.
 //!
-//! The filter that drops given frames: a few eBPF instructions, put together here and loaded by `bpf(2)`, that count what
-//! passes in a map and say which frame goes no further. Needs `CAP_BPF` and `CAP_NET_ADMIN`, and a kernel with
-//! `CONFIG_BPF_SYSCALL` and `CONFIG_NET_CLS_BPF`.
+//! The filter counts frames in a map and drops those that match a pattern. Needs `CAP_BPF` and `CAP_NET_ADMIN`,
+//! and a kernel with `CONFIG_BPF_SYSCALL` and `CONFIG_NET_CLS_BPF`.
 
 use std::ffi::CStr;
 use std::io;
@@ -15,7 +14,8 @@ pub mod steer;
 
 pub use frame_clock::frame_clock;
 
-// linux/bpf.h: commands, kinds, and the source register that turns a 64-bit constant into the address of a map's value.
+// linux/bpf.h: commands, types, and the source register that makes a 64-bit constant the address of a map's
+// value.
 const BPF_MAP_CREATE: libc::c_int = 0;
 const BPF_MAP_LOOKUP_ELEM: libc::c_int = 1;
 const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
@@ -28,25 +28,25 @@ const BPF_PSEUDO_MAP_VALUE: u8 = 2;
 const TC_ACT_UNSPEC: i32 = -1;
 const TC_ACT_SHOT: i32 = 2;
 
-// Words of the map's one value.
+// Words of the map's only value.
 const SEEN: i16 = 0;
 const DROPPED: i16 = 1;
 const NEXT: i16 = 2;
 const LIST: i16 = 3;
-/// Where `struct __sk_buff` has the frame's length, Ethernet header included.
+/// Offset of the frame length (Ethernet header included) in `struct __sk_buff`.
 const FRAME_LENGTH: i16 = 0;
-/// Destination, source and type, bytes.
+/// Length of the Ethernet header, bytes.
 const ETHERNET_HEADER: u64 = 14;
-/// A frame number that is never reached.
+/// Frame number that is never reached.
 const NEVER: u64 = u64::MAX;
-/// Most frames a list names: its map stays below half a megabyte.
+/// Maximum number of frames in a list: keeps its map below half a megabyte.
 const LIST_MOST: usize = 65_536;
-/// What the verifier may say about a program it refuses, bytes.
+/// Size of the verifier's log for rejected programs, bytes.
 const LOG_BYTES: usize = 64 << 10;
-/// `BPF_OBJ_NAME_LEN`, the zero at its end included.
+/// `BPF_OBJ_NAME_LEN`, including the terminating zero.
 const NAME_BYTES: usize = 16;
 
-/// What a program is for, and its name; before 4.15 the kernel keeps none and takes only an empty one.
+/// Type, attach type and name of a program. Before Linux 4.15 only an empty name is accepted.
 #[derive(Clone, Copy)]
 struct Purpose {
     kind: u32,
@@ -56,48 +56,48 @@ struct Purpose {
 
 const FILTER: Purpose = Purpose { kind: BPF_PROG_TYPE_SCHED_CLS, attach_type: 0, name: [0; NAME_BYTES] };
 
-/// Which frames are dropped; the first is number 1.
+/// Frames to drop; the first frame is number 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pattern {
-    /// The given one and every multiple of it.
+    /// The frame with this number and every multiple of it.
     Every(u64),
-    /// These.
+    /// Frames with these numbers; at most 65,536.
     Numbers(Vec<u64>),
-    /// Those with more than so many bytes behind the Ethernet header.
+    /// Frames with more than this many bytes after the Ethernet header.
     Longer(u32),
 }
 
-/// The filter. It lives in the kernel as long as this value or a place it was attached to
-/// (`Netlink::filter_ingress` of `landspeed-netlink`).
+/// A frame filter. It exists in the kernel as long as this value or an attachment (`Netlink::filter_ingress` of
+/// `landspeed-netlink`).
 #[derive(Debug)]
 pub struct FrameFilter {
     map: OwnedFd,
     program: OwnedFd,
-    /// The map's value with nothing counted yet.
+    /// Initial value of the map, with zero counts.
     fresh: Vec<u64>,
 }
 
-/// What a filter has counted since [`FrameFilter::start`].
+/// Counts of a filter since [`FrameFilter::start`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Frames that came, the dropped ones included.
+    /// Frames seen, including dropped ones.
     pub seen: u64,
     /// Frames dropped.
     pub dropped: u64,
 }
 
 impl FrameFilter {
-    /// Loads one. It lets everything pass until [`FrameFilter::start`].
+    /// Loads a filter. It passes all frames until [`FrameFilter::start`].
     ///
     /// # Errors
-    /// `EPERM`; `ENOSYS` without BPF; `InvalidInput` for more than 65,536 numbers; the verifier's own words if it refuses
+    /// `EPERM`; `ENOSYS` without BPF; `InvalidInput` for more than 65,536 numbers; the verifier's log if it rejects
     /// the program.
     pub fn load(pattern: &Pattern) -> io::Result<Self> {
         let mut list = match pattern {
-            // The distance to the one after.
+            // Distance to the next dropped frame.
             Pattern::Every(distance) => vec![(*distance).max(1)],
             Pattern::Numbers(numbers) => numbers.iter().copied().filter(|&number| number > 0).collect(),
-            // The longest frame that passes; nothing is longer than `NEVER`.
+            // Length of the longest frame that passes; no frame is longer than `NEVER`.
             Pattern::Longer(bytes) => vec![u64::from(*bytes) + ETHERNET_HEADER],
         };
         list.sort_unstable();
@@ -119,17 +119,17 @@ impl FrameFilter {
         Ok(filter)
     }
 
-    /// The program, to attach.
+    /// Returns the program, for attaching.
     pub fn program(&self) -> BorrowedFd<'_> {
         self.program.as_fd()
     }
 
-    /// Counts from zero: the next frame is number 1.
+    /// Resets the counts: the next frame is number 1.
     pub fn start(&self) -> io::Result<()> {
         self.write(&self.fresh)
     }
 
-    /// What it has counted.
+    /// Reads the counts.
     pub fn counted(&self) -> io::Result<Counted> {
         let mut value = vec![0_u64; self.fresh.len()];
         let key = 0_u32;
@@ -162,13 +162,13 @@ impl FrameFilter {
     }
 }
 
-/// One instruction (Documentation/bpf/standardization/instruction-set.rst): opcode, destination and source register,
-/// offset, constant.
+/// An eBPF instruction (Documentation/bpf/standardization/instruction-set.rst): opcode, destination and source
+/// register, offset, constant.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Instruction {
     opcode: u8,
-    /// Destination in the lower half, source in the upper.
+    /// Destination in the low four bits, source in the high four.
     registers: u8,
     offset: i16,
     constant: i32,
@@ -178,7 +178,7 @@ const fn instruction(opcode: u8, destination: u8, source: u8, offset: i16, const
     Instruction { opcode, registers: destination | source << 4, offset, constant }
 }
 
-// Opcodes: class, operation and operand as the standard composes them.
+// Opcodes: class, operation and operand combined as in the standard.
 const LOAD_CONSTANT_64: u8 = 0x18;
 const LOAD_64: u8 = 0x79;
 const LOAD_32: u8 = 0x61;
@@ -193,18 +193,18 @@ const JUMP_IF_ABOVE: u8 = 0x25;
 const JUMP_IF_NOT_ABOVE: u8 = 0xbd;
 const EXIT: u8 = 0x95;
 
-/// The program over the map `map`, whose list has `entries`.
+/// Builds the program for the map `map`, whose list has `entries`.
 fn instructions(pattern: &Pattern, map: libc::c_int, entries: usize) -> Vec<Instruction> {
     let load = |to, from, word| instruction(LOAD_64, to, from, word * 8, 0);
     let store = |at, word, value| instruction(STORE_64, at, value, word * 8, 0);
     let shot = [instruction(MOVE_CONSTANT, 0, 0, 0, TC_ACT_SHOT), instruction(EXIT, 0, 0, 0, 0)];
-    // r1: the map's value. r2: this frame's number. r3: the next to drop, or the longest that passes. r4: how many were
-    // dropped.
+    // r1: the map's value. r2: number of this frame. r3: number of the next frame to drop, or the longest length
+    // that passes. r4: dropped frames.
     let mut dropping = vec![load(4, 1, DROPPED), instruction(ADD_CONSTANT, 4, 0, 0, 1), store(1, DROPPED, 4)];
     match pattern {
         Pattern::Every(_) => dropping.extend([load(5, 1, LIST), instruction(ADD, 3, 5, 0, 0), store(1, NEXT, 3)]),
         Pattern::Numbers(_) => dropping.extend([
-            // It never is; the verifier wants to see it.
+            // Always in bounds, but the verifier requires the check.
             instruction(JUMP_IF_ABOVE, 4, 0, 5, entries as i32 - 1),
             instruction(SHIFT_LEFT, 4, 0, 0, 3),
             instruction(MOVE, 5, 1, 0, 0),
@@ -215,7 +215,7 @@ fn instructions(pattern: &Pattern, map: libc::c_int, entries: usize) -> Vec<Inst
         Pattern::Longer(_) => {}
     }
     dropping.extend(shot);
-    // Held against r3: the frame's number, or its length in r6.
+    // Compared with r3: the frame's number, or its length in r6.
     let (unless, against) = match pattern {
         Pattern::Every(_) | Pattern::Numbers(_) => (JUMP_IF_NOT_EQUAL, 2),
         Pattern::Longer(_) => (JUMP_IF_NOT_ABOVE, 6),
@@ -223,7 +223,7 @@ fn instructions(pattern: &Pattern, map: libc::c_int, entries: usize) -> Vec<Inst
     let mut program = vec![
         instruction(LOAD_32, 6, 1, FRAME_LENGTH, 0),
         instruction(LOAD_CONSTANT_64, 1, BPF_PSEUDO_MAP_VALUE, 0, map),
-        // The second half: the offset into the value.
+        // Second half of the 64-bit load: the offset into the value.
         instruction(0, 0, 0, 0, 0),
         load(2, 1, SEEN),
         instruction(ADD_CONSTANT, 2, 0, 0, 1),
@@ -236,7 +236,7 @@ fn instructions(pattern: &Pattern, map: libc::c_int, entries: usize) -> Vec<Inst
     program
 }
 
-// The leading members of `union bpf_attr`; the kernel takes what is missing for zero.
+// The first members of `union bpf_attr`; the kernel treats missing ones as zero.
 
 #[repr(C)]
 struct MapCreate {
@@ -271,7 +271,7 @@ struct ProgramLoad {
     attach_type: u32,
 }
 
-/// An array map with one value.
+/// Creates an array map with one value.
 fn array_of_one(value_bytes: usize) -> io::Result<OwnedFd> {
     let attributes =
         MapCreate { kind: BPF_MAP_TYPE_ARRAY, key_bytes: 4, value_bytes: value_bytes as u32, entries: 1 };
@@ -306,7 +306,7 @@ fn load(purpose: Purpose, program: &[Instruction]) -> io::Result<OwnedFd> {
         if !matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EACCES)) {
             return Err(error);
         }
-        // Refused: once more, to hear why.
+        // Rejected: try again with a log, to get the reason.
         let mut log = vec![0; LOG_BYTES];
         attempt(&mut log).map_err(|error| {
             let said = CStr::from_bytes_until_nul(&log).map(CStr::to_string_lossy).unwrap_or_default();
@@ -317,10 +317,11 @@ fn load(purpose: Purpose, program: &[Instruction]) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// `bpf(2)`.
+/// Calls `bpf(2)`.
 ///
 /// # Safety
-/// The pointers in `attributes` are good for what `command` does with them, as long as the call lasts.
+/// The pointers in `attributes` must be valid for the use that `command` makes of them, for the duration of the
+/// call.
 unsafe fn call<T>(command: libc::c_int, attributes: &T) -> io::Result<libc::c_int> {
     let bytes = size_of::<T>() as libc::c_uint;
     // SAFETY: `attributes` is a whole structure of `bytes` bytes; what it points at is the caller's promise.
@@ -340,12 +341,12 @@ mod tests {
     use landspeed_netlink::configure::{Discipline, LinkSettings, NewLink};
     use landspeed_netlink::{LinkId, Netlink, Qdisc};
 
-    /// Sends `count` numbered datagrams through a filter and gives the numbers that passed, and what it counted.
+    /// Sends `count` numbered datagrams through a filter; returns the numbers that passed, and the filter's counts.
     fn passed(pattern: &Pattern, idle: u8, count: u8) -> io::Result<(Vec<u8>, Counted)> {
         netns::in_new(|| {
             let other = |e: landspeed_netlink::NetlinkError| io::Error::other(e.to_string());
             let mut netlink = Netlink::open().map_err(other)?;
-            // No protocol may add frames.
+            // Disable IPv6, which would send frames of its own.
             for scope in ["all", "default"] {
                 let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{scope}/disable_ipv6"), "1");
             }
@@ -391,7 +392,7 @@ mod tests {
                     numbers.push(p.data[60].wrapping_sub(idle));
                 }
             };
-            // A busy host delivers them later, from a kernel thread.
+            // On a busy host the frames arrive later, from a kernel thread.
             let end_ns = clock::monotonic_ns() + 5_000_000_000;
             let arrived = |numbers: &Vec<u8>| -> io::Result<bool> {
                 let Counted { seen, dropped } = filter.counted()?;
@@ -418,28 +419,28 @@ mod tests {
     }
 
     #[test]
-    fn one_frame_in_so_many_is_dropped_and_counted() {
+    fn every_nth_frame_is_dropped_and_counted() {
         hold(&Pattern::Every(7), &[7, 14]);
         hold(&Pattern::Every(1), &(1..=20).collect::<Vec<_>>());
         hold(&Pattern::Every(21), &[]);
     }
 
     #[test]
-    fn given_frames_are_dropped_whatever_order_they_are_given_in() {
+    fn numbered_frames_are_dropped_in_any_list_order() {
         hold(&Pattern::Numbers(vec![20, 3, 4, 3, 0, 21]), &[3, 4, 20]);
         hold(&Pattern::Numbers(vec![1]), &[1]);
         hold(&Pattern::Numbers(vec![]), &[]);
     }
 
     #[test]
-    fn frames_are_dropped_by_their_length() {
-        // The datagrams of 1000 bytes are packets of 1028.
+    fn frames_longer_than_the_limit_are_dropped() {
+        // Datagrams with 1000 bytes of payload are IP packets of 1028 bytes.
         hold(&Pattern::Longer(1027), &(1..=20).collect::<Vec<_>>());
         hold(&Pattern::Longer(1028), &[]);
     }
 
     #[test]
-    fn nothing_is_dropped_or_counted_before_the_start() {
+    fn filter_is_inactive_before_start() {
         match passed(&Pattern::Numbers(vec![2]), 10, 3) {
             Ok((passed, counted)) => {
                 assert_eq!(passed[10..], [0, 2]);
@@ -450,13 +451,13 @@ mod tests {
     }
 
     #[test]
-    fn more_frames_than_a_list_holds_are_refused() {
+    fn too_many_frame_numbers_are_rejected() {
         let numbers = Pattern::Numbers((1..=LIST_MOST as u64 + 1).collect());
         assert_eq!(FrameFilter::load(&numbers).expect_err("too many").kind(), io::ErrorKind::InvalidInput);
     }
 
     #[test]
-    fn a_program_the_verifier_refuses_is_refused_in_its_words() {
+    fn rejected_programs_return_the_verifier_log() {
         match load(FILTER, &[instruction(MOVE, 0, 7, 0, 0), instruction(EXIT, 0, 0, 0, 0)]) {
             Err(error) if error.raw_os_error().is_some() => skip!("no eBPF here: {error}"),
             refused => assert!(refused.expect_err("r7 was never set").to_string().contains("R7")),

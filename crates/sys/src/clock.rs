@@ -1,17 +1,17 @@
-//! Clocks.
+//! Kernel clocks: reading, sleeping, and NTP discipline.
 
-/// `CLOCK_MONOTONIC` now, nanoseconds.
+/// Returns `CLOCK_MONOTONIC`, nanoseconds.
 #[inline]
 pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// `CLOCK_REALTIME` now, nanoseconds since the Unix epoch.
+/// Returns `CLOCK_REALTIME`, nanoseconds since the Unix epoch.
 pub fn realtime_ns() -> u64 {
     read(libc::CLOCK_REALTIME)
 }
 
-/// CPU time of the calling thread, nanoseconds.
+/// Returns the CPU time of the calling thread, nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
@@ -24,7 +24,8 @@ fn read(clock: libc::clockid_t) -> u64 {
     ts.tv_sec as u64 * 1_000_000_000 + ts.tv_nsec as u64
 }
 
-/// Sleeps until `CLOCK_MONOTONIC` reads `deadline_ns`. Returns at once if it has passed; a signal does not cut it short.
+/// Sleeps until `CLOCK_MONOTONIC` reaches `deadline_ns`. Returns at once if it has passed; not interrupted by
+/// signals.
 pub fn sleep_until(deadline_ns: u64) {
     let ts = libc::timespec {
         tv_sec: (deadline_ns / 1_000_000_000) as libc::time_t,
@@ -41,18 +42,18 @@ pub fn sleep_until(deadline_ns: u64) {
     }
 }
 
-/// How well the kernel believes `CLOCK_REALTIME` is kept in step with others (adjtimex(2)).
+/// Synchronisation state of `CLOCK_REALTIME` according to the kernel (adjtimex(2)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Discipline {
-    /// Whether something keeps it in step (not `STA_UNSYNC`).
+    /// Whether the clock is synchronised (`STA_UNSYNC` is clear).
     pub synchronised: bool,
-    /// The estimated error, microseconds.
+    /// Estimated error, microseconds.
     pub estimated_error_us: u64,
-    /// The greatest error possible, microseconds.
+    /// Maximum error, microseconds.
     pub maximum_error_us: u64,
 }
 
-/// Asks how well the clock is kept. Changes nothing and needs no privilege.
+/// Reads the synchronisation state. Changes nothing and needs no privilege.
 pub fn discipline() -> std::io::Result<Discipline> {
     // SAFETY: timex is plain old data, all of whose members may be zero; `modes` 0 asks and changes nothing.
     let (state, timex) = unsafe {
@@ -74,7 +75,7 @@ mod tests {
     #[test]
     fn the_clock_state_is_readable_without_privilege() {
         let found = super::discipline().expect("every kernel answers");
-        // NTP_PHASE_LIMIT (linux/timex.h): the kernel gives up being in step at 16 seconds.
+        // NTP_PHASE_LIMIT (linux/timex.h): the kernel declares the clock unsynchronised at 16 seconds.
         assert!(found.maximum_error_us <= 16_000_000, "{found:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Namespaces for programs that must leave nothing behind: users, and processes.
+//! User and PID namespaces for programs that must not leave processes behind.
 
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -7,11 +7,11 @@ use std::process::Command;
 
 use crate::process::pidfd_open;
 
-/// Gives the process a user namespace of its own in which it has every capability; files and programs see the same user and group
-/// as before. The process must have one thread.
+/// Moves the process into a new user namespace in which it has every capability; user and group ids stay the same
+/// for files and programs. The process must have one thread.
 ///
 /// # Errors
-/// `EPERM` or `ENOSPC` where the system forbids unprivileged user namespaces, `EINVAL` with several threads.
+/// `EPERM` or `ENOSPC` if the system forbids unprivileged user namespaces, `EINVAL` with several threads.
 pub fn unshare_user() -> io::Result<()> {
     // SAFETY: both take nothing and cannot fail.
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
@@ -19,14 +19,14 @@ pub fn unshare_user() -> io::Result<()> {
     if unsafe { libc::unshare(libc::CLONE_NEWUSER) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // Without it an unprivileged process may not map its group (user_namespaces(7)).
+    // Otherwise an unprivileged process may not map its group (user_namespaces(7)).
     std::fs::write("/proc/self/setgroups", "deny")?;
     std::fs::write("/proc/self/uid_map", format!("{user} {user} 1\n"))?;
     std::fs::write("/proc/self/gid_map", format!("{group} {group} 1\n"))
 }
 
-/// The next child of the calling thread is the first process of a new PID namespace: when it ends, the kernel ends all others in it.
-/// The thread cannot start threads any more.
+/// Creates a PID namespace for the calling thread's next child, which becomes its init: when it ends, the kernel
+/// kills all others in the namespace. The thread cannot start threads any more.
 pub fn unshare_processes() -> io::Result<()> {
     // SAFETY: CLONE_NEWPID changes what the calling thread's children get, no memory and no descriptors.
     match unsafe { libc::unshare(libc::CLONE_NEWPID) } {
@@ -35,12 +35,13 @@ pub fn unshare_processes() -> io::Result<()> {
     }
 }
 
-/// Lets `command` run under a first process that only waits for it: when the command ends, or the thread that started it, however
-/// that ends, whatever the command started is ended, too. The thread must have called [`unshare_processes`] and start nothing else.
-/// The child's id is that of the first process; its exit status is the command's, or 128 + n after signal n.
+/// Runs `command` under an init process that only waits for it: when the command ends, or the thread that started
+/// it ends for any reason, all descendants of the command are killed. The thread must have called
+/// [`unshare_processes`] and start nothing else. The child's id is that of the init process; its exit status is
+/// the command's, or 128 + n after signal n.
 ///
 /// # Errors
-/// If the kernel has no descriptors of processes (pidfd_open(2), since 5.3).
+/// If the kernel has no process descriptors (pidfd_open(2), since 5.3).
 pub fn end_descendants_with(command: &mut Command) -> io::Result<&mut Command> {
     let parent = pidfd_open(std::process::id())?;
     let split = move || {
@@ -66,7 +67,7 @@ pub fn end_descendants_with(command: &mut Command) -> io::Result<&mut Command> {
     Ok(unsafe { command.pre_exec(split) })
 }
 
-/// What the first process does: it takes in orphans, and ends as the command did.
+/// Main loop of the init process: reaps orphans, and exits with the command's status.
 ///
 /// # Safety
 /// Only between fork and exec.
@@ -95,7 +96,7 @@ unsafe fn wait_for(child: libc::pid_t) -> ! {
 mod tests {
     use super::*;
 
-    /// The exit status of a script; the error says why it cannot run here.
+    /// Returns the exit status of a script; the error is the reason why it cannot run here.
     fn run(script: &str) -> Result<Option<i32>, String> {
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
@@ -112,14 +113,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_started_ends_with_it() {
+    fn descendants_end_with_the_command() {
         let directory = tempfile::tempdir().expect("a directory");
         let pipe = directory.path().join("pipe");
         let script =
             format!("mkfifo {0}; (sleep 60 > {0}) & (cat {0}; echo gone > {0}.gone) & exit 7", pipe.display());
         let status = landspeed_testkit::or_skip!(run(&script));
         assert_eq!(status, Some(7));
-        // No process is left that has the pipe open for writing, or that writes the other file.
+        // No process has the pipe open for writing any more, and none will write the other file.
         assert!(!directory.path().join("pipe.gone").exists());
         let open = std::fs::read_dir("/proc").expect("proc").flatten().any(|entry| {
             let line = std::fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default();
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_an_error() {
+    fn missing_program_is_an_error() {
         let outcome = std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
                 unshare_processes().map_err(|why| format!("no privilege for a PID namespace: {why}"))?;
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_that_ends_the_command_is_reported() {
+    fn fatal_signal_is_reported_as_exit_status() {
         assert_eq!(landspeed_testkit::or_skip!(run("kill -9 $$")), Some(137));
     }
     /// Time between fork and the death signal in [`slow_starter`], ms.

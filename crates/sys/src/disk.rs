@@ -1,4 +1,4 @@
-//! File systems.
+//! File-system space: free bytes and preallocation.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// Bytes an unprivileged process may still write on the file system that holds `path`.
+/// Returns the bytes that an unprivileged process may still write on the file system of `path`.
 pub fn available_bytes(path: &Path) -> io::Result<u64> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: an all-zero statvfs is valid; the path ends with a zero byte and both live through the call.
@@ -18,8 +18,8 @@ pub fn available_bytes(path: &Path) -> io::Result<u64> {
     if rc == 0 { Ok(facts.f_bavail * facts.f_frsize) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Reserves room for a file to grow by, without changing its length, so that a full disk shows now and not later. Returns
-/// whether the file system could; one that cannot is not an error.
+/// Preallocates space for a file to grow, without changing its length, so that a full disk is detected early.
+/// Returns whether the file system supports it; lack of support is not an error.
 pub fn reserve(file: &File, bytes: u32) -> io::Result<bool> {
     // SAFETY: fallocate takes a descriptor, open for the length of the borrow, and integers.
     let rc = unsafe { libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, 0, libc::off_t::from(bytes)) };
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_system_sizes_are_read_or_an_error() {
+    fn free_space_is_readable_and_missing_paths_are_errors() {
         assert!(available_bytes(Path::new("/")).is_ok());
         assert!(available_bytes(Path::new("/nonexistent/x")).is_err());
     }

@@ -1,24 +1,24 @@
-//! Programs of classic BPF, as a packet socket takes them.
+//! Classic BPF programs for packet sockets.
 
-/// One instruction: the kernel's `struct sock_filter`.
+/// A classic BPF instruction: the kernel's `struct sock_filter`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Instruction {
-    /// Operation.
+    /// Opcode: class, size and mode, or operation.
     pub code: u16,
-    /// Instructions skipped if a comparison holds.
+    /// Instructions to skip if a comparison is true.
     pub jt: u8,
-    /// Instructions skipped if it does not.
+    /// Instructions to skip if a comparison is false.
     pub jf: u8,
-    /// Operand.
+    /// Constant operand, such as an offset or a value to compare.
     pub k: u32,
 }
 
-/// `BPF_RET | BPF_K`: the packet is cut to so many bytes; 0 rejects it.
+/// `BPF_RET | BPF_K`: accepts this many bytes of the packet; 0 rejects it.
 const RETURN: u16 = 0x06;
 
 impl Instruction {
-    /// Ends a program: the packet passes, cut to this length, or for 0 is rejected.
+    /// Returns the instruction that ends a program: accept this many bytes of the packet, or reject it with 0.
     pub const fn pass(bytes: u32) -> Self {
         Self { code: RETURN, jt: 0, jf: 0, k: bytes }
     }

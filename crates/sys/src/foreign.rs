@@ -1,4 +1,4 @@
-//! A socket of another process.
+//! Sockets of other processes.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -6,12 +6,12 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use crate::process::pidfd_open;
 use crate::socket::{incoming_cpu, socket_cookie};
 
-/// `SO_INCOMING_CPU` of file descriptor `fd` of process `pid`, if it is the socket with this cookie: the core that took in its last
-/// segment. A duplicate of the descriptor exists for the time of two system calls.
+/// Reads `SO_INCOMING_CPU` of file descriptor `fd` of process `pid`, if it is the socket with this cookie: the
+/// core that processed its last segment. The descriptor is duplicated for the duration of two system calls.
 ///
 /// # Errors
-/// `EPERM` without `PTRACE_MODE_ATTACH_REALCREDS` on the process (root); `ENOSYS` before Linux 5.6; `NotFound` where the descriptor is
-/// another one's, or nothing arrived yet.
+/// `EPERM` without `PTRACE_MODE_ATTACH_REALCREDS` on the process (root); `ENOSYS` before Linux 5.6; `NotFound` if
+/// the descriptor belongs to another socket, or nothing has arrived yet.
 pub fn incoming_cpu_of(pid: u32, fd: u32, cookie: u64) -> io::Result<u32> {
     let process = pidfd_open(pid)?;
     // SAFETY: the descriptor of the process is open, the rest are plain integers; a new descriptor comes out.

@@ -1,8 +1,8 @@
-//! Ethernet frames in and out of an interface, unseen by the protocols above: a ring that the kernel writes single frames into
-//! (`TPACKET_V2`, Documentation/networking/packet_mmap.rst), and batches of frames sent without a queueing discipline. Needs
-//! `CAP_NET_RAW`.
+//! Ethernet frames received from and sent to an interface, bypassing the protocol stack: a ring into which the
+//! kernel writes single frames (`TPACKET_V2`, Documentation/networking/packet_mmap.rst), and batches of frames
+//! sent without a queueing discipline. Needs `CAP_NET_RAW`.
 //!
-//! Unlike [`crate::ring`], each frame can be read as soon as it is there.
+//! Unlike in [`crate::ring`], each frame can be read as soon as it arrives.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -16,35 +16,37 @@ use crate::ring::RingError;
 const PACKET_QDISC_BYPASS: libc::c_int = 20;
 const TPACKET_V2: libc::c_int = 1;
 const TP_STATUS_CSUMNOTREADY: u32 = 1 << 3;
-/// `struct tpacket2_hdr`, and where `sll_pkttype` is in the `struct sockaddr_ll` after it.
+/// Size of `struct tpacket2_hdr`; the next constant is the offset of `sll_pkttype` in the following `struct
+/// sockaddr_ll`.
 const HEADER: usize = 32;
 const PACKET_TYPE: usize = HEADER + 10;
 const PACKET_OUTGOING: u8 = 4;
-/// Bytes of a slot before the frame at most: the header, `struct sockaddr_ll`, and their alignment.
+/// Maximum bytes of a slot before the frame: the header, `struct sockaddr_ll`, and alignment.
 const SLOT_OVERHEAD: usize = 96;
 const BLOCK: usize = 1 << 18;
 
-/// Most frames of one call of [`FrameRing::send`].
+/// Maximum number of frames per call of [`FrameRing::send`].
 pub const SEND_BATCH: usize = 64;
 
 /// A frame in the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReceivedFrame<'a> {
-    /// Its bytes from the Ethernet header on, without a VLAN tag that the interface took out, cut to the ring's slots.
+    /// Frame bytes from the Ethernet header on, without a VLAN tag stripped by the interface, truncated to the slot
+    /// size.
     pub data: &'a [u8],
-    /// Length it had, bytes.
+    /// Original length, bytes.
     pub original_bytes: u32,
-    /// When the kernel saw it, `CLOCK_REALTIME`, nanoseconds.
+    /// Kernel receive time, `CLOCK_REALTIME`, nanoseconds.
     pub timestamp_ns: u64,
-    /// Whether its transport checksum was left to an interface.
+    /// Whether the transport checksum is not filled in yet (checksum offload).
     pub checksum_missing: bool,
-    /// VLAN tag that was taken out: protocol and tag, as they stood.
+    /// VLAN tag stripped by the interface: protocol and tag, in network byte order.
     pub vlan: Option<[u8; 4]>,
-    /// Whether it leaves by the interface; in the ring of [`FrameRing::tap`] only.
+    /// Whether the frame leaves by the interface; only in the ring of [`FrameRing::tap`].
     pub outgoing: bool,
 }
 
-/// An interface's frames.
+/// Ring of an interface's frames.
 pub struct FrameRing {
     socket: PacketSocket,
     block_bytes: usize,
@@ -56,18 +58,18 @@ pub struct FrameRing {
 }
 
 impl FrameRing {
-    /// Makes a ring for frames of at most `frame_bytes`, of about `ring_bytes`, in the network namespace of the calling thread. It
-    /// takes nothing before [`FrameRing::start`].
+    /// Opens a ring of about `ring_bytes` for frames of at most `frame_bytes`, in the network namespace of the
+    /// calling thread. It receives nothing before [`FrameRing::start`].
     pub fn open(ifindex: u32, frame_bytes: usize, ring_bytes: usize) -> Result<Self, RingError> {
         let ring = Self::tap(ifindex, frame_bytes, ring_bytes)?;
         ring.socket.set(PACKET_IGNORE_OUTGOING, 1).step("leave out what goes out")?;
         ring.socket.set(PACKET_QDISC_BYPASS, 1).step("go past the queueing discipline")?;
-        // As much as the limits allow: frames that an interface has not sent yet are charged here.
+        // As large as the limits allow: frames that the interface has not yet sent are charged to this buffer.
         let _ = ring.socket.socket().set_send_buffer_size(8 << 20);
         Ok(ring)
     }
 
-    /// Makes a ring as [`FrameRing::open`] for frames that a program of classic BPF accepts.
+    /// Opens a ring like [`FrameRing::open`] for frames that a classic BPF program accepts.
     pub fn filtered(
         ifindex: u32,
         frame_bytes: usize,
@@ -79,8 +81,8 @@ impl FrameRing {
         Ok(ring)
     }
 
-    /// Makes a ring as [`FrameRing::open`] for the first `frame_bytes` of each frame, with those that leave by the interface: they are
-    /// seen after its queueing discipline, those that arrive before its filters.
+    /// Opens a ring like [`FrameRing::open`] for the first `frame_bytes` of each frame, including outgoing ones.
+    /// Those are captured after the interface's queueing discipline, incoming ones before its filters.
     pub fn tap(ifindex: u32, frame_bytes: usize, ring_bytes: usize) -> Result<Self, RingError> {
         let slot_bytes = (frame_bytes + SLOT_OVERHEAD).next_multiple_of(64);
         let block_bytes = BLOCK.max(slot_bytes.next_power_of_two());
@@ -94,7 +96,7 @@ impl FrameRing {
         Ok(Self { socket, block_bytes, slot_bytes, slots_per_block, slots, next: 0, ifindex })
     }
 
-    /// Begins to take frames, those for other hosts too.
+    /// Starts receiving, including frames for other hosts.
     pub fn start(&self) -> Result<(), RingError> {
         self.socket.make_promiscuous(self.ifindex)?;
         self.socket.bind(self.ifindex, ETH_P_ALL, "bind to the interface")
@@ -102,7 +104,7 @@ impl FrameRing {
 
     fn slot(&self) -> *mut u8 {
         let (block, slot) = (self.next / self.slots_per_block, self.next % self.slots_per_block);
-        // `next` is below the number of slots, so the whole slot is within the ring.
+        // `next` is below the number of slots, so the whole slot is in the ring.
         self.socket.at(block * self.block_bytes + slot * self.slot_bytes)
     }
 
@@ -112,7 +114,7 @@ impl FrameRing {
         unsafe { AtomicU32::from_ptr(self.slot().cast()) }
     }
 
-    /// The next frame, if there is one. It stays until [`FrameRing::release`].
+    /// Returns the next frame, if any. It stays valid until [`FrameRing::release`].
     pub fn peek(&self) -> Option<ReceivedFrame<'_>> {
         let status = self.status().load(Ordering::Acquire);
         if status & TP_STATUS_USER == 0 {
@@ -135,33 +137,34 @@ impl FrameRing {
         })
     }
 
-    /// Whether there is a frame.
+    /// Whether a frame is available.
     pub fn has_frame(&self) -> bool {
         self.status().load(Ordering::Relaxed) & TP_STATUS_USER != 0
     }
 
-    /// Gives the slot of the next frame back to the kernel.
+    /// Returns the slot of the next frame to the kernel.
     pub fn release(&mut self) {
         self.status().store(0, Ordering::Release);
         self.next = (self.next + 1) % self.slots;
     }
 
-    /// Frames that found no room since the last call.
+    /// Returns the frames dropped because the ring was full, since the last call.
     pub fn drops(&self) -> io::Result<u32> {
         let [_packets, drops] = self.socket.statistics()?;
         Ok(drops)
     }
 
-    /// The error that waits at the socket, if any: `ENETDOWN` when the interface went down or away.
+    /// Returns the socket's pending error, if any: `ENETDOWN` if the interface is down or removed.
     pub fn take_error(&self) -> Option<io::Error> {
         self.socket.socket().take_error().unwrap_or_else(Some)
     }
 
-    /// Sends the first [`SEND_BATCH`] of `frames`, whole Ethernet frames without FCS; returns how many were taken, in order.
+    /// Sends at most the first [`SEND_BATCH`] of `frames`, complete Ethernet frames without FCS; returns how many
+    /// were accepted, in order.
     ///
     /// # Errors
-    /// The first frame's: `ENOBUFS` or `EAGAIN` when the interface takes none at the moment, `EMSGSIZE` for one longer than its MTU
-    /// allows, `ENETDOWN` or `ENXIO` when it is gone.
+    /// That of the first frame: `ENOBUFS` or `EAGAIN` if the interface accepts none at the moment, `EMSGSIZE` if it
+    /// exceeds the MTU, `ENETDOWN` or `ENXIO` if the interface is down or removed.
     pub fn send(&self, frames: &[&[u8]]) -> io::Result<usize> {
         let frames = &frames[..frames.len().min(SEND_BATCH)];
         let empty = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
@@ -192,14 +195,14 @@ impl AsFd for FrameRing {
     }
 }
 
-/// An interface that takes frames for other hosts too, until this is dropped or the process ends.
+/// Promiscuous mode on an interface, until this is dropped or the process ends.
 #[derive(Debug)]
 pub struct Promiscuous {
     _socket: PacketSocket,
 }
 
 impl Promiscuous {
-    /// Makes the interface promiscuous; the socket takes no frames.
+    /// Makes the interface promiscuous; the socket receives no frames.
     pub fn make(ifindex: u32) -> Result<Self, RingError> {
         let socket = PacketSocket::open(TPACKET_V2, "ask for TPACKET_V2")?;
         socket.make_promiscuous(ifindex)?;
@@ -215,7 +218,7 @@ mod tests {
     use crate::clock::realtime_ns;
     use crate::netns;
 
-    /// Two ends of a virtual link in a namespace of their own.
+    /// Runs `work` with both ends of a veth link in a new namespace.
     fn with_pair(work: impl FnOnce(FrameRing, FrameRing) + Send) {
         let outcome = netns::in_new(|| -> Result<(), String> {
             let mut netlink = Netlink::open().map_err(|error| error.to_string())?;
@@ -238,10 +241,10 @@ mod tests {
     }
 
     #[test]
-    fn frames_cross_whole_in_order_and_with_their_time() {
+    fn frames_arrive_complete_in_order_and_timestamped() {
         with_pair(|a, mut b| {
             let before_ns = realtime_ns();
-            // More than the ring has slots, in turns.
+            // More frames than the ring has slots, in rounds.
             for round in 0..100_u8 {
                 let frames: Vec<Vec<u8>> = (0..SEND_BATCH)
                     .map(|i| {
@@ -254,7 +257,7 @@ mod tests {
                 let slices: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
                 assert_eq!(a.send(&slices).expect("sent"), SEND_BATCH);
                 for frame in &frames {
-                    // Skips what the kernel sends by itself on a new link.
+                    // Skip frames that the kernel itself sends on a new link.
                     while b.peek().is_some_and(|found| found.data[12..14] != [0x88, 0xb5]) {
                         b.release();
                     }
@@ -271,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_without_room_are_counted() {
+    fn frames_dropped_by_a_full_ring_are_counted() {
         with_pair(|a, b| {
             let frame = [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5][..], &[0; 1000]].concat();
             for _ in 0..100 {

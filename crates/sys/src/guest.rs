@@ -1,17 +1,18 @@
-//! What the first process of a machine does for it: file systems, host name, limits, power. Needs root of that machine.
+//! Tasks of an init process in a virtual machine: mounts, host name, limits, power-off. Needs root in the virtual
+//! machine.
 
 use std::convert::Infallible;
 use std::ffi::CString;
 use std::io;
 use std::path::Path;
 
-/// Mounts `source` (a name such as `proc`, where there is no device) of type `kind` (`proc`, `sysfs`, `tmpfs`, `devtmpfs`,
-/// `hostfs` …) at the directory `target` (`mount(2)`). `data` are the file system's own options: `size=64m` for `tmpfs`, the
-/// host's directory for `hostfs`.
+/// Mounts `source` (a name such as `proc` if there is no device) with the file-system type `kind` (`proc`,
+/// `sysfs`, `tmpfs`, `devtmpfs`, `hostfs` …) on the directory `target` (`mount(2)`). `data` are options of the
+/// file system: `size=64m` for `tmpfs`, the host's directory for `hostfs`.
 ///
 /// # Errors
-/// `EPERM`; `ENODEV` for a type this kernel does not have; `ENOENT` without the directory; `EBUSY` when it is mounted there
-/// already.
+/// `EPERM`; `ENODEV` if the kernel lacks this type; `ENOENT` without the directory; `EBUSY` if it is already
+/// mounted there.
 pub fn mount(source: &str, target: &Path, kind: &str, data: &str) -> io::Result<()> {
     use std::os::unix::ffi::OsStrExt;
     let (source, kind, data) = (CString::new(source)?, CString::new(kind)?, CString::new(data)?);
@@ -21,7 +22,7 @@ pub fn mount(source: &str, target: &Path, kind: &str, data: &str) -> io::Result<
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Writes everything out and switches the machine off (`reboot(2)`). Returns only when that fails.
+/// Syncs all file systems and powers the machine off (`reboot(2)`). Returns only on failure.
 ///
 /// # Errors
 /// `EPERM` without `CAP_SYS_BOOT`.
@@ -43,17 +44,17 @@ pub fn set_host_name(name: &str) -> io::Result<()> {
     }
 }
 
-/// What [`raise_limit`] raises.
+/// Resource limit for [`raise_limit`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// Open files of a process (`RLIMIT_NOFILE`).
+    /// Number of open files of a process (`RLIMIT_NOFILE`).
     OpenFiles,
-    /// Memory a process may lock, bytes (`RLIMIT_MEMLOCK`).
+    /// Memory that a process may lock, bytes (`RLIMIT_MEMLOCK`).
     LockedBytes,
 }
 
-/// Raises a limit of the calling process, soft and hard, to `at_least`; a higher one stays. Above the hard limit that
-/// needs `CAP_SYS_RESOURCE`.
+/// Raises the soft and hard limit of the calling process to `at_least`; a higher limit is kept. Exceeding the
+/// hard limit needs `CAP_SYS_RESOURCE`.
 pub fn raise_limit(which: Limit, at_least: u64) -> io::Result<()> {
     let which = match which {
         Limit::OpenFiles => libc::RLIMIT_NOFILE,
@@ -78,13 +79,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_that_is_high_enough_stays() {
+    fn sufficient_limits_are_accepted() {
         assert!(raise_limit(Limit::OpenFiles, 1).is_ok());
         assert!(raise_limit(Limit::LockedBytes, 1).is_ok());
     }
 
     #[test]
-    fn mounting_a_missing_source_is_an_error() {
+    fn mounting_on_a_missing_directory_is_an_error() {
         let error = mount("none", Path::new("/nonexistent/directory"), "tmpfs", "");
         let code = error.expect_err("no such directory").raw_os_error();
         assert!(matches!(code, Some(libc::ENOENT | libc::EPERM)), "{code:?}");

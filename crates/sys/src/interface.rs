@@ -1,5 +1,5 @@
-//! Requests about a network interface by name (`ioctl` with `struct ifreq`), `SIOCETHTOOL` among them. What ethtool's
-//! structures mean is the crate `landspeed-netlink`.
+//! Interface requests by name (`ioctl` with `struct ifreq`), including `SIOCETHTOOL`. ethtool's structures are
+//! decoded in the crate `landspeed-netlink`.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -8,10 +8,11 @@ use std::ptr::NonNull;
 
 use socket2::{Domain, Socket, Type};
 
-/// Bytes of a page, or a multiple of them.
+/// Size of the guard area, bytes: a multiple of every page size.
 const PAGE_BYTES: usize = 64 * 1024;
 
-/// A driver to ask by `SIOCETHTOOL` (linux/ethtool.h), in the network namespace its creator was in.
+/// A socket for `SIOCETHTOOL` requests (linux/ethtool.h) to an interface's driver, in the network namespace of
+/// its creator.
 #[derive(Debug)]
 pub struct EthtoolSocket {
     socket: Socket,
@@ -20,18 +21,19 @@ pub struct EthtoolSocket {
 }
 
 impl EthtoolSocket {
-    /// Makes ready to ask about `interface`, with room for structures of `reply_bytes`. Fails for a name no interface can
-    /// have; whether the interface exists shows with the first question.
+    /// Opens a socket for requests about `interface`, with space for structures of `reply_bytes`. Fails if the name
+    /// is invalid; an interface that does not exist is reported by the first request.
     pub fn open(interface: &str, reply_bytes: usize) -> io::Result<Self> {
         interface_request(interface)?;
         Ok(Self { socket: control_socket()?, interface: interface.into(), reply: GuardedBuffer::new(reply_bytes)? })
     }
 
-    /// Asks one question: the structure's first words, `command` (`ETHTOOL_G…`, `ETHTOOL_S…`) first; the following ones are
-    /// whatever the last answer left. Returns the structure as the kernel left it.
+    /// Sends one request: `words` are the first words of the structure, beginning with the command (`ETHTOOL_G…`,
+    /// `ETHTOOL_S…`); the rest is left over from the previous reply. Returns the structure as filled in by the
+    /// kernel.
     ///
     /// # Errors
-    /// `EOPNOTSUPP` for what the driver does not offer; `EFAULT` for an answer longer than the room.
+    /// `EOPNOTSUPP` if the driver does not support the command; `EFAULT` if the reply exceeds the buffer.
     pub fn ask(&mut self, words: &[u32]) -> io::Result<&[u8]> {
         for (into, word) in self.reply.bytes_mut().chunks_exact_mut(4).zip(words) {
             into.copy_from_slice(&word.to_ne_bytes());
@@ -49,7 +51,7 @@ impl EthtoolSocket {
     }
 }
 
-/// Zeroed memory with an inaccessible page right behind it. Pages never touched cost nothing.
+/// Zeroed memory followed by an inaccessible guard page. Untouched pages take no memory.
 #[derive(Debug)]
 struct GuardedBuffer {
     map: NonNull<u8>,
@@ -77,7 +79,7 @@ impl GuardedBuffer {
         }
     }
 
-    /// The last `len` bytes before the inaccessible page.
+    /// Returns the start of the last `len` bytes before the guard page.
     fn start(&self) -> *mut u8 {
         // SAFETY: `new` mapped at least `len` bytes and a page.
         unsafe { self.map.as_ptr().add(self.map_bytes - PAGE_BYTES - self.len) }
@@ -101,13 +103,13 @@ impl Drop for GuardedBuffer {
     }
 }
 
-/// A socket to make interface requests with, in the calling thread's network namespace.
+/// Opens a socket for interface requests, in the calling thread's network namespace.
 pub(crate) fn control_socket() -> io::Result<Socket> {
-    // A kernel without IPv4 still has the Unix family, and interface requests work on any socket.
+    // Without IPv4 in the kernel, a Unix socket works too: interface requests work on any socket.
     Socket::new(Domain::IPV4, Type::DGRAM, None).or_else(|_| Socket::new(Domain::UNIX, Type::DGRAM, None))
 }
 
-/// An `ifreq` with a name and nothing else.
+/// Returns an `ifreq` with only the name set.
 pub(crate) fn interface_request(interface: &str) -> io::Result<libc::ifreq> {
     let name = interface.as_bytes();
     if name.is_empty() || name.len() >= libc::IFNAMSIZ || name.contains(&0) {
@@ -126,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_longer_than_the_room_is_an_error() {
+    fn replies_longer_than_the_buffer_are_an_error() {
         const ETHTOOL_GSTRINGS: u32 = 0x1b;
         const ETHTOOL_GSSET_INFO: u32 = 0x37;
         const ETH_SS_FEATURES: u32 = 4;

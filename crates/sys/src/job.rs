@@ -1,5 +1,5 @@
-//! A terminal's job control: a full-screen program restores the terminal before it stops (Ctrl-Z) and sets it up when it is
-//! continued (`fg`).
+//! Job control: a full-screen program restores the terminal before it stops (Ctrl-Z) and sets it up again when it
+//! is continued (`fg`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,30 +14,30 @@ extern "C" fn on_continue(_: libc::c_int) {
     CONTINUED.store(true, Ordering::Relaxed);
 }
 
-/// From now on SIGTSTP and SIGCONT only set what [`stop_requested`] and [`continued`] return.
+/// Installs handlers for SIGTSTP and SIGCONT that only set the flags of [`stop_requested`] and [`continued`].
 pub fn catch_stops() {
     dispose(libc::SIGTSTP, on_stop as extern "C" fn(libc::c_int) as libc::sighandler_t);
     dispose(libc::SIGCONT, on_continue as extern "C" fn(libc::c_int) as libc::sighandler_t);
 }
 
-/// SIGTSTP and SIGCONT do what they do in any program again.
+/// Restores the default actions of SIGTSTP and SIGCONT.
 pub fn release_stops() {
     dispose(libc::SIGTSTP, libc::SIG_DFL);
     dispose(libc::SIGCONT, libc::SIG_DFL);
 }
 
-/// Whether SIGTSTP came since the last call.
+/// Whether SIGTSTP has arrived since the last call.
 pub fn stop_requested() -> bool {
     STOP_REQUESTED.swap(false, Ordering::Relaxed)
 }
 
-/// Whether the process was continued since the last call.
+/// Whether SIGCONT has arrived since the last call.
 pub fn continued() -> bool {
     CONTINUED.swap(false, Ordering::Relaxed)
 }
 
-/// Stops the process group, as Ctrl-Z does, until it is continued. Returns immediately where no shell could continue it (the kernel
-/// does not stop orphaned process groups by SIGTSTP).
+/// Stops the process group, like Ctrl-Z, until it is continued. Returns immediately if no shell could continue it
+/// (the kernel does not stop orphaned process groups by SIGTSTP).
 pub fn stop_group() {
     dispose(libc::SIGTSTP, libc::SIG_DFL);
     // SAFETY: kill takes integers; 0 is the own process group.

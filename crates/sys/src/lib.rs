@@ -1,4 +1,4 @@
-//! Every unsafe block of landspeed lives in this crate.
+//! System calls; the only crate of landspeed with unsafe code.
 pub mod bpf;
 pub mod clock;
 pub mod contain;

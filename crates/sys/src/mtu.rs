@@ -1,5 +1,5 @@
-//! What path MTU probes need of the kernel: datagrams that are never fragmented, whatever it has cached; what routers
-//! and the kernel itself said to them; and whether an arriving one had been fragmented all the same.
+//! Socket functions for path MTU discovery: datagrams that are never fragmented, regardless of the cached path
+//! MTU; errors from routers and from the kernel; and detection of received datagrams that were fragmented.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -7,28 +7,28 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use crate::socket::set_int;
 use crate::udp::{MtuDiscovery, enable_send_errors, set_mtu_discovery};
 
-/// Turns all of it on: the don't-fragment bit with the kernel's cached path MTU ignored (`IP_PMTUDISC_PROBE`), the
-/// error queue ([`next_error`]), the report of fragments ([`receive`], Linux 4.2; older kernels go without).
+/// Enables all of this: the don't-fragment bit regardless of the cached path MTU (`IP_PMTUDISC_PROBE`), the error
+/// queue ([`next_error`]), and fragment sizes in [`receive`] (Linux 4.2; not available on older kernels).
 ///
-/// `mapped` says that an IPv6 socket talks to an IPv4 peer.
+/// `mapped` means that an IPv6 socket has an IPv4 peer.
 pub fn prepare(fd: BorrowedFd<'_>, mapped: bool) -> io::Result<()> {
     set_mtu_discovery(fd, MtuDiscovery::Probe)?;
     if mapped {
         set_int(fd, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)?;
     }
     enable_send_errors(fd)?;
-    // One of the two fails on each family but the mapped.
+    // One of the two fails, except on IPv6 sockets with an IPv4 peer.
     let _ = set_int(fd, libc::IPPROTO_IP, libc::IP_RECVFRAGSIZE, 1);
     let _ = set_int(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVFRAGSIZE, 1);
     Ok(())
 }
 
-/// A datagram that arrived.
+/// A received datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
-    /// Its bytes in the caller's buffer.
+    /// Number of bytes in the caller's buffer.
     pub len: usize,
-    /// The largest IP packet it came in, bytes, if it came in several.
+    /// Size of the largest IP fragment, bytes, if the datagram was fragmented.
     pub fragment_bytes: Option<u32>,
 }
 
@@ -46,20 +46,20 @@ pub fn receive(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<Received> {
     Ok(Received { len, fragment_bytes })
 }
 
-/// What the kernel says about an earlier send (`struct sock_extended_err`).
+/// An error about an earlier send (`struct sock_extended_err`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueuedError {
     /// `EMSGSIZE`, `ECONNREFUSED`, `EHOSTUNREACH` …
     pub errno: i32,
-    /// Whether this host refused to send it; else an ICMP message came.
+    /// Whether the error is from this host; otherwise from an ICMP message.
     pub local: bool,
-    /// With `EMSGSIZE` the largest IP packet that would fit, bytes; 0 from routers that do not say.
+    /// With `EMSGSIZE`, the largest IP packet that would fit, bytes; 0 from routers that do not report it.
     pub mtu_bytes: u32,
-    /// How much of the offending datagram's payload came back into the caller's buffer.
+    /// Bytes of the offending datagram's payload in the caller's buffer.
     pub quoted: usize,
 }
 
-/// Takes the oldest entry of the error queue, `None` when it is empty. Does not block.
+/// Returns the oldest entry of the error queue, `None` if it is empty. Does not block.
 pub fn next_error(fd: BorrowedFd<'_>, quote: &mut [u8]) -> io::Result<Option<QueuedError>> {
     let mut found = None;
     let outcome = receive_with(fd, quote, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT, |level, kind, data| {
@@ -69,7 +69,7 @@ pub fn next_error(fd: BorrowedFd<'_>, quote: &mut [u8]) -> io::Result<Option<Que
         }
     });
     match outcome {
-        // An entry of another kind (a timestamp, a completion) is not an error.
+        // Entries of other kinds (timestamps, completions) are not errors.
         Ok(quoted) => Ok(Some(match found {
             Some(error) => QueuedError { quoted, ..error },
             None => QueuedError { errno: 0, local: true, mtu_bytes: 0, quoted },
@@ -88,7 +88,7 @@ fn parse_error(data: &[u8]) -> Option<QueuedError> {
     Some(QueuedError { errno, local, mtu_bytes, quoted: 0 })
 }
 
-/// `recvmsg` with each control message given to `control` as level, type and data.
+/// Calls `recvmsg` and passes each control message to `control` as level, type and data.
 fn receive_with(
     fd: BorrowedFd<'_>,
     into: &mut [u8],
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn oversized_datagrams_are_refused_with_the_mtu() {
+    fn oversized_datagrams_fail_with_the_mtu() {
         let Some((a, _b)) = pair("::1") else { landspeed_testkit::skip!("no IPv6 loopback here") };
         let error = a.send(&vec![0; 65_527]).expect_err("loopback has 65,536 bytes, 40 of them for the header");
         assert_eq!(error.raw_os_error(), Some(libc::EMSGSIZE));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_datagram_is_not_called_a_fragment() {
+    fn unfragmented_datagrams_report_no_fragment_size() {
         let (a, b) = pair("127.0.0.1").expect("loopback");
         assert_eq!(receive(b.as_fd(), &mut [0; 16]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         a.send(&[7; 2_000]).expect("room");
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_port_quotes_the_datagram_it_refused() {
+    fn closed_port_error_quotes_the_refused_datagram() {
         let (a, b) = pair("127.0.0.1").expect("loopback");
         drop(b);
         a.send(b"whose is this?").expect("sent, and answered by ICMP");

@@ -1,16 +1,17 @@
-//! Network namespaces. A namespace belongs to a thread: code that enters one should do so in a separate thread and
-//! let the thread end there. Creating and entering need `CAP_SYS_ADMIN` (or a user namespace that has it).
+//! Network namespaces. A namespace belongs to a thread: code that enters one should do so in a separate thread
+//! and let the thread end there. Creating and entering namespaces needs `CAP_SYS_ADMIN` (or a user namespace that
+//! has it).
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-/// The calling thread's network namespace, to come back to or to let others enter.
+/// Returns the calling thread's network namespace, for entering it again or from another thread.
 pub fn current() -> io::Result<OwnedFd> {
     File::open("/proc/thread-self/ns/net").map(OwnedFd::from)
 }
 
-/// Moves the calling thread into the namespace behind a descriptor.
+/// Moves the calling thread into a namespace, given by a descriptor.
 pub fn enter(namespace: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: the descriptor is open for the length of the borrow; setns touches no memory of ours.
     match unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } {
@@ -19,7 +20,7 @@ pub fn enter(namespace: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Gives the calling thread a new, empty network namespace. Its loopback is down: see [`bring_up`].
+/// Moves the calling thread into a new, empty network namespace. Its loopback is down: see [`bring_up`].
 pub fn unshare() -> io::Result<()> {
     // SAFETY: CLONE_NEWNET changes the calling thread's namespace only, no memory and no descriptors.
     match unsafe { libc::unshare(libc::CLONE_NEWNET) } {
@@ -28,8 +29,8 @@ pub fn unshare() -> io::Result<()> {
     }
 }
 
-/// Runs `work` in a thread that has a new network namespace with its loopback up. The namespace goes when the thread
-/// and every socket made in it are gone.
+/// Runs `work` in a thread with a new network namespace, loopback up. The namespace is removed when the thread
+/// has ended and every socket created in it is closed.
 pub fn in_new<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
@@ -41,7 +42,7 @@ pub fn in_new<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     })
 }
 
-/// Sets an interface of the calling thread's namespace up.
+/// Brings up an interface of the calling thread's namespace.
 pub fn bring_up(interface: &str) -> io::Result<()> {
     let socket = crate::interface::control_socket()?;
     let mut request = crate::interface::interface_request(interface)?;
@@ -83,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn entering_what_is_not_a_namespace_is_an_error() {
+    fn entering_a_regular_file_is_an_error() {
         assert!(enter(File::open("/proc/self/status").expect("a file").as_fd()).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! A packet socket with a receive ring that is mapped into this process: what [`crate::ring`] and [`crate::frames`] share.
+//! A packet socket with a memory-mapped receive ring, shared by [`crate::ring`] and [`crate::frames`].
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -32,7 +32,7 @@ impl<T> Step<T> for io::Result<T> {
     }
 }
 
-/// A packet socket. It takes nothing before [`PacketSocket::bind`].
+/// A packet socket. It receives nothing before [`PacketSocket::bind`].
 #[derive(Debug)]
 pub(crate) struct PacketSocket {
     socket: Socket,
@@ -47,10 +47,10 @@ unsafe impl Send for PacketSocket {}
 unsafe impl Sync for PacketSocket {}
 
 impl PacketSocket {
-    /// Opens a socket with this version of the ring's format, in the network namespace of the calling thread. `step` names the
-    /// version in an error.
+    /// Opens a socket with this version of the ring's format, in the network namespace of the calling thread. `step`
+    /// names the operation in an error.
     pub(crate) fn open(version: libc::c_int, step: &'static str) -> Result<Self, RingError> {
-        // Without a protocol it takes nothing yet.
+        // Without a protocol it receives nothing yet.
         let socket =
             Socket::new(Domain::PACKET, Type::RAW.cloexec(), Some(Protocol::from(0))).step("open a socket")?;
         let socket = Self { socket, map: std::ptr::null_mut(), map_bytes: 0 };
@@ -63,7 +63,8 @@ impl PacketSocket {
         set_int(self.socket.as_fd(), libc::SOL_PACKET, name, value)
     }
 
-    /// Makes the ring that `request` (`struct tpacket_req` or `tpacket_req3`) describes, `bytes` in all, and maps it. Once only.
+    /// Creates and maps the ring described by `request` (`struct tpacket_req` or `tpacket_req3`), `bytes` in total.
+    /// May be called only once.
     pub(crate) fn make_ring(&mut self, request: &[u8], bytes: usize) -> Result<(), RingError> {
         assert!(self.map.is_null(), "a socket has one ring");
         self.set_option(PACKET_RX_RING, request).step("make the ring")?;
@@ -85,7 +86,7 @@ impl PacketSocket {
         Ok(())
     }
 
-    /// The ring's memory at `offset`.
+    /// Returns the address of the ring's memory at `offset`.
     ///
     /// # Panics
     /// If `offset` is not within the ring.
@@ -95,7 +96,7 @@ impl PacketSocket {
         unsafe { self.map.add(offset) }
     }
 
-    /// Lets the interface pass on frames for other hosts too.
+    /// Puts the interface into promiscuous mode.
     pub(crate) fn make_promiscuous(&self, ifindex: u32) -> Result<(), RingError> {
         // struct packet_mreq: index, type, address length, address.
         let mut request = [0_u8; 16];
@@ -104,12 +105,12 @@ impl PacketSocket {
         self.set_option(PACKET_ADD_MEMBERSHIP, &request).step("make the interface promiscuous")
     }
 
-    /// Takes the packets of a protocol on one interface. `step` names this in an error.
+    /// Starts receiving packets of a protocol on one interface. `step` names the operation in an error.
     pub(crate) fn bind(&self, ifindex: u32, protocol: u16, step: &'static str) -> Result<(), RingError> {
         self.socket.bind(&link_address(ifindex, protocol).step("bind")?).step(step)
     }
 
-    /// Lets only packets pass that a program of classic BPF accepts, in place of the program before.
+    /// Attaches a classic BPF filter, which replaces the previous one.
     pub(crate) fn attach(&self, filter: &[Instruction]) -> io::Result<()> {
         let length = u16::try_from(filter.len()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
         let program = libc::sock_fprog { len: length, filter: filter.as_ptr().cast_mut().cast() };
@@ -127,7 +128,8 @@ impl PacketSocket {
         if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// The counters of `struct tpacket_stats` or `tpacket_stats_v3` since the last call: reading resets them.
+    /// Returns the counters of `struct tpacket_stats` or `tpacket_stats_v3` since the last call: reading resets
+    /// them.
     pub(crate) fn statistics<const N: usize>(&self) -> io::Result<[u32; N]> {
         let mut counts = [0_u32; N];
         let mut length = size_of_val(&counts) as libc::socklen_t;
@@ -144,7 +146,7 @@ impl PacketSocket {
         if rc == 0 { Ok(counts) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// The socket.
+    /// The underlying socket.
     pub(crate) fn socket(&self) -> &Socket {
         &self.socket
     }
@@ -179,7 +181,7 @@ impl Drop for PacketSocket {
     }
 }
 
-/// The VLAN tag that an interface took out of a frame: protocol and tag, in network byte order.
+/// Returns the VLAN tag that an interface stripped from a frame: protocol and tag, in network byte order.
 pub(crate) fn vlan(status: u32, protocol: u16, tag: u16) -> Option<[u8; 4]> {
     (status & TP_STATUS_VLAN_VALID != 0).then(|| {
         let protocol = if status & TP_STATUS_VLAN_TPID_VALID == 0 { ETH_P_8021Q } else { protocol };
@@ -188,7 +190,7 @@ pub(crate) fn vlan(status: u32, protocol: u16, tag: u16) -> Option<[u8; 4]> {
     })
 }
 
-/// A protocol's packets on one interface.
+/// Returns the link-layer address for a protocol's packets on one interface.
 fn link_address(ifindex: u32, protocol: u16) -> io::Result<SockAddr> {
     // SAFETY: the storage is zeroed and at least as large and as aligned as sockaddr_ll, all of whose bytes may be zero;
     // the length given is that of sockaddr_ll.

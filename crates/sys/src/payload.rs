@@ -1,16 +1,16 @@
-//! Memory for payload, and calls that move more bytes than it has.
+//! Payload buffers, and calls that move more bytes than a buffer contains.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::socket::{check, recv, send};
 
-/// Entries that one message may have (`IOV_MAX`).
+/// Maximum number of vectors per message (`IOV_MAX`).
 const MAX_VECTORS: usize = 1024;
-/// Memory of a repeated block: fits into the second-level cache at both ends, beside what the kernel needs.
+/// Memory of a repeated block, bytes: fits into the L2 cache on both hosts, along with the kernel's own data.
 const MEMORY_BYTES: usize = 32 << 10;
 
-/// Memory for payload: page-aligned, touched, on huge pages where the system gives them.
+/// Payload memory: page-aligned, prefaulted, on huge pages if available.
 #[derive(Debug)]
 pub struct Buffer {
     pointer: std::ptr::NonNull<u8>,
@@ -21,7 +21,7 @@ pub struct Buffer {
 unsafe impl Send for Buffer {}
 
 impl Buffer {
-    /// Maps and touches `len` bytes (rounded up to pages).
+    /// Maps and prefaults `len` bytes (rounded up to pages).
     pub fn new(len: usize) -> io::Result<Self> {
         const HUGE: usize = 2 << 20;
         let page = 4096;
@@ -52,13 +52,13 @@ impl Buffer {
         Ok(buffer)
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn as_slice(&self) -> &[u8] {
         // SAFETY: the mapping is `len` readable bytes, alive as long as `self`.
         unsafe { std::slice::from_raw_parts(self.pointer.as_ptr(), self.len) }
     }
 
-    /// The bytes, to be written.
+    /// Returns the bytes for writing.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: as above, and exclusively borrowed.
         unsafe { std::slice::from_raw_parts_mut(self.pointer.as_ptr(), self.len) }
@@ -72,16 +72,16 @@ impl Drop for Buffer {
     }
 }
 
-/// A block of payload in less memory than it is long: each call sends, or receives into, the same bytes several times over.
-/// The memory then stays in the CPU's second-level cache however long the calls are.
+/// A block of payload in less memory than its length: each call sends from, or receives into, the same bytes
+/// repeatedly, so that the memory stays in the CPU's L2 cache however long the calls are.
 pub struct RepeatedBuffer {
     buffer: Buffer,
-    /// As many as a whole block takes, each the whole buffer.
+    /// Enough vectors for a whole block, each covering the whole buffer.
     vectors: Vec<libc::iovec>,
 }
 
 impl RepeatedBuffer {
-    /// A block of `len` bytes.
+    /// Creates a block of `len` bytes.
     pub fn new(len: usize) -> io::Result<Self> {
         let mut buffer = Buffer::new(len.div_ceil(MAX_VECTORS).max(MEMORY_BYTES).min(len))?;
         let memory = buffer.as_mut_slice();
@@ -90,12 +90,12 @@ impl RepeatedBuffer {
         Ok(Self { buffer, vectors })
     }
 
-    /// The bytes that repeat.
+    /// Returns the repeated bytes for writing.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         self.buffer.as_mut_slice()
     }
 
-    /// Sends up to `want` bytes; returns how many the kernel took.
+    /// Sends up to `want` bytes; returns the number of bytes sent.
     #[inline]
     pub fn send(&mut self, fd: BorrowedFd<'_>, want: usize) -> io::Result<usize> {
         if want <= self.buffer.len {
@@ -107,7 +107,7 @@ impl RepeatedBuffer {
         })
     }
 
-    /// Receives up to `want` bytes; returns how many came.
+    /// Receives up to `want` bytes; returns the number of bytes received.
     #[inline]
     pub fn receive(&mut self, fd: BorrowedFd<'_>, want: usize) -> io::Result<usize> {
         if want <= self.buffer.len {
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_repeats_its_memory_to_the_byte() {
+    fn repeated_buffer_sends_its_pattern_exactly() {
         let (near, mut far) = UnixStream::pair().expect("a pair");
         let reader = std::thread::spawn(move || {
             let mut all = Vec::new();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_read_takes_in_every_byte() {
+    fn long_reads_receive_every_byte() {
         let (mut near, far) = UnixStream::pair().expect("a pair");
         let sender = std::thread::spawn(move || near.write_all(&vec![9; 300_001]).expect("written"));
         let mut block = RepeatedBuffer::new(1 << 20).expect("memory");

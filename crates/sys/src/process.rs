@@ -1,4 +1,4 @@
-//! The process as a whole, and the programs it starts.
+//! Process-wide settings and signals, and child processes.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Raises the soft limit of open files to the hard one, where that is allowed. Returns the limit in force.
+/// Raises the soft limit of open files to the hard limit, if allowed. Returns the effective limit.
 pub fn raise_open_files_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid place; both calls take it by pointer for their duration.
@@ -40,7 +40,7 @@ pub fn has_capability(capability: Capability) -> bool {
     set >> capability as u32 & 1 == 1
 }
 
-/// Memory that can be had without swapping (`MemAvailable` in /proc/meminfo), bytes.
+/// Memory available without swapping (`MemAvailable` in /proc/meminfo), bytes.
 pub fn available_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -49,10 +49,11 @@ pub fn available_memory() -> Option<u64> {
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// When the first one came, on the monotonic clock; 0 before.
+/// Time of the first signal on the monotonic clock, nanoseconds; 0 before.
 static FIRST_NS: AtomicU64 = AtomicU64::new(0);
 
-/// Signals this close to the first count as one: timeout(1) signals its child, and then the child's group.
+/// Signals this close to the first count as one: timeout(1) signals its child, and then the child's process
+/// group.
 const ONE_SIGNAL_NS: u64 = 100_000_000;
 
 extern "C" fn on_signal(signal: libc::c_int) {
@@ -61,13 +62,14 @@ extern "C" fn on_signal(signal: libc::c_int) {
     let first = FIRST_NS.compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed);
     INTERRUPTED.store(true, Ordering::Relaxed);
     if first.is_err_and(|first_ns| now_ns.saturating_sub(first_ns) >= ONE_SIGNAL_NS) {
-        // Asked twice: leave at once. `_exit` is async-signal-safe; 128 + n is what a shell reports for a signal.
+        // Second signal: exit at once. `_exit` is async-signal-safe; 128 + n is the exit status that a shell
+        // reports for a signal.
         // SAFETY: _exit takes an integer and does not return.
         unsafe { libc::_exit(128 + signal) };
     }
 }
 
-/// From now on the first SIGINT or SIGTERM only sets the flag this returns; a second one ends the process.
+/// Installs handlers: the first SIGINT or SIGTERM only sets the returned flag; a second one ends the process.
 pub fn catch_interrupts() -> &'static AtomicBool {
     // SAFETY: an all-zero sigaction is valid; the handler only touches an atomic and _exit.
     unsafe {
@@ -80,7 +82,7 @@ pub fn catch_interrupts() -> &'static AtomicBool {
     &INTERRUPTED
 }
 
-/// Lets SIGHUP do what [`catch_interrupts`] lets SIGTERM do, unless it is ignored (nohup).
+/// Handles SIGHUP like SIGTERM in [`catch_interrupts`], unless it is ignored (nohup).
 pub fn catch_hangup() {
     // SAFETY: all-zero sigactions are valid; the handler only touches an atomic and _exit.
     unsafe {
@@ -95,14 +97,14 @@ pub fn catch_hangup() {
     }
 }
 
-/// Whether the calling process may do privileged things (effective user 0).
+/// Whether the effective user is root (uid 0).
 pub fn is_root() -> bool {
     // SAFETY: geteuid takes nothing and cannot fail.
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Makes `command` the leader of a new process group, so that [`end_group`] reaches whatever it starts, and lets
-/// it get SIGTERM when the thread that started it ends: it does not outlive a killed program.
+/// Makes `command` the leader of a new process group, so that [`end_group`] reaches all its processes. It gets
+/// SIGTERM when the thread that started it ends, so it does not outlive a killed program.
 pub fn lead_own_group(command: &mut Command) -> &mut Command {
     let parent = std::process::id();
     let tie = move || {
@@ -113,15 +115,15 @@ pub fn lead_own_group(command: &mut Command) -> &mut Command {
             }
             libc::getppid() as u32 != parent
         };
-        // The parent may have ended before the death signal was set.
+        // The parent may have ended before the parent-death signal was set.
         if orphaned { Err(io::Error::from_raw_os_error(libc::ESRCH)) } else { Ok(()) }
     };
     // SAFETY: between fork and exec `tie` only makes async-signal-safe calls and allocates nothing.
     unsafe { command.process_group(0).pre_exec(tie) }
 }
 
-/// Asks every process of a group to end, or ends it. `leader` is the id of a child that was started through
-/// [`lead_own_group`] and has not been waited for, so that the PID cannot be reused.
+/// Sends SIGTERM, or SIGKILL with `force`, to every process of a group. `leader` is the id of a child started
+/// with [`lead_own_group`] that has not been waited for, so that its PID cannot have been reused.
 pub fn end_group(leader: u32, force: bool) {
     let Ok(group) = libc::pid_t::try_from(leader) else { return };
     let signal = if force { libc::SIGKILL } else { libc::SIGTERM };
@@ -131,8 +133,8 @@ pub fn end_group(leader: u32, force: bool) {
     }
 }
 
-/// Lets `command` outlive the session it is started from: a new session, without a terminal, deaf to the hang-up
-/// that ends a login. Its standard streams are the caller's to choose.
+/// Detaches `command` from the current session: it gets a new session without a terminal and ignores SIGHUP. The
+/// caller chooses its standard streams.
 pub fn detach(command: &mut Command) -> &mut Command {
     let leave = || {
         // SAFETY: setsid takes nothing; signal is given a disposition, not a handler. Both are async-signal-safe.
@@ -150,7 +152,7 @@ pub fn detach(command: &mut Command) -> &mut Command {
     unsafe { command.pre_exec(leave) }
 }
 
-/// Ends the calling process at once and without any clean-up, as a crash would (SIGKILL). For tests of what a crash leaves.
+/// Kills the calling process without any clean-up (SIGKILL), for tests of what a crash leaves behind.
 pub fn kill_self() -> ! {
     // SAFETY: kill and _exit take integers; SIGKILL cannot be caught, so what follows is only there for the type.
     unsafe {
@@ -159,14 +161,14 @@ pub fn kill_self() -> ! {
     }
 }
 
-/// Stops the calling process until SIGCONT (SIGSTOP). For tests of other processes' behaviour.
+/// Stops the calling process until SIGCONT (SIGSTOP), for tests of other processes' behaviour.
 pub fn stop_self() {
     // SAFETY: kill takes integers; the calling process stops before it returns.
     unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
 }
 
-/// A process by its number and its start time (field 22 of `/proc/PID/stat`, clock ticks since boot): a number that was given to
-/// another process meanwhile is not the same process.
+/// A process identified by id and start time (field 22 of `/proc/PID/stat`, clock ticks since boot), so that a
+/// reused process id is not mistaken for the same process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     /// Process id.
@@ -176,13 +178,13 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The calling process.
+    /// Returns the identity of the calling process.
     pub fn own() -> Self {
         let pid = std::process::id();
         Self { pid, started: start_ticks(pid).unwrap_or(0) }
     }
 
-    /// Whether it exists. A zombie does not: it holds no resources.
+    /// Whether the process exists. Zombies do not count: they hold no resources.
     pub fn is_alive(&self) -> bool {
         let fields = stat_fields(self.pid);
         fields.is_some_and(|fields| {
@@ -190,14 +192,14 @@ impl Identity {
         })
     }
 
-    /// Ends it by SIGKILL if it is still the same process. Returns whether the signal was sent.
+    /// Kills it with SIGKILL if it is still the same process. Returns whether the signal was sent.
     pub fn kill(&self) -> bool {
         let Ok(number) = libc::pid_t::try_from(self.pid) else { return false };
         if number <= 1 {
             return false;
         }
         let held = pidfd_open(self.pid).ok();
-        // Looked at only now: the descriptor keeps the number from being given to another process unnoticed.
+        // Checked only now: while the descriptor is open, a reuse of the process id cannot go unnoticed.
         if start_ticks(self.pid) != Some(self.started) {
             return false;
         }
@@ -207,7 +209,7 @@ impl Identity {
             Some(held) => unsafe {
                 libc::syscall(libc::SYS_pidfd_send_signal, held.as_raw_fd(), libc::SIGKILL, info, 0) == 0
             },
-            // Before Linux 5.3.
+            // Fallback before Linux 5.3.
             // SAFETY: kill takes integers.
             None => unsafe { libc::kill(number, libc::SIGKILL) == 0 },
         }
@@ -225,15 +227,15 @@ pub(crate) fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor as libc::c_int) })
 }
 
-/// When a process was started, in clock ticks since boot; `None` if it is gone.
+/// Returns the start time of a process, clock ticks since boot; `None` if it does not exist.
 pub fn start_ticks(pid: u32) -> Option<u64> {
     start_of(&stat_fields(pid)?)
 }
 
-/// Fields of `/proc/PID/stat` from the third on, the state.
+/// Returns the fields of `/proc/PID/stat` from the third (the state) on.
 fn stat_fields(pid: u32) -> Option<Vec<String>> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may hold anything; field 3 follows the last one.
+    // The command name may contain parentheses; field 3 follows the last one.
     Some(text.rsplit_once(')')?.1.split_whitespace().map(ToOwned::to_owned).collect())
 }
 
@@ -246,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_very_process_is_killed() {
+    fn kill_checks_the_process_start_time() {
         let mut child = Command::new("sleep").arg("60").spawn().expect("it starts");
         let pid = child.id();
         let child_of_now = Identity { pid, started: start_ticks(pid).expect("it runs") };

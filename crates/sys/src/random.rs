@@ -1,8 +1,8 @@
-//! Randomness from the kernel.
+//! Random bytes from the kernel.
 
 use std::io;
 
-/// `N` bytes of `getrandom(2)`.
+/// Returns `N` bytes of `getrandom(2)`.
 pub fn bytes<const N: usize>() -> io::Result<[u8; N]> {
     let mut out = [0u8; N];
     let mut filled = 0;

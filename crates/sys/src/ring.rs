@@ -1,10 +1,10 @@
-//! A ring that the kernel writes packets into and the reader takes them out of, without a system call for each
-//! (`TPACKET_V3`, Documentation/networking/packet_mmap.rst). Needs `CAP_NET_RAW`.
+//! A memory-mapped receive ring, from which packets are read without a system call for each (`TPACKET_V3`,
+//! Documentation/networking/packet_mmap.rst). Needs `CAP_NET_RAW`.
 //!
-//! The ring is cut into blocks. The kernel fills one, and gives it to the reader when it is full or has waited too long; the
-//! reader gives it back. The reader polls; a finished block wakes no process.
+//! The ring consists of blocks. The kernel fills a block and passes it to the reader when it is full or its
+//! timeout expires; the reader returns it. The reader must poll; completed blocks wake no process.
 //!
-//! Outgoing packets are seen after the queueing disciplines, incoming ones before the protocols.
+//! Outgoing packets are captured after the queueing disciplines, incoming ones before the protocols.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -25,98 +25,98 @@ const PACKET_FANOUT_CPU: libc::c_int = 2;
 const SOF_TIMESTAMPING_RAW_HARDWARE: libc::c_int = 1 << 6;
 const HWTSTAMP_FILTER_ALL: i32 = 1;
 const SIOCSHWTSTAMP: libc::c_ulong = 0x89b0;
-/// Reserved (RFC 1701): no frame has it. Zero would mean the protocol the socket has already.
+/// Reserved (RFC 1701), so no frame has it. Zero would select the protocol that the socket already has.
 const NO_PROTOCOL: u16 = 0xffff;
 
-/// `struct tpacket_block_desc` with its header.
+/// Size of `struct tpacket_block_desc` with its header.
 const BLOCK_HEADER: usize = 48;
-/// `struct tpacket3_hdr`, aligned; `sockaddr_ll` follows.
+/// Size of `struct tpacket3_hdr`, aligned; `sockaddr_ll` follows.
 const PACKET_HEADER: usize = 48;
 const ADDRESS_BYTES: usize = 20;
-/// The frame length the kernel reckons with; frames of a block may be longer or shorter.
+/// Frame length declared to the kernel; frames in a block may be longer or shorter.
 const NOMINAL_FRAME: u32 = 2048;
 
-/// How long [`Ring::finish`] waits for the last block.
+/// Maximum time that [`Ring::finish`] waits for the last block, nanoseconds.
 const LAST_BLOCK_NS: u64 = 5_000_000_000;
 
-/// How a ring is made.
+/// Options for opening a ring.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RingOptions<'a> {
-    /// Interface, in the network namespace of the caller.
+    /// Interface index in the network namespace of the caller.
     pub ifindex: u32,
-    /// Bytes of a block: a power of two, at least a page.
+    /// Block size, bytes: a power of two, at least a page.
     pub block_bytes: u32,
-    /// Blocks.
+    /// Number of blocks.
     pub blocks: u32,
-    /// After so long a block is given out though it is not full, milliseconds.
+    /// Timeout after which a block is passed to the reader even if it is not full, milliseconds.
     pub retire_ms: u32,
-    /// What is taken, and how much of each packet.
+    /// Classic BPF filter: selects packets and the number of bytes to keep.
     pub filter: &'a [Instruction],
-    /// Nothing that goes out (Linux 4.20 and later).
+    /// Whether outgoing packets are ignored (Linux 4.20 and later).
     pub ignore_outgoing: bool,
-    /// Frames for other hosts too.
+    /// Whether the interface is put into promiscuous mode.
     pub promiscuous: bool,
-    /// Ask the interface for its own clock's times.
+    /// Whether hardware timestamps are requested.
     pub hardware_time: bool,
-    /// Share the packets with the other rings of this group, by the CPU that they are on.
+    /// Fanout group: packets are distributed over its rings by CPU.
     pub group: Option<u16>,
 }
 
-/// Which way a packet went, or for whom it was.
+/// Direction or destination of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PacketKind {
     /// To this host.
     Here,
-    /// To all.
+    /// Broadcast.
     Broadcast,
-    /// To a group.
+    /// Multicast.
     Multicast,
-    /// To another host.
+    /// To another host (promiscuous mode).
     Elsewhere,
-    /// From this host.
+    /// Sent by this host.
     Out,
 }
 
-/// One packet in a block.
+/// A packet in a block of the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RingPacket<'a> {
-    /// The packet from its link-layer header on, cut to what the filter said.
+    /// Packet bytes from the link-layer header on, truncated by the filter.
     pub data: &'a [u8],
-    /// Length it had, bytes.
+    /// Original length, bytes.
     pub original_bytes: u32,
-    /// When it was seen, nanoseconds: the kernel's `CLOCK_REALTIME`, or the interface's clock.
+    /// Capture time, nanoseconds: the kernel's `CLOCK_REALTIME`, or the interface's clock.
     pub timestamp_ns: u64,
-    /// Whether the timestamp is the interface's (hardware).
+    /// Whether the timestamp is from the interface's clock (hardware timestamp).
     pub hardware_time: bool,
-    /// Which way.
+    /// Direction or destination.
     pub kind: PacketKind,
-    /// VLAN tag that was taken out of the frame: protocol and tag, as they stood.
+    /// VLAN tag stripped from the frame: protocol and tag, in network byte order.
     pub vlan: Option<[u8; 4]>,
 }
 
-/// Counts since they were last asked for.
+/// Counters since they were last read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RingStatistics {
-    /// Packets that passed the filter, those dropped included.
+    /// Packets accepted by the filter, including dropped ones.
     pub packets: u32,
-    /// Packets that found no room.
+    /// Packets dropped because the ring was full.
     pub drops: u32,
-    /// Times all blocks were full.
+    /// Number of times all blocks were full.
     pub freezes: u32,
 }
 
-/// What went wrong in making a ring.
+/// Error while setting up a ring.
 #[derive(Debug, thiserror::Error)]
 #[error("{step}: {cause}")]
 pub struct RingError {
-    /// What was being done.
+    /// Operation that failed.
     pub step: &'static str,
-    /// The kernel's answer.
+    /// Error of the system call.
     #[source]
     pub cause: io::Error,
 }
 
-/// A block that the reader has.
+/// A block owned by the reader.
 #[derive(Debug, Clone, Copy)]
 pub struct Block<'a> {
     bytes: &'a [u8],
@@ -125,17 +125,17 @@ pub struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// Packets in it.
+    /// Returns the number of packets in the block.
     pub fn packets(&self) -> u32 {
         self.packets
     }
 
-    /// Where its first packet is.
+    /// Returns the offset of the first packet.
     pub fn first(&self) -> usize {
         self.first
     }
 
-    /// The packet at a place, and where the next one would be; `None` if there is none that is whole.
+    /// Returns the packet at an offset and the offset of the next one; `None` if it is incomplete.
     pub fn packet(&self, at: usize) -> Option<(RingPacket<'a>, usize)> {
         let header: &[u8; PACKET_HEADER + ADDRESS_BYTES] = self.bytes.get(at..)?.first_chunk()?;
         let word = |offset: usize| u32::from_ne_bytes([0, 1, 2, 3].map(|i| header[offset + i]));
@@ -160,7 +160,7 @@ impl<'a> Block<'a> {
     }
 }
 
-/// A ring. It takes nothing before [`Ring::start`].
+/// A receive ring. It receives nothing before [`Ring::start`].
 pub struct Ring {
     socket: PacketSocket,
     block_bytes: usize,
@@ -173,10 +173,10 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Makes a ring in the network namespace of the calling thread.
+    /// Opens a ring in the network namespace of the calling thread.
     ///
     /// # Panics
-    /// If a block is not a power of two of at least a page, or there is none.
+    /// If the block size is not a power of two of at least a page, or the number of blocks is zero.
     pub fn open(options: &RingOptions<'_>) -> Result<Self, RingError> {
         assert!(options.block_bytes.is_power_of_two() && options.block_bytes >= 4096 && options.blocks > 0);
         let mut socket = PacketSocket::open(TPACKET_V3, "ask for TPACKET_V3")?;
@@ -184,7 +184,7 @@ impl Ring {
             socket.set(PACKET_IGNORE_OUTGOING, 1).step("leave out what goes out")?;
         }
         if options.hardware_time {
-            // Each packet says whose time it has.
+            // Each packet indicates which clock its timestamp is from.
             let _ = socket.set(PACKET_TIMESTAMP, SOF_TIMESTAMPING_RAW_HARDWARE);
         }
         // struct tpacket_req3: block size, blocks, frame size, frames, retire_blk_tov, sizeof_priv, feature_req_word.
@@ -207,9 +207,9 @@ impl Ring {
         })
     }
 
-    /// Begins to take packets, or goes on.
+    /// Starts or resumes receiving.
     pub fn start(&mut self) -> Result<(), RingError> {
-        // Until it shares with its group it would take what others have.
+        // Before it joins the group, it would also receive packets of the group's other rings.
         let first = if self.group.is_some() { &[Instruction::pass(0)][..] } else { &self.filter };
         self.socket.attach(first).step("attach the filter")?;
         self.socket.bind(self.ifindex, ETH_P_ALL, "bind to the interface")?;
@@ -222,19 +222,20 @@ impl Ring {
         Ok(())
     }
 
-    /// Takes nothing more; what it has can still be read. Packets being written at this moment still come.
+    /// Stops receiving; packets in the ring can still be read. Packets being written at this moment are still added.
     pub fn stop(&mut self) -> Result<(), RingError> {
         self.socket.attach(&[Instruction::pass(0)]).step("stop taking packets")
     }
 
-    /// Replaces the filter while packets are taken; none is taken twice or without a filter.
+    /// Replaces the filter while receiving; no packet is captured twice or unfiltered.
     pub fn replace_filter(&mut self, filter: &[Instruction]) -> Result<(), RingError> {
         self.socket.attach(filter).step("attach the filter")?;
         self.filter = filter.to_vec();
         Ok(())
     }
 
-    /// Unhooks it from the interface, so that packets do not even come by; [`Ring::start`] goes on. Not for one of a group.
+    /// Detaches the ring from the interface, so that packets no longer reach its filter; [`Ring::start`] resumes.
+    /// Not for rings in a fanout group.
     pub fn unhook(&mut self) -> Result<(), RingError> {
         self.socket.bind(self.ifindex, NO_PROTOCOL, "unhook from the interface")
     }
@@ -249,7 +250,7 @@ impl Ring {
         unsafe { AtomicU32::from_ptr(self.header(index).add(8).cast()) }
     }
 
-    /// The block `ahead` places after the next one, if the kernel has given it out.
+    /// Returns the block `ahead` positions after the next one, if the reader owns it.
     pub fn block(&self, ahead: usize) -> Option<Block<'_>> {
         let index = self.next + ahead;
         if ahead >= self.blocks || self.status(index).load(Ordering::Acquire) & TP_STATUS_USER == 0 {
@@ -262,13 +263,13 @@ impl Ring {
         Some(Block { bytes, packets: word(12), first: (word(16) as usize).max(BLOCK_HEADER) })
     }
 
-    /// Gives the next block back to the kernel.
+    /// Returns the next block to the kernel.
     pub fn release(&mut self) {
         self.status(self.next).store(0, Ordering::Release);
         self.next = (self.next + 1) % self.blocks;
     }
 
-    /// Reads the blocks that the kernel has given out, and gives them back.
+    /// Reads all blocks owned by the reader and returns them to the kernel.
     pub fn drain(&mut self, mut each: impl FnMut(&RingPacket<'_>)) {
         while let Some(block) = self.block(0) {
             let packets = block.packets();
@@ -283,8 +284,8 @@ impl Ring {
         }
     }
 
-    /// Stops, and reads what [`Ring::drain`] has not: a block that is not full comes late. Returns the counts since the
-    /// ring was opened. Not for a ring whose [`Ring::statistics`] was called: that resets the counts.
+    /// Stops, and reads the remaining packets: a block that is not full arrives late. Returns the counters since the
+    /// ring was opened. Do not use it after [`Ring::statistics`], which resets the counters.
     pub fn finish(&mut self, mut each: impl FnMut(&RingPacket<'_>)) -> Result<RingStatistics, RingError> {
         self.stop()?;
         let mut counted = RingStatistics::default();
@@ -302,7 +303,7 @@ impl Ring {
         }
     }
 
-    /// Blocks that wait to be read, and blocks there are.
+    /// Returns the number of blocks to be read, and the total number.
     pub fn fill(&self) -> (usize, usize) {
         let waiting = (0..self.blocks)
             .take_while(|ahead| self.status(self.next + ahead).load(Ordering::Relaxed) & TP_STATUS_USER != 0)
@@ -310,13 +311,13 @@ impl Ring {
         (waiting, self.blocks)
     }
 
-    /// Counts since the last call.
+    /// Returns the counters since the last call.
     pub fn statistics(&self) -> io::Result<RingStatistics> {
         let [packets, drops, freezes] = self.socket.statistics()?;
         Ok(RingStatistics { packets, drops, freezes })
     }
 
-    /// What has befallen the interface, if something has: it went down or away.
+    /// Returns the socket's pending error, if any: the interface is down or removed.
     pub fn failure(&self) -> Option<io::Error> {
         self.socket.socket().take_error().ok().flatten()
     }
@@ -328,7 +329,8 @@ impl AsFd for Ring {
     }
 }
 
-/// Switches the time stamping of all received packets on in an interface (`SIOCSHWTSTAMP`). Needs `CAP_NET_ADMIN`.
+/// Enables hardware timestamping of all received packets on an interface (`SIOCSHWTSTAMP`). Needs
+/// `CAP_NET_ADMIN`.
 pub fn enable_hardware_time(interface: &str) -> io::Result<()> {
     let socket = control_socket()?;
     let mut request = interface_request(interface)?;
@@ -393,7 +395,7 @@ mod tests {
                     last_ns = packet.timestamp_ns;
                 })?;
                 assert_eq!(read + counted.drops, counted.packets);
-                // Sent and received, and ICMP port unreachable.
+                // Each datagram is captured outgoing and incoming; ICMP port unreachable is added.
                 assert!(counted.packets >= 2 * count, "{counted:?}");
                 assert_eq!(blocks == 1, counted.drops > 0, "{counted:?}");
             }
@@ -402,9 +404,9 @@ mod tests {
     }
 
     #[test]
-    fn filters_select_packets_and_hooks_can_be_removed() {
+    fn filters_select_packets_and_unhook_stops_capture() {
         skip_without(netns::in_new(|| {
-            // An IPv4 header without options in Ethernet: UDP to port 9.
+            // Ethernet, IPv4 without options, UDP to port 9.
             let instruction = |code, jf, k| Instruction { code, jt: 0, jf, k };
             let program = [
                 instruction(0x30, 0, 23),
@@ -428,7 +430,7 @@ mod tests {
                 assert_eq!((packet.data.len(), packet.original_bytes), (42, 52));
                 kinds.push(packet.kind);
             })?;
-            // Two datagrams, out and in.
+            // Two datagrams, each captured outgoing and incoming.
             assert_eq!(kinds, [PacketKind::Out, PacketKind::Here, PacketKind::Out, PacketKind::Here]);
             Ok(())
         }));

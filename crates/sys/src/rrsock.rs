@@ -1,24 +1,24 @@
-//! Waiting for a socket with a nanosecond deadline.
+//! Waiting for a socket with a nanosecond timeout.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// What a socket is ready for.
+/// Readiness of a socket.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ready {
-    /// A read will not block: data, end of stream, or an error to collect.
+    /// Whether a read will not block: data, end of stream, or a pending error.
     pub readable: bool,
-    /// A write will not block.
+    /// Whether a write will not block.
     pub writable: bool,
 }
 
-/// Waits until `fd` can be read (or written, with `for_writing`), for `timeout_ns` at most (`ppoll(2)`).
+/// Waits until `fd` is readable (or writable, with `for_writing`), for at most `timeout_ns` (`ppoll(2)`).
 ///
-/// A signal or the timeout returns with nothing ready. How late the timeout fires is up to the thread's timer slack;
-/// see [`crate::thread::set_timer_slack_ns`].
+/// Returns nothing ready on a signal or after the timeout. The accuracy of the timeout depends on the thread's
+/// timer slack; see [`crate::thread::set_timer_slack_ns`].
 ///
 /// # Errors
-/// Those of `ppoll(2)`, but not `EINTR`.
+/// Those of `ppoll(2)`, except `EINTR`.
 pub fn wait(fd: BorrowedFd<'_>, for_writing: bool, timeout_ns: u64) -> io::Result<Ready> {
     let events = if for_writing { libc::POLLIN | libc::POLLOUT } else { libc::POLLIN };
     let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };

@@ -1,14 +1,15 @@
 //! Stream sockets: options, tcp_info, queues.
 //!
-//! Thin wrappers: one system call each, plain integers in and out, errors as the kernel gave them.
+//! Thin wrappers: one system call each, plain integers as arguments and results, errors as returned by the
+//! kernel.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Largest `struct tcp_info` we ask for; the kernel returns as much as it knows.
+/// Maximum size of `struct tcp_info` requested, bytes; the kernel returns as much as it supports.
 pub const TCP_INFO_MAX: usize = 512;
 
-/// `struct tcp_info` as the kernel returned it.
+/// `struct tcp_info` as returned by the kernel.
 #[derive(Clone, Copy)]
 pub struct RawTcpInfo {
     bytes: [u8; TCP_INFO_MAX],
@@ -16,7 +17,7 @@ pub struct RawTcpInfo {
 }
 
 impl RawTcpInfo {
-    /// The bytes the kernel filled.
+    /// Returns the bytes filled in by the kernel.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
@@ -29,7 +30,7 @@ pub fn tcp_info(fd: BorrowedFd<'_>) -> io::Result<RawTcpInfo> {
     Ok(info)
 }
 
-/// `SO_MEMINFO`: what the socket's queues hold, bytes unless said otherwise.
+/// `SO_MEMINFO`: memory of the socket's queues, in bytes unless stated otherwise.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MemInfo {
     /// Memory charged to the receive queue.
@@ -40,7 +41,7 @@ pub struct MemInfo {
     pub sndbuf: u32,
     /// Memory charged to the write queue (TCP).
     pub wmem_queued: u32,
-    /// Packets the socket dropped.
+    /// Packets dropped by the socket.
     pub drops: u32,
 }
 
@@ -58,23 +59,23 @@ pub fn mem_info(fd: BorrowedFd<'_>) -> io::Result<MemInfo> {
     Ok(MemInfo { rmem_alloc: word(0), rcvbuf: word(1), sndbuf: word(3), wmem_queued: word(5), drops: word(8) })
 }
 
-/// Bytes written and not yet acknowledged (`SIOCOUTQ`).
+/// Reads the number of bytes sent but not yet acknowledged (`SIOCOUTQ`).
 pub fn send_queue(fd: BorrowedFd<'_>) -> io::Result<u32> {
     ioctl_int(fd, libc::TIOCOUTQ)
 }
 
-/// Bytes arrived and not yet read (`SIOCINQ`).
+/// Reads the number of bytes received but not yet read by the application (`SIOCINQ`).
 pub fn receive_queue(fd: BorrowedFd<'_>) -> io::Result<u32> {
     ioctl_int(fd, libc::FIONREAD)
 }
 
-/// Reads `union tcp_cc_info` into `into`; returns its length, 0 when the algorithm offers none.
+/// Reads `union tcp_cc_info` into `into`; returns its length, 0 if the algorithm provides none.
 pub fn congestion_info(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
     const TCP_CC_INFO: libc::c_int = 26;
     get_bytes(fd, libc::IPPROTO_TCP, TCP_CC_INFO, into)
 }
 
-/// Congestion control in force.
+/// Returns the effective congestion control.
 pub fn congestion(fd: BorrowedFd<'_>) -> io::Result<String> {
     let mut raw = [0u8; 16];
     let len = get_bytes(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, &mut raw)?;
@@ -82,91 +83,93 @@ pub fn congestion(fd: BorrowedFd<'_>) -> io::Result<String> {
     Ok(String::from_utf8_lossy(name).into_owned())
 }
 
-/// Chooses the congestion control.
+/// Sets the congestion control.
 ///
 /// # Errors
-/// `ENOENT` when the kernel does not have it, `EPERM` when it is not in `tcp_allowed_congestion_control`.
+/// `ENOENT` if the kernel does not have it, `EPERM` if it is not in `tcp_allowed_congestion_control`.
 pub fn set_congestion(fd: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     set_bytes(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes())
 }
 
-/// `SO_MAX_PACING_RATE`, bytes per second.
+/// Sets `SO_MAX_PACING_RATE`, bytes per second.
 pub fn set_max_pacing_rate(fd: BorrowedFd<'_>, bytes_per_s: u64) -> io::Result<()> {
     set_bytes(fd, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &bytes_per_s.to_ne_bytes())
 }
 
-/// `TCP_MAXSEG`; must be set before the connection is made.
+/// Sets `TCP_MAXSEG`; must be called before the connection is established.
 pub fn set_mss(fd: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
     set_int(fd, libc::IPPROTO_TCP, libc::TCP_MAXSEG, bytes as libc::c_int)
 }
 
-/// MSS in force.
+/// Returns the effective MSS.
 pub fn mss(fd: BorrowedFd<'_>) -> io::Result<u32> {
     get_int(fd, libc::IPPROTO_TCP, libc::TCP_MAXSEG).map(|v| v as u32)
 }
 
-/// The CPU that processed the last packet that arrived for the socket (`SO_INCOMING_CPU`); `None` before the first.
+/// Returns the CPU that processed the socket's last received packet (`SO_INCOMING_CPU`); `None` before the first.
 pub fn incoming_cpu(fd: BorrowedFd<'_>) -> Option<u32> {
     get_int(fd, libc::SOL_SOCKET, libc::SO_INCOMING_CPU).ok().and_then(|cpu| u32::try_from(cpu).ok())
 }
 
-/// The receive queue that the last packet came from, as the kernel numbers NAPI contexts (`SO_INCOMING_NAPI_ID`); `None` for
-/// interfaces without one, such as loopback.
+/// Returns the NAPI id of the receive queue of the socket's last received packet (`SO_INCOMING_NAPI_ID`); `None`
+/// for interfaces without one, such as loopback.
 pub fn incoming_napi_id(fd: BorrowedFd<'_>) -> Option<u32> {
     let id = get_int(fd, libc::SOL_SOCKET, libc::SO_INCOMING_NAPI_ID).ok()?;
     u32::try_from(id).ok().filter(|id| *id != 0)
 }
 
-/// Sets the DSCP code point (`IP_TOS` or `IPV6_TCLASS`).
+/// Sets the DSCP (`IP_TOS` or `IPV6_TCLASS`).
 pub fn set_dscp(fd: BorrowedFd<'_>, dscp: u8, v6: bool) -> io::Result<()> {
     let value = libc::c_int::from(dscp) << 2;
     if v6 {
         set_int(fd, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, value)?;
-        // A v4-mapped socket takes its mark from IP_TOS; a pure v6 one refuses it, which is fine.
+        // An IPv6 socket with an IPv4-mapped peer uses IP_TOS; an IPv6-only socket rejects it, which is ignored.
         let _ = set_int(fd, libc::IPPROTO_IP, libc::IP_TOS, value);
         return Ok(());
     }
     set_int(fd, libc::IPPROTO_IP, libc::IP_TOS, value)
 }
 
-/// Allows `MSG_ZEROCOPY`.
+/// Enables `MSG_ZEROCOPY`.
 pub fn allow_zerocopy(fd: BorrowedFd<'_>) -> io::Result<()> {
     set_int(fd, libc::SOL_SOCKET, libc::SO_ZEROCOPY, 1)
 }
 
-/// How long the kernel keeps trying to deliver before it gives the connection up, milliseconds.
+/// Sets `TCP_USER_TIMEOUT`: the time for which unacknowledged data is retransmitted before the connection is
+/// closed, milliseconds.
 pub fn set_user_timeout_ms(fd: BorrowedFd<'_>, ms: u32) -> io::Result<()> {
     set_int(fd, libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, ms as libc::c_int)
 }
 
-/// Sends with flags (`MSG_NOSIGNAL` is added).
+/// Sends `data` with flags (`MSG_NOSIGNAL` is added); returns the number of bytes sent.
 #[inline]
 pub fn send(fd: BorrowedFd<'_>, data: &[u8], flags: libc::c_int) -> io::Result<usize> {
     // SAFETY: pointer and length describe `data`, which outlives the call.
     check(unsafe { libc::send(fd.as_raw_fd(), data.as_ptr().cast(), data.len(), flags | libc::MSG_NOSIGNAL) })
 }
 
-/// Sends as much as fits without waiting, whether or not the socket blocks otherwise.
+/// Sends as much as fits without blocking, even on a blocking socket.
 pub fn send_nonblocking(fd: BorrowedFd<'_>, data: &[u8]) -> io::Result<usize> {
     send(fd, data, libc::MSG_DONTWAIT)
 }
 
-/// Sends without copying. The caller must keep `data` unchanged until the completion is reaped; its content is not
-/// looked at here, so a change would only change what the peer receives.
+/// Sends without copying. The caller must keep `data` unchanged until the completion is reaped; a change would
+/// only affect what the peer receives.
 #[inline]
 pub fn send_zerocopy(fd: BorrowedFd<'_>, data: &[u8]) -> io::Result<usize> {
     send(fd, data, libc::MSG_ZEROCOPY)
 }
 
-/// Receives into `buffer`.
+/// Receives into `buffer`; returns the number of bytes received.
 #[inline]
 pub fn recv(fd: BorrowedFd<'_>, buffer: &mut [u8], flags: libc::c_int) -> io::Result<usize> {
     // SAFETY: pointer and length describe `buffer`, exclusively borrowed for the call.
     check(unsafe { libc::recv(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), flags) })
 }
 
-/// Counts and drops up to `len` bytes of a TCP stream inside the kernel (`MSG_TRUNC`): what is there or comes next, or
-/// with `all` as much as comes until the socket's receive timeout, taken in as it comes (`MSG_WAITALL`).
+/// Discards up to `len` bytes of a TCP stream inside the kernel (`MSG_TRUNC`) and returns their number: what is
+/// available or arrives next, or with `all` everything that arrives until the socket's receive timeout
+/// (`MSG_WAITALL`).
 #[inline]
 pub fn recv_discard(fd: BorrowedFd<'_>, len: usize, all: bool) -> io::Result<usize> {
     let flags = libc::MSG_TRUNC | if all { libc::MSG_WAITALL } else { 0 };
@@ -174,12 +177,12 @@ pub fn recv_discard(fd: BorrowedFd<'_>, len: usize, all: bool) -> io::Result<usi
     check(unsafe { libc::recv(fd.as_raw_fd(), std::ptr::null_mut(), len, flags) })
 }
 
-/// How long a read may block (`SO_RCVTIMEO`).
+/// Sets the receive timeout (`SO_RCVTIMEO`).
 pub fn set_receive_timeout(fd: BorrowedFd<'_>, limit: std::time::Duration) -> io::Result<()> {
     socket2::SockRef::from(&fd).set_read_timeout(Some(limit))
 }
 
-/// `sendfile(2)` of `len` bytes from `offset` of `file`.
+/// Calls `sendfile(2)` for `len` bytes from `offset` of `file`; returns the number of bytes sent.
 #[inline]
 pub fn send_file(socket: BorrowedFd<'_>, file: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<usize> {
     let mut offset = offset as libc::off_t;
@@ -187,7 +190,7 @@ pub fn send_file(socket: BorrowedFd<'_>, file: BorrowedFd<'_>, offset: u64, len:
     check(unsafe { libc::sendfile(socket.as_raw_fd(), file.as_raw_fd(), &raw mut offset, len) })
 }
 
-/// `vmsplice(2)` of `data` into a pipe. The pages are referenced, not copied: `data` must stay unchanged.
+/// Calls `vmsplice(2)` of `data` into a pipe. The pages are referenced, not copied: `data` must stay unchanged.
 #[inline]
 pub fn vmsplice(pipe: BorrowedFd<'_>, data: &[u8]) -> io::Result<usize> {
     let iov = libc::iovec { iov_base: data.as_ptr().cast_mut().cast(), iov_len: data.len() };
@@ -195,7 +198,7 @@ pub fn vmsplice(pipe: BorrowedFd<'_>, data: &[u8]) -> io::Result<usize> {
     check(unsafe { libc::vmsplice(pipe.as_raw_fd(), &raw const iov, 1, 0) })
 }
 
-/// `splice(2)` of `len` bytes from a pipe to a socket.
+/// Calls `splice(2)` for `len` bytes from a pipe to a socket; returns the number of bytes moved.
 #[inline]
 pub fn splice_to(pipe: BorrowedFd<'_>, socket: BorrowedFd<'_>, len: usize, more: bool) -> io::Result<usize> {
     let flags = libc::SPLICE_F_MOVE | if more { libc::SPLICE_F_MORE } else { 0 };
@@ -205,7 +208,8 @@ pub fn splice_to(pipe: BorrowedFd<'_>, socket: BorrowedFd<'_>, len: usize, more:
     })
 }
 
-/// A pipe whose capacity is as close to `bytes` as the system allows; returns (read end, write end, capacity).
+/// Creates a pipe with a capacity as close to `bytes` as the system allows; returns (read end, write end,
+/// capacity).
 pub fn pipe(bytes: usize) -> io::Result<(std::os::fd::OwnedFd, std::os::fd::OwnedFd, usize)> {
     use std::os::fd::{FromRawFd, OwnedFd};
     let mut ends = [0; 2];
@@ -223,7 +227,7 @@ pub fn pipe(bytes: usize) -> io::Result<(std::os::fd::OwnedFd, std::os::fd::Owne
     Ok((read, write, capacity as usize))
 }
 
-/// An anonymous file in memory of `bytes` bytes, filled with `pattern` repeated.
+/// Creates an anonymous memory file (memfd) of `bytes` bytes, filled with `pattern` repeated.
 pub fn memory_file(bytes: usize, pattern: &[u8]) -> io::Result<std::fs::File> {
     use std::io::Write;
     use std::os::fd::FromRawFd;
@@ -243,13 +247,13 @@ pub fn memory_file(bytes: usize, pattern: &[u8]) -> io::Result<std::fs::File> {
 /// Zero-copy completions reaped from a socket's error queue.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Completions {
-    /// Sends completed.
+    /// Number of completed sends.
     pub completed: u64,
-    /// Of those, sends the kernel copied after all.
+    /// Completed sends that the kernel copied nevertheless.
     pub copied: u64,
 }
 
-/// Reaps every completion that is ready; does not block.
+/// Reaps all available completions; does not block.
 pub fn reap_completions(fd: BorrowedFd<'_>, into: &mut Completions) -> io::Result<()> {
     #[repr(C, align(8))]
     struct Space([u8; 256]);
@@ -291,18 +295,19 @@ pub fn reap_completions(fd: BorrowedFd<'_>, into: &mut Completions) -> io::Resul
     }
 }
 
-/// What [`wait`] waits for.
+/// Condition for [`wait`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Readiness {
-    /// Data, a connection or end of file.
+    /// Data, a new connection or end of file.
     Readable,
-    /// Room to write.
+    /// Space in the send buffer.
     Writable,
-    /// Only errors (the error queue).
+    /// Only errors (entries in the error queue).
     Error,
 }
 
-/// Waits until `fd` is ready or `timeout_ms` passed; says whether it is ready (errors and hang-ups count as ready).
+/// Waits until `fd` is ready or `timeout_ms` has passed; returns whether it is ready (errors and hang-ups count
+/// as ready).
 pub fn wait(fd: BorrowedFd<'_>, readiness: Readiness, timeout_ms: u32) -> io::Result<bool> {
     let events = match readiness {
         Readiness::Readable => libc::POLLIN,
@@ -322,7 +327,7 @@ pub fn wait(fd: BorrowedFd<'_>, readiness: Readiness, timeout_ms: u32) -> io::Re
     }
 }
 
-/// Waits on many descriptors for input; `ready[i]` says which are. Returns how many.
+/// Waits for input on several descriptors; `ready[i]` is set for each that is ready. Returns their number.
 pub fn wait_any(fds: &[BorrowedFd<'_>], ready: &mut Vec<bool>, timeout_ms: u32) -> io::Result<usize> {
     let mut entries: Vec<libc::pollfd> =
         fds.iter().map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }).collect();
@@ -359,7 +364,7 @@ fn ioctl_int(fd: BorrowedFd<'_>, request: libc::Ioctl) -> io::Result<u32> {
     Ok(value.max(0) as u32)
 }
 
-/// `SO_COOKIE`: the kernel's number of a socket, as in sock_diag.
+/// Reads `SO_COOKIE`: the kernel's unique id of a socket, as in sock_diag.
 pub fn socket_cookie(fd: BorrowedFd<'_>) -> io::Result<u64> {
     let mut cookie = [0; 8];
     get_bytes(fd, libc::SOL_SOCKET, libc::SO_COOKIE, &mut cookie)?;

@@ -5,7 +5,7 @@ use std::io;
 /// Pins the calling thread to one core.
 ///
 /// # Errors
-/// `EINVAL` when the core does not exist or is not in the process's cpuset.
+/// `EINVAL` if the core does not exist or is not in the process's cpuset.
 pub fn pin_to_core(core: u32) -> io::Result<()> {
     // SAFETY: an all-zero cpu_set_t is a valid empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -20,19 +20,19 @@ pub fn pin_to_core(core: u32) -> io::Result<()> {
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Gives the calling thread the lowest real-time priority (`SCHED_FIFO`, sched(7)).
+/// Sets the calling thread to the lowest real-time priority (`SCHED_FIFO`, sched(7)).
 ///
 /// # Errors
 /// `EPERM` without `CAP_SYS_NICE`.
 pub fn use_fifo_policy() -> io::Result<()> {
     let parameter = libc::sched_param { sched_priority: 1 };
-    // The system call itself: musl's function of that name only fails.
+    // Direct system call, because musl's wrapper always fails.
     // SAFETY: the kernel reads one sched_param at the pointer, which is valid for the call.
     let rc = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, &raw const parameter) };
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Cores the calling thread may run on.
+/// Returns the cores that the calling thread may run on.
 pub fn allowed_cores() -> Vec<u32> {
     // SAFETY: an all-zero cpu_set_t is a valid empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -45,21 +45,21 @@ pub fn allowed_cores() -> Vec<u32> {
     (0..libc::CPU_SETSIZE as usize).filter(|&c| unsafe { libc::CPU_ISSET(c, &set) }).map(|c| c as u32).collect()
 }
 
-/// Where the calling thread's memory may come from (`set_mempolicy(2)`).
+/// NUMA memory policy of the calling thread (`set_mempolicy(2)`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryPolicy {
-    /// The node of the core it runs on.
+    /// The NUMA node of the core it runs on.
     Local,
-    /// Only this node.
+    /// Only this NUMA node.
     Bind(u32),
-    /// This node first.
+    /// This NUMA node first, then others.
     Preferred(u32),
 }
 
 /// Sets the memory policy of the calling thread.
 ///
 /// # Errors
-/// `EINVAL` when the node does not exist, `ENOSYS` when the kernel has no NUMA support.
+/// `EINVAL` if the node does not exist, `ENOSYS` if the kernel has no NUMA support.
 pub fn set_memory_policy(policy: MemoryPolicy) -> io::Result<()> {
     const MPOL_PREFERRED: libc::c_long = 1;
     const MPOL_BIND: libc::c_long = 2;
@@ -86,15 +86,15 @@ pub fn set_memory_policy(policy: MemoryPolicy) -> io::Result<()> {
 /// CPU time of the calling thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThreadTime {
-    /// User time, nanoseconds (the kernel splits by ticks).
+    /// User time, nanoseconds (the kernel splits user and system time by ticks).
     pub user_ns: u64,
     /// System time, nanoseconds.
     pub system_ns: u64,
-    /// Both, from the scheduler's exact clock, nanoseconds.
+    /// Total, from the scheduler's exact clock, nanoseconds.
     pub total_ns: u64,
 }
 
-/// CPU time the calling thread has used.
+/// Returns the CPU time used by the calling thread.
 pub fn thread_time() -> ThreadTime {
     // SAFETY: an all-zero rusage is a valid value to be overwritten.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -104,37 +104,37 @@ pub fn thread_time() -> ThreadTime {
     ThreadTime { user_ns: ns(usage.ru_utime), system_ns: ns(usage.ru_stime), total_ns: crate::clock::thread_cpu_ns() }
 }
 
-/// The calling thread's number in the kernel.
+/// Returns the kernel's thread id (TID) of the calling thread.
 pub fn id() -> u32 {
     // SAFETY: gettid takes nothing and cannot fail.
     unsafe { libc::gettid() as u32 }
 }
 
-/// What the scheduler has given a thread of this process, and what it made it wait.
+/// Scheduler statistics of a thread of this process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Scheduled {
-    /// Time on a core, nanoseconds.
+    /// Time running on a core, nanoseconds.
     pub run_ns: u64,
-    /// Time ready to run without a core, nanoseconds.
+    /// Time runnable but waiting for a core, nanoseconds.
     pub wait_ns: u64,
 }
 
-/// Reads one thread's `schedstat` again and again without opening it each time.
+/// Reads a thread's `schedstat` repeatedly without reopening it.
 #[derive(Debug)]
 pub struct ThreadMeter {
     file: std::fs::File,
 }
 
 impl ThreadMeter {
-    /// For a thread of this process.
+    /// Opens the statistics of a thread of this process.
     ///
     /// # Errors
-    /// `ENOENT` when the thread is gone, or the kernel keeps no such account.
+    /// `ENOENT` if the thread has ended, or the kernel has no scheduler statistics.
     pub fn open(thread: u32) -> io::Result<Self> {
         std::fs::File::open(format!("/proc/self/task/{thread}/schedstat")).map(|file| Self { file })
     }
 
-    /// The account now; `None` once the thread has ended.
+    /// Returns the current statistics; `None` once the thread has ended.
     pub fn read(&self) -> Option<Scheduled> {
         use std::os::unix::fs::FileExt as _;
         let mut text = [0; 64];
@@ -145,7 +145,8 @@ impl ThreadMeter {
     }
 }
 
-/// Makes the calling thread's timers exact: the default slack of 50 µs would show in every schedule.
+/// Sets the timer slack of the calling thread, nanoseconds. The default of 50 µs would be visible in every
+/// schedule.
 pub fn set_timer_slack_ns(ns: u64) {
     // SAFETY: PR_SET_TIMERSLACK takes one integer and affects only the calling thread.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns, 0, 0, 0) };

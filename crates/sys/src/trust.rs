@@ -1,8 +1,8 @@
-//! Files whose content landspeed trusts: keys, user files, configurations, journals of settings.
+//! Access to trusted files: keys, user files, configurations, journals of settings.
 //!
-//! Such a file is opened without following links, and refused if any user but root and the effective one could have written
-//! it: its owner, its permissions, its access control list and every directory on the way to it are checked on open
-//! descriptors, so that nothing can be exchanged between the check and the use.
+//! Such a file is opened without following links, and rejected if any user other than root and the effective one
+//! could have written it: its owner, its permissions, its access control list and every directory of its path are
+//! checked on open descriptors, so that nothing can be replaced between check and use.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -18,50 +18,50 @@ mod walk;
 use calls::{at, others_access};
 use walk::{Judge, walk};
 
-/// Permission bits for group and others to write.
+/// Write permission bits of group and others.
 const WRITABLE: u32 = 0o022;
 
-/// Who may know a file's content.
+/// Confidentiality of a file's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
-    /// Anybody: it must not be writable by group or others.
+    /// Public: the file must not be writable by group or others.
     Public,
-    /// Its owner alone: it must not be readable by group or others either.
+    /// Secret: the file must not be readable by group or others either.
     Secret,
 }
 
-/// What happens to a file that others could have written or read.
+/// Handling of a file that others could have written or read.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum Policy {
-    /// It is refused.
+    /// The file is rejected.
     #[default]
     Refuse,
-    /// It is used (`--insecure-permissions`), and the function reports each fault.
+    /// The file is used (`--insecure-permissions`), and the function reports each fault.
     Report(fn(&Untrusted)),
 }
 
-/// Why a file cannot be used.
+/// Reason why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    /// Others could have written or read it.
+    /// Another user could have written or read the file.
     #[error(transparent)]
     Untrusted(#[from] Untrusted),
     /// A file operation failed.
     #[error("cannot {operation} {what} {path}: {cause}")]
     Io {
-        /// Which.
+        /// Operation that failed: `read`, `open` or `create`.
         operation: &'static str,
-        /// What the file is for (`key file`).
+        /// Purpose of the file (`key file`).
         what: &'static str,
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the system call.
         cause: io::Error,
     },
 }
 
 impl TrustError {
-    /// The system's error, if it is one.
+    /// Returns the system's error, if it is one.
     pub fn io(&self) -> Option<&io::Error> {
         match self {
             Self::Io { cause, .. } => Some(cause),
@@ -70,36 +70,36 @@ impl TrustError {
     }
 }
 
-/// A file that others could have written or read. Its text has two lines: what is wrong, and what to do.
+/// A file that others could have written or read. Its text has two lines: the fault, and the advice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Untrusted {
-    /// What the file is for (`key file`).
+    /// Purpose of the file (`key file`).
     pub what: &'static str,
-    /// Path as it was given.
+    /// Path as given by the caller.
     pub path: PathBuf,
-    /// What is wrong.
+    /// The fault found.
     pub fault: Fault,
 }
 
-/// What is wrong with a file or a directory on the way to it.
+/// Fault of a file or of a directory in its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// It is a symbolic link.
     Link,
     /// It is not a regular file.
     NotRegular,
-    /// It, or a directory or link on the way to it, is owned by another user.
+    /// It, or a directory or link in its path, is owned by another user.
     Owner {
-        /// Where.
+        /// Path of the file, directory or link.
         at: PathBuf,
         /// User id of the owner.
         uid: u32,
-        /// The user id it should have.
+        /// Expected user id.
         expected: u32,
     },
-    /// It, or a directory on the way to it, is writable by group or others.
+    /// It, or a directory in its path, is writable by group or others.
     Writable {
-        /// Where.
+        /// Path of the file or directory.
         at: PathBuf,
         /// Permission bits.
         mode: u32,
@@ -112,7 +112,7 @@ pub enum Fault {
 }
 
 impl Untrusted {
-    /// What is wrong, in one line.
+    /// Returns the fault, in one line.
     pub fn cause(&self) -> String {
         let place = |at: &Path| if at == self.path { "it".to_owned() } else { at.display().to_string() };
         let fault = match &self.fault {
@@ -125,7 +125,7 @@ impl Untrusted {
         format!("cannot use {} {}: {fault}", self.what, self.path.display())
     }
 
-    /// What to do.
+    /// Returns the command or option that helps.
     pub fn advice(&self) -> String {
         let path = self.path.display();
         let remedy = match &self.fault {
@@ -147,16 +147,16 @@ impl fmt::Display for Untrusted {
 
 impl std::error::Error for Untrusted {}
 
-/// How a file of a [`Directory`] is opened.
+/// Mode for opening a file of a [`Directory`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// For reading.
     Read,
     /// For reading and appending.
     Append,
-    /// For reading and appending; it must not exist and is made with mode 0600.
+    /// For reading and appending; it must not exist and is created with mode 0600.
     CreateNew,
-    /// For reading and writing; made with mode 0600 where it does not exist.
+    /// For reading and writing; created with mode 0600 if it does not exist.
     Create,
 }
 
@@ -170,7 +170,7 @@ impl Access {
     }
 }
 
-/// Opens a file for reading. `owners` are users that may own it besides root and the effective user.
+/// Opens a file for reading. `owners` are users that may own it in addition to root and the effective user.
 pub fn open(
     path: &Path,
     what: &'static str,
@@ -183,7 +183,7 @@ pub fn open(
     open_at(&judge, &parent, &name, content, Access::Read)
 }
 
-/// The content of a file.
+/// Reads a file.
 pub fn read(path: &Path, what: &'static str, content: Content, policy: Policy) -> Result<Vec<u8>, TrustError> {
     let mut bytes = Vec::new();
     let mut file = open(path, what, content, &[], policy)?;
@@ -196,7 +196,7 @@ pub fn read(path: &Path, what: &'static str, content: Content, policy: Policy) -
     Ok(bytes)
 }
 
-/// The text of a file.
+/// Reads a UTF-8 text file.
 pub fn read_text(path: &Path, what: &'static str, content: Content, policy: Policy) -> Result<String, TrustError> {
     let bytes = read(path, what, content, policy)?;
     String::from_utf8(bytes).map_err(|why| TrustError::Io {
@@ -207,7 +207,8 @@ pub fn read_text(path: &Path, what: &'static str, content: Content, policy: Poli
     })
 }
 
-/// A directory that only root and the effective user can write to. Files are opened through its descriptor.
+/// A directory that only root and the effective user can write to. Its files are opened relative to its
+/// descriptor.
 #[derive(Debug)]
 pub struct Directory {
     fd: OwnedFd,
@@ -216,7 +217,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Opens a directory; `create` makes it, and the directories on the way to it, with mode 0700.
+    /// Opens a directory; `create` creates it, and missing parent directories, with mode 0700.
     pub fn open(path: &Path, what: &'static str, create: bool, policy: Policy) -> Result<Self, TrustError> {
         let judge = Judge::new(path, what, &[], policy);
         let operation = if create { "create" } else { "open" };
@@ -224,13 +225,13 @@ impl Directory {
         Ok(Self { fd, path: path.to_owned(), policy })
     }
 
-    /// Opens a file in it.
+    /// Opens a file in the directory.
     pub fn file(&self, name: &str, what: &'static str, access: Access) -> Result<File, TrustError> {
         let path = self.path.join(name);
         open_at(&Judge::new(&path, what, &[], self.policy), &self.fd, OsStr::new(name), Content::Public, access)
     }
 
-    /// Names of the files in it.
+    /// Returns the names of the files in the directory.
     pub fn names(&self) -> io::Result<Vec<OsString>> {
         let entries = calls::list(&self.fd)?;
         Ok(entries)
@@ -241,18 +242,18 @@ impl Directory {
         at(&self.fd, OsStr::new(name)).remove()
     }
 
-    /// Gives a file another name; a file of that name is replaced.
+    /// Renames a file; an existing file of that name is replaced.
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         at(&self.fd, OsStr::new(from)).rename(OsStr::new(to))
     }
 
-    /// Device and inode of the file that has this name now.
+    /// Returns device and inode of the file that currently has this name.
     pub fn identity(&self, name: &str) -> io::Result<(u64, u64)> {
         let found = at(&self.fd, OsStr::new(name)).look()?.metadata()?;
         Ok((found.dev(), found.ino()))
     }
 
-    /// Returns when the names in it are on the disk.
+    /// Syncs the directory to disk.
     pub fn sync(&self) -> io::Result<()> {
         at(&self.fd, OsStr::new(".")).open(libc::O_RDONLY | libc::O_DIRECTORY, 0)?.sync_all()
     }
@@ -273,7 +274,7 @@ fn open_at(
         Access::Create => libc::O_RDWR | libc::O_CREAT,
     };
     if matches!(judge.policy, Policy::Refuse) {
-        // Opening a pipe must not wait for its other end.
+        // Opening a FIFO must not block until its other end is opened.
         flags |= libc::O_NONBLOCK;
     }
     let here = at(parent, name);

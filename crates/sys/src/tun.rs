@@ -1,15 +1,16 @@
-//! TUN interfaces: a network interface whose wire is a file descriptor. For tests that build their own path.
+//! TUN interfaces: network interfaces whose link is a file descriptor. For tests that build their own path.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// Makes an interface of that name in the calling thread's namespace. Each read of the file is one IP packet that left
-/// by it, each write one that arrives; reading does not block. The interface goes when the file is closed.
+/// Creates an interface of that name in the calling thread's namespace. Each read of the file returns one
+/// outgoing IP packet, each write injects an incoming one; reads do not block. The interface is removed when the
+/// file is closed.
 ///
 /// # Errors
-/// `ENOENT` without the driver, `EPERM` without `CAP_NET_ADMIN`, `EBUSY` when the name is taken.
+/// `ENOENT` without the driver, `EPERM` without `CAP_NET_ADMIN`, `EBUSY` if the name is taken.
 pub fn open(name: &str) -> io::Result<File> {
     const TUNSETIFF: libc::Ioctl = 0x4004_54ca;
     let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
@@ -23,7 +24,7 @@ pub fn open(name: &str) -> io::Result<File> {
     }
 }
 
-/// Waits until one of two descriptors can be read, or `timeout_ns` has passed.
+/// Waits until one of two descriptors is readable, or `timeout_ns` has passed.
 pub fn wait_readable(either: [BorrowedFd<'_>; 2], timeout_ns: u64) {
     let mut polled = either.map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
     let timeout = libc::timespec {
@@ -51,13 +52,13 @@ mod tests {
         let outcome = netns::in_new(|| -> io::Result<(usize, Vec<u8>)> {
             let mut file = open("tun0")?;
             netns::bring_up("tun0")?;
-            // Multicast needs neither an address nor a route, only an interface.
+            // Multicast needs neither address nor route, only an interface.
             let socket = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
             socket.bind_device(Some(b"tun0"))?;
             socket.send_to(b"hello", &SocketAddr::from(([224, 0, 0, 1], 9)).into())?;
             wait_readable([file.as_fd(), file.as_fd()], 1_000_000_000);
             let mut packet = [0; 2048];
-            // What the kernel says by itself on a new link comes first.
+            // Skip packets that the kernel itself sends on a new link.
             loop {
                 let length = file.read(&mut packet)?;
                 if packet[0] >> 4 == 4 {

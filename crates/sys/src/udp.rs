@@ -1,8 +1,8 @@
-//! Datagram sockets: batches, segmentation offload, receive metadata.
+//! UDP sockets: batches, segmentation offload, receive metadata.
 //!
-//! These functions work on a socket that the caller created, bound and connected: set options once
-//! ([`set_receive_buffer`], [`enable_gro`], …), then move batches through a [`SendBatch`] or a [`ReceiveBatch`]. Both
-//! own all their memory from creation on; the calls that move data allocate nothing.
+//! These functions work on a socket that the caller has created, bound and connected: set options once
+//! ([`set_receive_buffer`], [`enable_gro`], …), then transfer batches with a [`SendBatch`] or a [`ReceiveBatch`].
+//! Both allocate all their memory at creation; the calls that transfer data allocate nothing.
 
 mod options;
 mod receive;
@@ -17,12 +17,12 @@ pub use receive::{Message, ReceiveBatch};
 pub use send::{SendBatch, SendFailure};
 pub use source::send_from;
 
-/// Most payload that one segmentation-offload super-packet carries, bytes: the smaller of what IPv4 (65,507) and a
-/// jumbo-less IPv6 packet with its 40-byte header counted in (65,487) allow.
+/// Maximum payload of one segmentation-offload (GSO) packet, bytes: the smaller of the limits of IPv4 (65,507)
+/// and of an IPv6 packet without jumbogram option, whose 40-byte header counts (65,487).
 pub const MAX_BATCH_BYTES: usize = 65_487;
-/// Most payload of a single IPv4 datagram, bytes: 65,535 less 20 for IP and 8 for UDP.
+/// Maximum payload of a single IPv4 datagram, bytes: 65,535 less 20 for IP and 8 for UDP.
 pub const MAX_DATAGRAM_BYTES: usize = 65_507;
-/// Most segments per super-packet since Linux 6.9 (`UDP_MAX_SEGMENTS`, include/linux/udp.h).
+/// Maximum segments per GSO packet since Linux 6.9 (`UDP_MAX_SEGMENTS`, include/linux/udp.h).
 pub const MAX_SEGMENTS: usize = 128;
-/// Most segments per super-packet before Linux 6.9.
+/// Maximum segments per GSO packet before Linux 6.9.
 pub const MAX_SEGMENTS_OLD: usize = 64;

@@ -1,4 +1,4 @@
-//! The tap itself: opened, run until it ends, accounted for.
+//! The tap: opens rings, captures until it ends, and accounts for every packet.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,35 +19,36 @@ use crate::setup::{RETIRE_MS, geometry, hardware_time, prelude, program, ring_op
 use crate::subject::{self, Subject, Traffic};
 use crate::{TapError, slices};
 
-/// A packet is never in a block that was not given out for longer: the kernel's timer may just have passed the block by.
+/// Minimum age of packets that can be merged, nanoseconds: a block that is not full is passed on after at most
+/// this time, if the kernel's timer has just missed it.
 const HOLD_NS: u64 = 2_500_000 * RETIRE_MS as u64;
-/// How often the kernel's counts are asked for.
+/// Interval at which kernel counters are read, nanoseconds.
 const COUNT_NS: u64 = 100_000_000;
-/// Interval of progress reports.
+/// Interval of progress reports, nanoseconds.
 const PROGRESS_NS: u64 = 250_000_000;
-/// Looking at the rings: not more often, and not less.
+/// Minimum and maximum interval at which the rings are read, nanoseconds.
 const NAP_NS: (u64, u64) = (250_000, 10_000_000);
-/// The rings have so long to give out the rest.
+/// Timeout for the rings to pass on the remaining packets, nanoseconds.
 const DRAIN_NS: u64 = 3_000_000_000;
 
-/// How far it is.
+/// Progress of a running capture.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Progress {
-    /// Since it began to take packets, nanoseconds.
+    /// Time since the start of the capture, nanoseconds.
     pub elapsed_ns: u64,
-    /// Packets read.
+    /// Packets read from the rings.
     pub packets: u64,
-    /// Their bytes on the wire.
+    /// Original length of these packets, bytes.
     pub wire_bytes: u64,
-    /// Packets that found no room.
+    /// Packets dropped because a ring was full.
     pub dropped: u64,
-    /// Share of the fullest ring that waits to be read, 0..=1.
+    /// Fill level of the fullest ring, 0..=1.
     pub fill: f64,
-    /// CPU time of the reader, nanoseconds.
+    /// CPU time of the reading thread, nanoseconds.
     pub reader_cpu_ns: u64,
 }
 
-/// A tap, ready to begin.
+/// A tap that is ready to start.
 pub struct Tap {
     options: Options,
     subjects: Vec<Subject>,
@@ -59,7 +60,7 @@ pub struct Tap {
     tallies: Vec<Tally>,
 }
 
-/// What was read of an interface.
+/// Counters of an interface.
 #[derive(Debug, Clone, Copy, Default)]
 struct Tally {
     packets_in: u64,
@@ -72,7 +73,8 @@ struct Tally {
 }
 
 impl Tap {
-    /// Finds the interfaces, compiles the filter, makes rings and the first file. Nothing is taken yet.
+    /// Finds the interfaces, compiles the filter, creates the rings and the first file. No packets are captured
+    /// yet.
     pub fn open(options: Options) -> Result<Self, TapError> {
         let mut netlink = Netlink::open().map_err(|error| TapError::Links(error.to_string()))?;
         let subjects = subject::find(&mut netlink, &options.interfaces)?;
@@ -101,13 +103,13 @@ impl Tap {
         Ok(Self { options, subjects, netlink, sources, files, events, warnings, tallies })
     }
 
-    /// Names of what is tapped, each with what is worth knowing of it before it begins.
+    /// Warnings found before the start, such as offloads that affect the capture.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 
-    /// Captures packets until stopped or a limit is reached. `progress` is called as soon as packets are captured, and
-    /// then every quarter of a second.
+    /// Captures packets until stopped or a limit is reached. `progress` is called as soon as packets are captured,
+    /// and then every 250 ms.
     pub fn run(mut self, stop: &AtomicBool, mut progress: impl FnMut(&Progress)) -> TapDocument {
         if let Some(core) = self.options.core
             && let Err(why) = landspeed_sys::thread::pin_to_core(core)
@@ -122,7 +124,7 @@ impl Tap {
             tally.latest = tally.before;
         }
         for source in &mut self.sources {
-            // Earlier packets are not part of this capture.
+            // Discard counts and packets from before the capture.
             source.count();
             (source.counted, source.dropped, source.freezes, source.read) = (0, 0, 0, 0);
             if let Err(why) = source.ring.start() {
@@ -177,7 +179,7 @@ impl Tap {
         Some(slices::measure(&mut self.sources, &self.subjects, &mut self.netlink, total_ns, stop, each))
     }
 
-    /// One look at the rings and at whatever else may end the tap.
+    /// Reads the rings, and checks whether the capture has to end.
     fn look(&mut self, state: &mut State, stop: &AtomicBool) {
         let fill = self.fill();
         state.nap_ns = match fill {
@@ -204,7 +206,7 @@ impl Tap {
         }
     }
 
-    /// Lets the kernel leave out what a complete selection does not want.
+    /// Installs a narrower kernel filter once the selection is complete.
     fn narrow(&mut self) {
         let Some(filter) = self.options.selection.as_ref().and_then(|selection| selection.take_filter()) else {
             return;
@@ -215,16 +217,16 @@ impl Tap {
             let replaced = program(&options, subject)
                 .map_err(|error| error.to_string())
                 .and_then(|program| source.ring.replace_filter(&program).map_err(|error| error.to_string()));
-            // The selection holds all the same; only the ring sees more than it must.
+            // The selection still applies; the ring only receives more packets than necessary.
             if let Err(why) = replaced {
                 warn(&mut self.warnings, "filter-not-narrowed", why);
             }
         }
     }
 
-    /// Reads what the rings have given out, not what is younger than `hold_ns` where rings have to be merged.
+    /// Reads the available packets; where rings are merged, only those older than `hold_ns`.
     fn read(&mut self, state: &mut State, hold_ns: Option<u64>) {
-        // Interfaces' clocks are not synchronised: their packets are written in order of arrival.
+        // Interface clocks are not synchronised, so with hardware timestamps packets are written in order of arrival.
         let merged = self.options.clock == Clock::Software && self.fill() < 0.5;
         let bound_ns = match hold_ns {
             Some(hold_ns) if merged => realtime_ns().saturating_sub(hold_ns),
@@ -234,7 +236,7 @@ impl Tap {
             events.take(&mut state.events);
         }
         let Self { sources, files, tallies, options, subjects, .. } = self;
-        // Packets of unknown flows do not use up the space of the test's packets.
+        // Packets of unknown flows do not count towards the size limit.
         let spare = options.selection.as_ref().map_or(0, |selection| selection.provisional_bytes());
         merge::drain(sources, bound_ns, |_, interface, packet| {
             let tally = &mut tallies[interface];
@@ -244,7 +246,7 @@ impl Tap {
             }
             tally.wire_bytes += u64::from(packet.original_bytes);
             tally.hardware += u64::from(packet.hardware_time);
-            // What comes after the last is read, but not written.
+            // Packets after the last one to write are only counted.
             if !state.is_writing || !files.is_on() {
                 return true;
             }
@@ -275,7 +277,7 @@ impl Tap {
         });
     }
 
-    /// Asks the kernel for its counts, and whether the interfaces are still there.
+    /// Reads the kernel's counters, and checks whether the interfaces still exist.
     fn count(&mut self, state: &mut State) {
         for source in &mut self.sources {
             source.count();
@@ -322,7 +324,7 @@ impl Tap {
         each.collect()
     }
 
-    /// Lets the rings take nothing more, and reads until everything that went in came out.
+    /// Stops the rings, and reads until every packet they counted has been read.
     fn drain(&mut self, state: &mut State) {
         state.stopped_ns = monotonic_ns();
         for source in &mut self.sources {
@@ -335,9 +337,9 @@ impl Tap {
         }
         let deadline_ns = monotonic_ns() + DRAIN_NS;
         let mut quiet = 0;
-        // Twice: a packet may be on its way into a ring when the ring is stopped, and counted only afterwards.
+        // Twice, because a packet may be entering a ring while it is stopped, and is counted afterwards.
         while quiet < 2 && monotonic_ns() < deadline_ns {
-            // Still in the order of time: a block that is not full is given out later than one that is.
+            // Keep merging by time: a partly filled block is passed on later than a full one.
             self.read(state, Some(HOLD_NS));
             for source in &mut self.sources {
                 source.count();
@@ -474,7 +476,7 @@ impl Tap {
     }
 }
 
-/// What changes while a tap runs.
+/// Mutable state of a running capture.
 struct State {
     start_ns: u64,
     start_unix_ns: u64,
@@ -488,11 +490,11 @@ struct State {
     end: Option<TapEnd>,
     failure: Option<String>,
     is_writing: bool,
-    /// Whether packets were counted as written that a full disk then cut off.
+    /// Whether packets counted as written were lost because the disk was full.
     is_cut: bool,
     written: u64,
     counts: Vec<Counts>,
-    /// Events that wait for their place among the packets.
+    /// Kernel events that are not written yet.
     events: Vec<Event>,
 }
 
@@ -519,7 +521,7 @@ impl State {
         }
     }
 
-    /// The first reason counts.
+    /// Ends the capture; the first reason is kept.
     fn ends(&mut self, why: TapEnd) {
         self.end.get_or_insert(why);
     }
@@ -548,7 +550,7 @@ impl State {
     }
 }
 
-/// A packet of a ring as it is written.
+/// Converts a packet of a ring for writing.
 #[inline]
 fn record<'a>(interface: u32, packet: &RingPacket<'a>) -> Packet<'a> {
     let (direction, reception) = match packet.kind {

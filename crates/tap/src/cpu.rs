@@ -1,12 +1,12 @@
-//! The use of a host's CPUs between two readings.
+//! CPU utilization of the host between two readings.
 
 use landspeed_model::TapHostUse;
 use landspeed_sys::clock::monotonic_ns;
 
-/// Ticks of a second in /proc/stat: the kernel's `USER_HZ`, fixed by its interface.
+/// Ticks per second in /proc/stat: the kernel's `USER_HZ`, a fixed part of its interface.
 const TICKS: f64 = 100.0;
 
-/// One look.
+/// A reading of the CPU counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Look {
     at_ns: u64,
@@ -15,13 +15,13 @@ pub struct Look {
     steal: u64,
 }
 
-/// Reads /proc; `None` where it lacks the figures.
+/// Reads /proc/stat; `None` if it lacks the values.
 pub fn look() -> Option<Look> {
     let text = std::fs::read_to_string("/proc/stat").ok()?;
     parse(&text, monotonic_ns())
 }
 
-/// user nice system idle iowait irq softirq steal, of all cores (proc_stat(5)).
+/// Parses the total line (proc_stat(5)): user nice system idle iowait irq softirq steal.
 fn parse(text: &str, at_ns: u64) -> Option<Look> {
     let line = text.lines().next()?.strip_prefix("cpu ")?;
     let ticks: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
@@ -29,7 +29,7 @@ fn parse(text: &str, at_ns: u64) -> Option<Look> {
     Some(Look { at_ns, busy: user + nice + system + irq + softirq, softirq, steal })
 }
 
-/// Between two looks; `None` without time between them.
+/// Utilization between two readings; `None` if no time has passed.
 pub fn between(before: Look, after: Look) -> Option<TapHostUse> {
     let span_ns = after.at_ns.checked_sub(before.at_ns).filter(|&span| span > 0)?;
     let cores = |before: u64, after: u64| after.saturating_sub(before) as f64 / TICKS / (span_ns as f64 / 1e9);
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_become_cores() {
+    fn cpu_ticks_are_converted_to_cores() {
         let before = parse("cpu  100 0 50 1000 0 0 10 0 0 0\ncpu0 1 2", 0).expect("a line");
         let after = parse("cpu  150 0 100 1000 0 0 60 5 0 0\n", 1_000_000_000).expect("a line");
         let found = between(before, after).expect("a second");

@@ -1,74 +1,74 @@
-//! Why there is no tap.
+//! Errors that prevent a capture.
 
 use std::io;
 use std::path::PathBuf;
 
 use landspeed_sys::ring::RingError;
 
-/// Why a tap cannot begin.
+/// Reason why a capture cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum TapError {
-    /// No such interface.
+    /// The interface does not exist.
     #[error("there is no interface {name}{}", near.as_ref().map_or_else(String::new, |near| format!("; {near}")))]
     NoInterface {
-        /// As asked for.
+        /// Name as given by the user.
         name: String,
-        /// What may have been meant, or what there is.
+        /// A similar name, or the names of existing interfaces.
         near: Option<String>,
     },
-    /// Asked for twice.
+    /// The interface was given twice.
     #[error("{0} is named twice: each interface is tapped once")]
     Twice(String),
-    /// It carries nothing.
+    /// The interface is down.
     #[error("{0} is down: nothing passes it; `ip link set {0} up` and try again")]
     Down(String),
-    /// Its frames are of a kind that is not known here.
+    /// The link type of the interface is not supported.
     #[error("{name}: frames of its kind (ARPHRD {kind}) are not known here; Ethernet, loopback and IP tunnels are")]
     Framing {
-        /// The interface.
+        /// Name of the interface.
         name: String,
-        /// `ARPHRD_…`.
+        /// Hardware type (`ARPHRD_…`).
         kind: u16,
     },
     /// The filter cannot be compiled.
     #[error("cannot compile filter `{text}`: {why}\n{advice}")]
     Filter {
-        /// As given.
+        /// Filter expression as given.
         text: String,
-        /// What the compiler says.
+        /// Error of the compiler.
         why: String,
-        /// What to do, beginning with a verb.
+        /// Advice, beginning with a verb.
         advice: &'static str,
     },
-    /// Not allowed.
+    /// The kernel denies captures (`CAP_NET_RAW` is missing).
     #[error(
         "cannot capture: the kernel refuses (needs CAP_NET_RAW); run it as root, or once, as root: setcap cap_net_raw+ep \
          {program}"
     )]
     Privilege {
-        /// Path of this program.
+        /// Path of this program, for the advice.
         program: String,
     },
-    /// The kernel does not give a ring.
+    /// The kernel cannot provide a ring.
     #[error("cannot capture on {name}: {source}{}", advice(source))]
     Ring {
-        /// The interface.
+        /// Name of the interface.
         name: String,
-        /// What and why.
+        /// Error of the packet socket.
         source: RingError,
     },
-    /// The interfaces cannot be asked for.
+    /// The interfaces cannot be listed.
     #[error("cannot see the interfaces: {0}")]
     Links(String),
-    /// A file that cannot be made.
+    /// An output file cannot be written.
     #[error("cannot write {path}: {cause}")]
     Write {
-        /// Where.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         cause: io::Error,
     },
-    /// No kernel events.
+    /// Kernel events are not available.
     #[error("cannot take the kernel's events: {0}")]
     Events(String),
 }
@@ -81,7 +81,7 @@ fn advice(error: &RingError) -> &'static str {
 }
 
 impl TapError {
-    /// A ring's error on an interface; the missing capability has its own words.
+    /// Converts a ring error; a missing capability has its own variant.
     pub(crate) fn ring(name: &str, source: RingError) -> Self {
         if source.cause.kind() == io::ErrorKind::PermissionDenied {
             let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("landspeed"));

@@ -1,7 +1,8 @@
-//! What the kernel says of TCP beside the packets: tracepoints, in an instance of tracefs of our own.
+//! Kernel events of TCP next to the packets: tracepoints, in a separate instance of tracefs.
 //!
-//! The instance's name holds this process; one whose process is gone is removed when the next tap begins, so that nothing
-//! stays behind even after a `SIGKILL`. Tracepoints ignore network namespaces: they cover the whole host.
+//! The name of the instance contains the process; instances of processes that no longer exist are removed when
+//! the next tap starts, so nothing remains even after a `SIGKILL`. Tracepoints are not limited to a network
+//! namespace: they cover the whole host.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read as _;
@@ -18,23 +19,23 @@ const ROOTS: &[&str] = &["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 const PREFIX: &str = "landspeed-tap-";
 const WANTED: &[&str] = &["tcp/tcp_probe", "tcp/tcp_retransmit_skb", "skb/kfree_skb"];
 const O_NONBLOCK: i32 = 0o4000;
-/// Of each CPU, KiB.
+/// Size of the trace buffer of each CPU, KiB.
 const BUFFER_KIB: u32 = 4096;
-/// Bytes of a line kept at most; the kernel's are far shorter.
+/// Maximum stored length of a line, bytes; the kernel's are far shorter.
 const LONGEST: usize = 4096;
 
-/// An event, ready to be written.
+/// A kernel event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// Of the kernel's `CLOCK_REALTIME`, to the microsecond.
+    /// Time in nanoseconds of `CLOCK_REALTIME`, with microsecond resolution.
     pub time_ns: u64,
-    /// `tcp_probe` …
+    /// Name of the tracepoint, such as `tcp_probe`.
     pub name: String,
-    /// As the kernel prints it.
+    /// Fields of the event, as printed by the kernel.
     pub text: String,
 }
 
-/// The kernel's events of now on.
+/// A trace of kernel events from its opening on.
 pub struct Events {
     instance: PathBuf,
     pipe: File,
@@ -44,12 +45,13 @@ pub struct Events {
 }
 
 impl Events {
-    /// Those that a capture is read with.
+    /// Opens the tracepoints that a capture records.
     pub(crate) fn of_capture() -> Result<Self, TapError> {
         Self::open(WANTED, BUFFER_KIB)
     }
 
-    /// Makes an instance with so many KiB for each CPU, and switches on what the kernel has of the tracepoints wanted.
+    /// Creates an instance with a buffer of `buffer_kib` per CPU, and enables those wanted tracepoints that the
+    /// kernel has.
     pub fn open(wanted: &'static [&'static str], buffer_kib: u32) -> Result<Self, TapError> {
         let fail = |what: &str, why: &std::io::Error| TapError::Events(format!("{what}: {why} (needs root)"));
         let root = ROOTS.iter().map(Path::new).find(|root| root.join("instances").is_dir());
@@ -86,21 +88,21 @@ impl Events {
         Ok(Self { instance: instance.to_owned(), pipe, rest: Vec::new(), wanted, summary })
     }
 
-    /// Tracepoints that this kernel does not have.
+    /// Wanted tracepoints that this kernel lacks.
     pub fn missing(&self) -> Vec<&'static str> {
         self.wanted.iter().copied().filter(|wanted| !self.summary.names.iter().any(|name| name == wanted)).collect()
     }
 
-    /// Switches the tracepoints off; what was taken can still be read.
+    /// Stops tracing; events in the buffer can still be read.
     pub fn stop(&self) {
         let _ = std::fs::write(self.instance.join("tracing_on"), "0");
     }
 
-    /// Takes what is there, without waiting.
+    /// Reads the available events without blocking.
     pub fn take(&mut self, into: &mut Vec<Event>) {
         let ahead_ns = realtime_ns().saturating_sub(monotonic_ns());
         let mut chunk = [0; 8 << 10];
-        // A pipe that is filled faster than it is read is left for the next time.
+        // Limits one call, in case events arrive faster than they are read.
         for _ in 0..512 {
             let read = match self.pipe.read(&mut chunk) {
                 Ok(0) | Err(_) => break,
@@ -127,7 +129,7 @@ impl Events {
         }
     }
 
-    /// What was taken.
+    /// Numbers of events read and lost.
     pub fn summary(&self) -> TapEvents {
         self.summary.clone()
     }
@@ -138,7 +140,7 @@ impl Drop for Events {
         for event in self.wanted {
             let _ = std::fs::write(self.instance.join("events").join(event).join("enable"), "0");
         }
-        // The pipe holds the instance: it is closed first.
+        // Closes the trace pipe, because an open pipe keeps the instance busy.
         if let Ok(nothing) = File::open("/dev/null") {
             self.pipe = nothing;
         }
@@ -146,7 +148,7 @@ impl Drop for Events {
     }
 }
 
-/// Removes instances whose process is gone.
+/// Removes instances of processes that no longer exist.
 fn remove_stale(instances: &Path) {
     let Ok(entries) = std::fs::read_dir(instances) else { return };
     for entry in entries.flatten() {
@@ -167,12 +169,13 @@ enum Line {
     Lost(u64),
 }
 
-/// `task-pid [cpu] flags seconds: event: text`, or `CPU:0 [LOST 12 EVENTS]`. The time stays the trace clock's.
+/// Parses `task-pid [cpu] flags seconds: event: text`, or `CPU:0 [LOST 12 EVENTS]`. The time stays that of the
+/// trace clock.
 fn parse(line: &str) -> Option<Line> {
     if let Some((_, rest)) = line.split_once("[LOST ") {
         return rest.split_whitespace().next()?.parse().ok().map(Line::Lost);
     }
-    // The task's name may hold anything: the time is the first word behind the CPU that is one.
+    // The task name may contain anything, so the time is the first word after the CPU that is one.
     let (_, rest) = line.split_once(" [")?;
     let mut words = rest.split_whitespace();
     let time = words.by_ref().find_map(|word| word.strip_suffix(':').and_then(seconds))?;

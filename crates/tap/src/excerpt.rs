@@ -1,4 +1,4 @@
-//! The packets of one test's own data sockets, cut from a capture that has more: headers only.
+//! Excerpt of a capture: headers of the packets of one test's data sockets.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -9,26 +9,26 @@ use landspeed_wire::capture::{Frame, Next, Reader};
 
 use crate::selection::{Passing, Selection, TapTransport};
 
-/// A data socket arrives at most so long after its first packet, nanoseconds: a client connects, and shows its preface or
-/// repeats its hello, within this.
+/// Maximum time from a data socket's first packet until the server accepts it, nanoseconds: enough for
+/// connecting and for the preface or repeated hellos.
 const OPENING_NS: u64 = 20_000_000_000;
-/// Bytes read at once.
+/// Size of a read, bytes.
 const CHUNK: usize = 256 << 10;
 
-/// What was cut out.
+/// Result of an excerpt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Excerpt {
     /// Packets in the excerpt.
     pub packets: u64,
-    /// Packets that belong to it and found no room.
+    /// Packets that belong to it but exceed the size limit.
     pub unwritten: u64,
 }
 
-/// Reads the capture in `from` and writes those of its packets that belong to the selection's data sockets into `into`, at
-/// most about `most_bytes`.
+/// Reads the capture `from` and writes the packets of the selection's data sockets to `into`, at most about
+/// `most_bytes`.
 ///
-/// A TCP packet belongs to a connection that was accepted: from its first segment to the first segment of the next one on
-/// the same port. A UDP packet belongs to a flow that was accepted. No packet brings more than its headers.
+/// A TCP packet belongs to an accepted connection: from its first segment until the first segment of the next
+/// connection on the same port. A UDP packet belongs to an accepted flow. Only headers are written.
 pub fn excerpt(
     from: &mut File,
     into: &mut File,
@@ -101,7 +101,7 @@ pub fn excerpt(
     Ok(found)
 }
 
-/// Section and interface, which say nothing about the host but the link type.
+/// Writes section and interface blocks, which contain nothing about the host except the link type.
 fn begin(buffer: &mut Vec<u8>, frame: &Frame<'_>, application: &str) {
     write::section(buffer, &write::Section { application: Some(application), ..Default::default() });
     let comments = ["headers of one test's data sockets; times are the kernel's (CLOCK_REALTIME)".to_owned()];
@@ -121,7 +121,7 @@ fn begin(buffer: &mut Vec<u8>, frame: &Frame<'_>, application: &str) {
     );
 }
 
-/// First segments of the connections of each port: when, and their sequence number.
+/// First segments of the connections on each client port: time and sequence number.
 #[derive(Debug, Default)]
 struct Openings(HashMap<u16, Vec<(u64, u32)>>);
 
@@ -129,7 +129,7 @@ impl Openings {
     fn note(&mut self, time_ns: u64, passing: &Passing) {
         let Some(sequence) = passing.opening.filter(|_| passing.from_client) else { return };
         let known = self.0.entry(passing.port).or_default();
-        // A retransmitted SYN opens no other connection.
+        // A retransmitted SYN is not a new connection.
         if known.last().is_none_or(|&(_, last)| last != sequence) {
             known.push((time_ns, sequence));
         }
@@ -139,7 +139,8 @@ impl Openings {
         self.0.values_mut().for_each(|openings| openings.sort_unstable());
     }
 
-    /// Whether a packet belongs to one of the sockets of its port, which arrived at these times.
+    /// Whether a packet belongs to one of the sockets on its port; `arrivals` are the times at which these were
+    /// accepted.
     fn is_own(&self, time_ns: u64, passing: &Passing, arrivals: &[u64]) -> bool {
         let (begun_ns, next_ns) = match (passing.transport, self.0.get(&passing.port)) {
             (TapTransport::Tcp, Some(openings)) => {
@@ -150,7 +151,7 @@ impl Openings {
             }
             _ => (0, u64::MAX),
         };
-        // The first socket that arrived after the connection began, if that was before the next connection.
+        // The first socket accepted after this connection began, if before the next connection.
         let at = arrivals.partition_point(|&arrived_ns| arrived_ns < begun_ns);
         arrivals
             .get(at)
@@ -158,14 +159,14 @@ impl Openings {
     }
 }
 
-/// Brings every frame of a capture file, from its start.
+/// Calls `take` with every frame of a capture file.
 fn frames(file: &mut File, mut take: impl FnMut(&Frame<'_>) -> io::Result<()>) -> io::Result<()> {
     file.rewind()?;
     let (mut reader, mut held, mut chunk) = (Reader::new(), Vec::new(), vec![0; CHUNK]);
     loop {
         let n = file.read(&mut chunk)?;
         if n == 0 {
-            // A block that is not whole: the capture was cut there.
+            // An incomplete block is left if the capture is truncated.
             return Ok(());
         }
         held.extend_from_slice(chunk.get(..n).unwrap_or_default());
@@ -197,9 +198,9 @@ mod tests {
     }
 
     #[test]
-    fn a_reused_port_of_another_client_is_distinguished() {
+    fn connections_of_other_clients_on_the_same_port_are_excluded() {
         let mut openings = Openings::default();
-        // Another client's connection, the test's own with a retransmitted SYN, another client's again.
+        // Three connections: another client's, the test's own with a retransmitted SYN, another client's again.
         for (time_ns, sequence) in [(100, 1), (200, 2), (203, 2), (300, 3)] {
             openings.note(time_ns, &syn(7, sequence));
         }
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn uncaptured_handshakes_are_placed_shortly_before_the_connection() {
+    fn packets_without_handshake_match_a_later_accepted_socket() {
         let openings = Openings::default();
         let arrived = 100 * OPENING_NS;
         let own = |time_ns| openings.is_own(time_ns, &Passing { opening: None, ..syn(7, 0) }, &[arrived]);

@@ -1,5 +1,5 @@
-//! Where packets are written: nowhere, a pipe, a file, or a ring of files. Every file begins with its interfaces and ends with
-//! their counts, so that each can be read alone.
+//! Output of packets: none, a pipe, a file, or rotating files. Every file begins with its interfaces and ends
+//! with their statistics, so each can be read separately.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -12,10 +12,10 @@ use landspeed_wire::capture::write::{self, Counts, Packet};
 
 use crate::options::{Output, Rotation};
 
-/// Bytes written at once.
+/// Size of a write, bytes.
 const CHUNK: usize = 256 << 10;
 
-/// Why and where writing failed.
+/// Failed write, with path and cause.
 #[derive(Debug)]
 pub struct WriteFailure {
     pub path: PathBuf,
@@ -29,16 +29,16 @@ enum Sink {
     File(File),
 }
 
-/// The files of a tap.
+/// Output files of a capture.
 pub struct Files {
     output: Output,
     rotation: Rotation,
-    /// Section and interfaces.
+    /// Encoded section and interface blocks, for the start of each file.
     prelude: Vec<u8>,
     sink: Sink,
     buffer: Vec<u8>,
     current: TapFile,
-    /// Packets of the current file that are in the file and not in the buffer only.
+    /// Packets of the current file that are written, not only buffered.
     safe_packets: u64,
     number: u32,
     past: VecDeque<TapFile>,
@@ -47,7 +47,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Makes the first file.
+    /// Creates the first file.
     pub fn create(output: Output, rotation: Rotation, prelude: Vec<u8>) -> Result<Self, WriteFailure> {
         let mut files = Self {
             output,
@@ -85,12 +85,13 @@ impl Files {
         self.flush()
     }
 
-    /// Whether packets go anywhere.
+    /// Whether packets are written at all.
     pub fn is_on(&self) -> bool {
         !matches!(self.sink, Sink::None)
     }
 
-    /// Writes a packet; begins a new file before it if its time has come. `counts` are those of each interface until now.
+    /// Writes a packet; starts a new file before it if the rotation requires one. `counts` are the statistics of
+    /// each interface so far.
     #[inline]
     pub fn packet(&mut self, packet: &Packet<'_>, counts: &[Counts]) -> Result<(), WriteFailure> {
         if matches!(self.sink, Sink::None) {
@@ -106,7 +107,7 @@ impl Files {
         if self.buffer.len() >= CHUNK { self.flush() } else { Ok(()) }
     }
 
-    /// Writes a finished block that is not a packet.
+    /// Appends a block that is not a packet.
     pub fn block(&mut self, put: impl FnOnce(&mut Vec<u8>)) {
         if self.is_on() {
             put(&mut self.buffer);
@@ -153,7 +154,8 @@ impl Files {
         self.sink = Sink::None;
     }
 
-    /// Writes what is in the buffer. If that fails the file is cut behind its last whole block: it stays readable.
+    /// Writes the buffer. If that fails, the file is truncated after its last complete block, so that it stays
+    /// readable.
     pub fn flush(&mut self) -> Result<(), WriteFailure> {
         let outcome = match &mut self.sink {
             Sink::None => Ok(()),
@@ -181,23 +183,23 @@ impl Files {
         }
     }
 
-    /// Bytes written and about to be.
+    /// Bytes written and buffered.
     pub fn bytes(&self) -> u64 {
         self.bytes + self.buffer.len() as u64
     }
 
-    /// Closes the last file. After a failure the counts are tried all the same: cutting may have made room for them.
+    /// Closes the last file. Statistics are written even after a failure: truncation may have made space for them.
     pub fn finish(&mut self, counts: &[Counts]) -> Result<(), WriteFailure> {
         if self.is_on() { self.close(counts) } else { Ok(()) }
     }
 
-    /// The files that are there, the oldest first, and how many were removed.
+    /// The existing files, oldest first, and the number of removed files.
     pub fn listed(&mut self) -> (Vec<TapFile>, u64) {
         (std::mem::take(&mut self.past).into(), self.removed)
     }
 }
 
-/// `name.pcapng` becomes `name.00001.pcapng`.
+/// Inserts a number into a file name: `name.pcapng` becomes `name.00001.pcapng`.
 fn numbered(path: &Path, number: u32) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let name = match path.extension() {
@@ -219,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_of_files_keeps_the_newest() {
+    fn rotation_keeps_the_newest_files() {
         let directory = std::env::temp_dir().join(format!("landspeed-tap-files-{}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory");
         let rotation = Rotation { file_bytes: Some(2000), file_ns: None, files: Some(3) };

@@ -1,4 +1,5 @@
-//! Filter expressions become programs: landspeed's own compiler, then tcpdump for what it does not know.
+//! Compilation of filter expressions: by landspeed's compiler, or by tcpdump for expressions that it does not
+//! support.
 
 use landspeed_sys::filter::Instruction;
 use landspeed_wire::LinkType;
@@ -7,20 +8,20 @@ use landspeed_wire::filter::{self, OUTGOING, PACKET_TYPE, Refusal, op};
 use crate::TapError;
 use crate::tcpdump::{self, TcpdumpError};
 
-/// What to do about an expression that is wrong.
+/// Advice for an invalid expression.
 const EXAMPLE: &str = "See pcap-filter(7); for example: tcp port 5201 and host 192.0.2.1";
-/// What to do about one that tcpdump would get wrong.
+/// Advice for an expression that tcpdump would compile incorrectly.
 const REWRITE: &str = "Write it with protocols, hosts, nets, ports and vlan only; see pcap-filter(7)";
-/// What to do about one that only tcpdump knows.
+/// Advice for an expression that needs tcpdump.
 const INSTALL: &str = "Install the package tcpdump to use all of pcap-filter(7). Without it: tcp udp sctp icmp icmp6 ip ip6 arp \
                        rarp; [src|dst] host, net, port, portrange with numbers; vlan; inbound, outbound; and or not ( )";
 
-/// Compiles an expression for an interface's frames; what passes is cut to `snap_bytes`.
+/// Compiles an expression for an interface's link type; accepted packets are truncated to `snap_bytes`.
 pub fn compile(text: &str, link: LinkType, snap_bytes: u32) -> Result<Vec<Instruction>, TapError> {
     compile_with(text, link, snap_bytes, tcpdump::compile)
 }
 
-/// Lets through only what this host sends, and of that what the program lets through.
+/// Restricts a program to packets that this host sends.
 pub fn outbound(program: &[Instruction]) -> Vec<Instruction> {
     let sent = [
         Instruction { code: op::LOAD_WORD, jt: 0, jf: 0, k: PACKET_TYPE },
@@ -58,7 +59,7 @@ fn attachable(program: &[filter::Instruction]) -> Vec<Instruction> {
     program.iter().map(|&filter::Instruction { code, jt, jf, k }| Instruction { code, jt, jf, k }).collect()
 }
 
-/// Why tcpdump, which is not asked for an interface's program, would make a wrong one.
+/// Reason why tcpdump's program would be wrong: it is not compiled for an interface.
 fn needs_interface(text: &str) -> Option<&'static str> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     let words = text.split(|c| !is_name(c)).map(|word| word.trim_end_matches(['-', '_']));
@@ -79,14 +80,14 @@ fn needs_interface(text: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    /// What is said of an expression, with a tcpdump that answers so.
+    /// The error message for an expression, if tcpdump fails with `answer`.
     fn error(text: &str, answer: impl Fn() -> TcpdumpError) -> String {
         let compiled = compile_with(text, LinkType::ETHERNET, 96, |_, _, _| Err(answer()));
         compiled.expect_err(text).to_string()
     }
 
     #[test]
-    fn the_subset_needs_no_tcpdump() {
+    fn subset_filters_compile_without_tcpdump() {
         let text = "host 10.0.0.1 and port 5201 and not tcp port 5202 and (tcp port 4000 or udp port 4001)";
         let absent = |_: &str, _, _| Err(TcpdumpError::Missing);
         let program = compile_with(text, LinkType::ETHERNET, 96, absent).expect("it is in the subset");
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn tcpdumps_own_words_are_repeated() {
+    fn tcpdump_error_messages_are_included() {
         let said = error("tcp prt 80", || TcpdumpError::Refused("syntax error".to_owned()));
         assert!(
             said.starts_with("cannot compile filter `tcp prt 80`: tcpdump: syntax error (column 5: `prt`"),
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn outbound_programs_look_at_the_packet_type_first() {
+    fn outbound_programs_check_the_packet_type_first() {
         let program = outbound(&[Instruction::pass(9)]);
         assert_eq!((program[0].k, program[1].jt, program.len()), (PACKET_TYPE, 1, 4));
     }

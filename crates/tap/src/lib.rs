@@ -1,5 +1,5 @@
-//! Takes packets from interfaces into pcapng files, with the kernel's time or the interface's, and says what that cost the
-//! host.
+//! Captures packets from interfaces into pcapng files, with software or hardware timestamps, and reports what
+//! the capture cost the host.
 //!
 //! ```text
 //! interface ─► filter ─► ring (kernel writes) ─► merge by time ─► pcapng ─► file, or a ring of files
@@ -7,9 +7,9 @@
 //!                        kernel events (tracefs) ─────────────┘
 //! ```
 //!
-//! One thread reads all rings and writes. It looks at the rings now and then instead of being woken for each block: waking it
-//! would cost the sender, in whose context packets are copied. Nothing is lost at the end: the rings stop taking, and are read
-//! until as many packets came out as the kernel says went in.
+//! One thread reads all rings and writes. It polls the rings instead of being woken for each block, because
+//! waking it would cost the sender, in whose context packets are copied. Nothing is lost at the end: the rings
+//! are stopped and then read until as many packets came out as the kernel counted.
 #![forbid(unsafe_code)]
 
 mod capture;

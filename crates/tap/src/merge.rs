@@ -1,30 +1,30 @@
-//! Several rings, read as one: the packet with the least time first.
+//! Merging of several rings by timestamp.
 //!
-//! A ring gives its packets out in blocks, some of them late: a block that is not full waits until its time is over. So a
-//! packet may only be passed on when every ring that has none to offer would have given out an older one by now.
+//! A ring passes on packets in blocks, some of them late: a block that is not full waits for its timeout. So a
+//! packet can be passed on only when every ring without packets would have passed on an older one by now.
 
 use landspeed_sys::ring::{Ring, RingPacket};
 
-/// A ring and how far it is read.
+/// A ring with its read position and counters.
 pub struct Source {
     pub ring: Ring,
-    /// Number of its interface.
+    /// Index of its interface.
     pub interface: usize,
-    /// Place and number of the packets not read in the block at hand.
+    /// Offset of the next packet and number of packets left in the current block.
     cursor: Option<(usize, u32)>,
-    /// Packets read.
+    /// Packets read from the ring.
     pub read: u64,
-    /// Packets the kernel says went in, dropped included.
+    /// Packets counted by the kernel, including drops.
     pub counted: u64,
-    /// Packets the kernel had no room for.
+    /// Packets dropped by the kernel because the ring was full.
     pub dropped: u64,
-    /// Times all of it was full.
+    /// Number of times the whole ring was full (freezes).
     pub freezes: u64,
-    /// Largest share that waited to be read.
+    /// Maximum fill level, 0..=1.
     pub fill_max: f64,
-    /// Whether its interface is gone.
+    /// Whether the interface no longer exists.
     pub gone: bool,
-    /// Packets whose bytes made no sense: none, unless the kernel is broken.
+    /// Packets that could not be parsed; 0 unless the kernel is broken.
     pub broken: u64,
 }
 
@@ -44,7 +44,7 @@ impl Source {
         }
     }
 
-    /// Asks the kernel what went in.
+    /// Reads the kernel's counters.
     pub fn count(&mut self) {
         if let Ok(more) = self.ring.statistics() {
             self.counted += u64::from(more.packets);
@@ -55,17 +55,17 @@ impl Source {
         self.fill_max = self.fill_max.max(waiting as f64 / blocks as f64);
     }
 
-    /// Whether all that went in came out.
+    /// Whether all counted packets have been read.
     pub fn is_drained(&self) -> bool {
         self.read + self.broken + self.dropped >= self.counted
     }
 
-    /// The next packet, if its block was given out.
+    /// Returns the next packet, if available, and the offset after it.
     fn peek(&mut self) -> Option<(RingPacket<'_>, usize)> {
         loop {
             let block = self.ring.block(0)?;
             let (at, left) = *self.cursor.get_or_insert((block.first(), block.packets()));
-            // A packet that makes no sense ends its block.
+            // A packet that cannot be parsed ends its block.
             let found = if left == 0 { None } else { block.packet(at) };
             if found.is_some() {
                 break;
@@ -74,7 +74,7 @@ impl Source {
             self.cursor = None;
             self.ring.release();
         }
-        // Looked up again: the borrow above cannot leave the loop.
+        // Looked up again, because the borrow above cannot leave the loop.
         self.ring.block(0)?.packet(self.cursor?.0)
     }
 
@@ -90,8 +90,8 @@ impl Source {
     }
 }
 
-/// Passes on what is ready, in the order of time; with one ring, in its order. `bound_ns` is the time before which a ring
-/// without packets cannot have any more. Stops when `each` says `false`, and returns how many were passed on.
+/// Passes available packets to `each` in the order of time; with a single ring, in its order. Rings without
+/// packets cannot have any before `bound_ns`. Stops when `each` returns `false`. Returns the number of packets.
 pub fn drain(
     sources: &mut [Source],
     bound_ns: u64,
@@ -125,7 +125,7 @@ pub fn drain(
     }
 }
 
-/// One ring, block by block.
+/// Drains a single ring, block by block.
 fn drain_one(source: &mut Source, mut each: impl FnMut(usize, &RingPacket<'_>) -> bool) -> u64 {
     let mut passed = 0;
     while let Some(block) = source.ring.block(0) {

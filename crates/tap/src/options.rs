@@ -1,4 +1,4 @@
-//! What a tap is asked for.
+//! Options of a tap.
 
 use std::io::PipeWriter;
 use std::path::PathBuf;
@@ -9,63 +9,63 @@ use crate::selection::Selection;
 /// Direction of the packets to capture.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TapDirection {
-    /// Both ways.
+    /// Both directions.
     #[default]
     Both,
-    /// Received.
+    /// Received packets only.
     In,
-    /// Sent.
+    /// Sent packets only.
     Out,
 }
 
-/// The clock of packets' timestamps.
+/// Clock of the timestamps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Clock {
-    /// The kernel's, when it sees the packet.
+    /// Kernel timestamps (software).
     #[default]
     Software,
-    /// The interface's, where it has one; else the kernel's, which is said.
+    /// Interface timestamps (hardware) if available; otherwise the kernel's, with a warning.
     Hardware,
 }
 
-/// A ring of files.
+/// File rotation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rotation {
-    /// A new file after so many bytes.
+    /// Maximum size of a file, bytes.
     pub file_bytes: Option<u64>,
-    /// A new file after so long, nanoseconds of the packets' time.
+    /// Maximum time span of a file, nanoseconds of packet time.
     pub file_ns: Option<u64>,
-    /// Files kept: the oldest is removed for a newer one.
+    /// Maximum number of files; the oldest is removed when exceeded.
     pub files: Option<u32>,
 }
 
 impl Rotation {
-    /// Whether there is more than one file at all.
+    /// Whether files are rotated.
     pub fn is_on(&self) -> bool {
         self.file_bytes.is_some() || self.file_ns.is_some()
     }
 }
 
-/// Where packets go.
+/// Destination of the packets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Output {
-    /// Nowhere: they are counted.
+    /// None: packets are only counted.
     #[default]
     None,
     /// Standard output.
     Stdout,
-    /// A file, or with a rotation several whose names are made from this one's.
+    /// A file; with rotation, several files with numbered names.
     File(PathBuf),
     /// A consumer that converts the capture.
     Pipe(Pipe),
 }
 
-/// A pipe, and what comes of what is written to it.
+/// A pipe to a consumer, which converts the capture.
 #[derive(Debug, Clone)]
 pub struct Pipe {
-    /// The file that is made of it.
+    /// Path of the file that the consumer writes, for messages.
     pub name: PathBuf,
-    /// The end to write to. The other end sees the end when the tap and its options are gone.
+    /// Write end of the pipe. The reader sees the end of file when the tap and its options are dropped.
     pub into: Arc<PipeWriter>,
 }
 
@@ -77,53 +77,53 @@ impl PartialEq for Pipe {
 
 impl Eq for Pipe {}
 
-/// When it ends by itself.
+/// Limits after which the capture ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// After so many packets written.
+    /// Maximum number of packets written.
     pub packets: Option<u64>,
-    /// After so many bytes written.
+    /// Maximum number of bytes written.
     pub bytes: Option<u64>,
-    /// After so long, nanoseconds.
+    /// Maximum duration, nanoseconds.
     pub time_ns: Option<u64>,
 }
 
-/// A tap.
+/// All options of a tap.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Names of the interfaces.
+    /// Names of the interfaces to capture on.
     pub interfaces: Vec<String>,
     /// Capture filter in the language of pcap-filter(7).
     pub filter: Option<String>,
-    /// Keep only headers, and only of flows that may belong to one test.
+    /// Keeps only headers, and only of flows that may belong to one test.
     pub selection: Option<Arc<Selection>>,
-    /// Snap length: bytes captured of each packet at most.
+    /// Snap length: maximum captured bytes of a packet.
     pub snap_bytes: u32,
-    /// Its direction.
+    /// Direction of the packets to capture.
     pub direction: TapDirection,
-    /// Whose clock.
+    /// Clock of the timestamps.
     pub clock: Clock,
-    /// Frames for other hosts too.
+    /// Whether to capture frames for other hosts too (promiscuous mode).
     pub promiscuous: bool,
-    /// Bytes of the ring of an interface, all its parts together.
+    /// Total size of the rings of an interface, bytes.
     pub ring_bytes: u64,
-    /// Rings per interface, each for the packets of some CPUs.
+    /// Number of rings per interface; packets are distributed by CPU.
     pub rings: u32,
-    /// Core of the thread that reads and writes.
+    /// Core to which the reading thread is pinned.
     pub core: Option<u32>,
-    /// Where packets go.
+    /// Destination of the packets.
     pub output: Output,
-    /// In which files.
+    /// File rotation.
     pub rotation: Rotation,
-    /// Until when.
+    /// Limits after which the capture ends.
     pub limits: Limits,
-    /// Record the kernel's events, too.
+    /// Whether to record kernel events too.
     pub events: bool,
-    /// How long the host is looked at before the tap begins, nanoseconds; 0 for not at all.
+    /// Duration of the CPU measurement before the capture, nanoseconds; 0 disables it.
     pub baseline_ns: u64,
-    /// How long the tap is switched on and off to see what it does to the traffic, nanoseconds; 0 for not at all.
+    /// Duration of the measurement of the tap's effect on traffic, nanoseconds; 0 disables it.
     pub slices_ns: u64,
-    /// What the file says about where it comes from.
+    /// Name of the writing program, recorded in the file.
     pub application: String,
 }
 

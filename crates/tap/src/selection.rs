@@ -1,9 +1,9 @@
-//! Which packets belong to one test, while its data sockets still arrive.
+//! Selection of the packets of one test, while its data sockets are still being accepted.
 //!
-//! A server knows a client's ports only when it has accepted its sockets, and their handshakes have passed by then. So the
-//! capture begins with everything between the two addresses on the server's port, headers only, a few packets of each
-//! flow. A flow that is reported as the test's own is taken whole from then on. What leaves the server is cut from the file
-//! afterwards ([`crate::excerpt`]), when it is known whose each packet was.
+//! A server learns a client's ports when it accepts the sockets, after their handshakes. So the capture begins
+//! with all packets between the two addresses on the server's port: headers only, and a few packets per flow. A
+//! flow that is reported as the test's own is captured completely from then on. The data that leaves the server
+//! is extracted from the file later ([`crate::excerpt`]), when the owner of each packet is known.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -11,18 +11,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use landspeed_wire::{LinkType, Transport, Wrapping, dissect_headers};
 
-/// Packets of a flow that are kept before it is known whose it is: more than a handshake has.
+/// Maximum number of packets stored per flow until its owner is known: more than a handshake has.
 const PROVISIONAL_PACKETS: u32 = 32;
-/// Bytes kept of all such flows together.
+/// Maximum size of all such packets, bytes.
 const PROVISIONAL_BYTES: u64 = 32 << 20;
-/// What a packet takes up in a file beside its bytes.
+/// Overhead of a packet in a file, bytes.
 const BLOCK_BYTES: u64 = 48;
-/// Sockets of a test that are remembered: more than fit in a capture of 256 MiB, each with its handshake.
+/// Maximum number of stored data sockets: more than fit into a capture of 256 MiB with their handshakes.
 const MOST_FLOWS: usize = 1 << 18;
-/// With more flows than this the kernel's filter is left as it is: a filter is a few thousand instructions at most.
+/// Maximum number of flows for which a kernel filter is built: filters are limited to a few thousand
+/// instructions.
 const MOST_FILTERED: usize = 64;
 
-/// The transport of a flow.
+/// Transport protocol of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TapTransport {
     /// TCP.
@@ -34,28 +35,28 @@ pub enum TapTransport {
 /// A data socket of the test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TapFlow {
-    /// Its transport.
+    /// Transport protocol.
     pub transport: TapTransport,
-    /// The client's port.
+    /// Port of the client.
     pub port: u16,
-    /// When the server accepted it, nanoseconds since the Unix epoch.
+    /// Time at which the server accepted it, nanoseconds since the Unix epoch.
     pub arrived_unix_ns: u64,
 }
 
-/// A packet between the client's ports and the server's one port.
+/// A packet between the client and the server's port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Passing {
     pub transport: TapTransport,
-    /// The client's port.
+    /// Port of the client.
     pub port: u16,
     pub from_client: bool,
-    /// The sequence number of a connection's first segment, where this is one.
+    /// Sequence number, if it is the first segment (SYN) of a connection.
     pub opening: Option<u32>,
-    /// Bytes of headers: all that may be kept.
+    /// Length of the headers, the maximum that may be stored, bytes.
     pub header_bytes: usize,
 }
 
-/// The data sockets of one test, as they become known.
+/// The data sockets of a test that are known so far.
 #[derive(Debug)]
 pub struct Selection {
     server: (u128, u16),
@@ -65,10 +66,10 @@ pub struct Selection {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// When sockets arrived, by transport and the client's port.
+    /// Times at which sockets were accepted, by transport and client port.
     own: HashMap<(TapTransport, u16), Vec<u64>>,
     own_flows: usize,
-    /// Packets and bytes kept of flows whose owner is not known.
+    /// Packets and bytes stored of flows whose owner is unknown.
     unknown: HashMap<(TapTransport, u16), (u32, u64)>,
     unknown_bytes: u64,
     is_complete: bool,
@@ -76,13 +77,13 @@ struct Inner {
 }
 
 impl Selection {
-    /// Nothing has arrived yet.
+    /// Creates a selection without sockets.
     pub fn new(server: SocketAddr, client: IpAddr) -> Self {
         let server = (mapped(server.ip()), server.port());
         Self { server, client: mapped(client), inner: Mutex::default() }
     }
 
-    /// A data socket of the test has arrived.
+    /// Adds an accepted data socket of the test.
     pub fn add(&self, flow: TapFlow) {
         let mut inner = self.lock();
         if inner.own_flows >= MOST_FLOWS {
@@ -96,7 +97,8 @@ impl Selection {
         }
     }
 
-    /// All data sockets of the test have arrived: no other flow is taken any more. `coarse` is the filter so far.
+    /// Marks the selection as complete: packets of other flows are no longer stored. `coarse` is the current filter
+    /// expression.
     pub fn complete(&self, coarse: &str) {
         let mut inner = self.lock();
         inner.is_complete = true;
@@ -114,17 +116,17 @@ impl Selection {
         }
     }
 
-    /// The filter for the kernel, once.
+    /// Returns the narrower filter expression for the kernel, once.
     pub(crate) fn take_filter(&self) -> Option<String> {
         self.lock().filter.take()
     }
 
-    /// Bytes in the file of flows whose owner is not known.
+    /// Bytes stored of flows whose owner is unknown.
     pub(crate) fn provisional_bytes(&self) -> u64 {
         self.lock().unknown_bytes
     }
 
-    /// How much of a frame is kept for now; `None` for nothing.
+    /// Number of bytes of a frame to store; `None` to discard it.
     pub(crate) fn keep(&self, link: LinkType, frame: &[u8], original: u32) -> Option<usize> {
         let passing = self.passing(link, frame, original)?;
         let key = (passing.transport, passing.port);
@@ -146,7 +148,7 @@ impl Selection {
         Some(passing.header_bytes)
     }
 
-    /// A frame as one between the client and the server's port; `None` for any other, and for what is inside of a tunnel.
+    /// Parses a frame between the client and the server's port; `None` for others, and for packets in a tunnel.
     pub(crate) fn passing(&self, link: LinkType, frame: &[u8], original: u32) -> Option<Passing> {
         let (packet, header_bytes) = dissect_headers(link, frame, original).ok()?;
         if !Wrapping::VLAN.contains(packet.wrapping) {
@@ -171,7 +173,7 @@ impl Selection {
         }
     }
 
-    /// When the sockets of a port arrived, in order; empty if none did.
+    /// Times at which sockets were accepted, ascending, by transport and client port.
     pub(crate) fn arrivals(&self) -> HashMap<(TapTransport, u16), Vec<u64>> {
         let mut own = self.lock().own.clone();
         for times in own.values_mut() {
@@ -180,13 +182,13 @@ impl Selection {
         own
     }
 
-    /// A poisoned lock only means that some thread panicked while it held plain data.
+    /// Locks the state; a poisoned lock is used too, because it protects plain data.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// As a dissected packet has it: IPv4 as an IPv4-mapped IPv6 address.
+/// IPv4 addresses as IPv4-mapped IPv6, as in dissected packets.
 fn mapped(ip: IpAddr) -> u128 {
     match ip.to_canonical() {
         IpAddr::V4(ip) => ip.to_ipv6_mapped().to_bits(),

@@ -1,4 +1,4 @@
-//! What a tap is made of, worked out before it begins: filters, rings, what to warn of, how its files begin.
+//! Preparation of a tap: filters, ring sizes, warnings, and file headers.
 
 use landspeed_model::Warning;
 use landspeed_sys::filter::Instruction;
@@ -11,25 +11,25 @@ use crate::filter;
 use crate::options::{Clock, Options, TapDirection};
 use crate::subject::Subject;
 
-/// After so long the kernel gives out a block that is not full.
+/// Time after which the kernel passes on a block that is not full, ms.
 pub const RETIRE_MS: u32 = 50;
-/// A block of a ring, bytes at most.
+/// Maximum size of a block in a ring, bytes.
 const BLOCK_BYTES: u64 = 1 << 20;
-/// Blocks of a ring at least.
+/// Minimum number of blocks in a ring, unless the ring is very small.
 const BLOCKS: u64 = 16;
 
-/// The filter of an interface.
+/// Compiles the filter for an interface.
 pub fn program(options: &Options, subject: &Subject) -> Result<Vec<Instruction>, TapError> {
     let asked = options.filter.as_deref().unwrap_or_default();
     let program = filter::compile(asked, subject.link, options.snap_bytes)?;
     Ok(if options.direction == TapDirection::Out { filter::outbound(&program) } else { program })
 }
 
-/// Bytes and number of the blocks of one ring.
+/// Size (bytes) and number of the blocks of one ring.
 pub fn geometry(options: &Options) -> (u32, u32) {
     let bytes = options.ring_bytes / u64::from(options.rings.max(1));
     let fitting = (bytes / BLOCKS).max(1);
-    // The largest power of two that is not larger.
+    // Round down to a power of two.
     let block = (1_u64 << fitting.ilog2()).clamp(64 << 10, BLOCK_BYTES);
     (block as u32, u32::try_from((bytes / block).max(2)).unwrap_or(u32::MAX))
 }
@@ -48,12 +48,12 @@ pub fn ring_options<'a>(
         blocks,
         retire_ms: RETIRE_MS,
         filter,
-        // On the loopback each packet goes out and comes in: once is enough.
+        // On loopback each packet is sent and received; capture it once.
         ignore_outgoing: options.direction == TapDirection::In
             || (subject.loopback && options.direction == TapDirection::Both),
         promiscuous: options.promiscuous,
         hardware_time,
-        // Different for each interface and, as far as that goes, for each tap of this host.
+        // Unique per interface and, as far as possible, per tap on this host.
         group: (options.rings > 1).then(|| (std::process::id() as u16).wrapping_mul(64).wrapping_add(number)),
     }
 }
@@ -89,14 +89,14 @@ pub fn warn_about(subject: &Subject, options: &Options, warnings: &mut Vec<Warni
     }
 }
 
-/// Each kind of warning once for the same words.
+/// Adds a warning, unless there is one with the same text.
 pub fn warn(warnings: &mut Vec<Warning>, code: &str, message: String) {
     if !warnings.iter().any(|warning| warning.message == message) {
         warnings.push(Warning { code: code.to_owned(), message });
     }
 }
 
-/// What every file begins with.
+/// Encodes the blocks at the start of every file: section and interfaces.
 pub fn prelude(options: &Options, subjects: &[Subject]) -> Vec<u8> {
     let system = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let system = format!("Linux {}", system.trim());

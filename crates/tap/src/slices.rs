@@ -1,6 +1,6 @@
-//! What the tap does to the traffic: it is hooked to its interfaces and taken off again in short turns, two and two in random
-//! order, while the interfaces' own counters count the packets. Whatever else changes meanwhile changes both kinds
-//! of turns alike; how far chance goes is in the interval.
+//! Effect of the tap on traffic: the tap is attached and detached in short slices, in pairs of random order,
+//! while the interfaces' counters count packets. Other changes affect both kinds of slices alike; the
+//! confidence interval shows the remaining randomness.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,17 +15,17 @@ use crate::merge::{self, Source};
 use crate::subject::{self, Subject};
 
 const SLICE_NS: u64 = 200_000_000;
-/// Between switching and counting.
+/// Settling time between switching and counting, nanoseconds.
 const SETTLE_NS: u64 = 20_000_000;
 const NAP_NS: u64 = 2_000_000;
 
-/// One turn: packets a second, and cores at work.
+/// Result of a slice: packets per second, and busy cores.
 struct Turn {
     pps: f64,
     busy: f64,
 }
 
-/// Takes turns for so long; leaves the rings unhooked and empty. `each` is what a packet costs.
+/// Measures for `total_ns`; leaves the rings detached and empty. `each` is the work per packet.
 pub fn measure(
     sources: &mut [Source],
     subjects: &[Subject],

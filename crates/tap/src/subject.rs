@@ -1,4 +1,4 @@
-//! The interfaces of a tap: found, judged, described.
+//! Interfaces of a tap: lookup, checks and description.
 
 use landspeed_netlink::ethtool::Ethtool;
 use landspeed_netlink::{LinkId, Netlink};
@@ -8,7 +8,7 @@ use crate::TapError;
 
 const IFF_UP: u32 = 1;
 const IFF_LOOPBACK: u32 = 8;
-/// Offloads that join or cut packets: a tap above them sees super-packets.
+/// Offloads that merge or split packets: a tap sees super-packets with them.
 const SUPER: &[&str] = &[
     "tx-tcp-segmentation",
     "tx-tcp6-segmentation",
@@ -18,16 +18,16 @@ const SUPER: &[&str] = &[
     "rx-gro-hw",
     "rx-lro",
 ];
-/// Places of `rx_packets`, `tx_packets`, `rx_dropped` and `tx_dropped` among a link's counters.
+/// Indices of `rx_packets`, `tx_packets`, `rx_dropped` and `tx_dropped` in a link's counters.
 const PACKETS: [usize; 2] = [0, 1];
 const DROPPED: [usize; 2] = [6, 7];
 
-/// An interface to be tapped.
+/// An interface to capture on.
 #[derive(Debug, Clone)]
 pub struct Subject {
     pub name: String,
     pub index: u32,
-    /// The type its frames have in a file.
+    /// Link type of its frames in a capture file.
     pub link: LinkType,
     pub loopback: bool,
     pub mac: Option<[u8; 6]>,
@@ -36,14 +36,14 @@ pub struct Subject {
     pub offloads: Vec<String>,
 }
 
-/// An interface's own counters, both ways together.
+/// Counters of an interface, both directions together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
     pub packets: u64,
     pub dropped: u64,
 }
 
-/// Finds the interfaces, in the namespace of the calling thread.
+/// Looks up the interfaces in the calling thread's network namespace, and checks them.
 pub fn find(netlink: &mut Netlink, names: &[String]) -> Result<Vec<Subject>, TapError> {
     let links = netlink.links().map_err(|error| TapError::Links(error.to_string()))?;
     let mut subjects: Vec<Subject> = Vec::new();
@@ -87,7 +87,7 @@ pub fn find(netlink: &mut Netlink, names: &[String]) -> Result<Vec<Subject>, Tap
     Ok(subjects)
 }
 
-/// The interface's own counters; `None` if it is not there any more.
+/// Reads the counters of an interface; `None` if it no longer exists.
 pub fn traffic(netlink: &mut Netlink, index: u32) -> Option<Traffic> {
     let link = netlink.link(LinkId::Index(index)).ok()?;
     let sum = |places: [usize; 2]| places.iter().filter_map(|&place| link.stats.get(place)).sum();
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_of_the_finger_is_recognised() {
+    fn misspelled_interfaces_get_a_suggestion() {
         assert_eq!(near("eht0", &["lo", "eth0", "eth1"]).as_deref(), Some("did you mean eth0?"));
         assert_eq!(near("wlan", &["lo", "eth0"]).as_deref(), Some("there is lo, eth0"));
         assert_eq!(near("x", &[]), None);

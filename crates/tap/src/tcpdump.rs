@@ -1,4 +1,4 @@
-//! Filter programs from tcpdump: started without privileges, with limits on time and output, and not believed.
+//! Filter programs from tcpdump: run without privileges, with limits on time and output, and verified.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -11,38 +11,38 @@ use landspeed_sys::process::is_root;
 use landspeed_wire::LinkType;
 use landspeed_wire::filter::{Instruction, MOST_INSTRUCTIONS, op, verify};
 
-/// Time for tcpdump, which may look names up.
+/// Time limit for tcpdump, which may resolve names, nanoseconds.
 const MOST_NS: u64 = 10_000_000_000;
-/// How often it is looked after.
+/// Poll interval while it runs, nanoseconds.
 const POLL_NS: u64 = 2_000_000;
-/// Bytes read from it at most: the longest program takes half of them.
+/// Maximum output read from it, bytes: twice the longest possible program.
 const MOST_BYTES: u64 = 256 << 10;
-/// The user and group `nobody`.
+/// User and group id of `nobody`.
 const NOBODY: u32 = 65534;
-/// Returns the accumulator.
+/// BPF operation that returns the accumulator.
 const RETURN_A: u16 = 0x16;
 
-/// Why there is no program.
+/// Reason why tcpdump produced no program.
 #[derive(Debug, thiserror::Error)]
 pub enum TcpdumpError {
-    /// Not installed.
+    /// tcpdump is not installed.
     #[error("tcpdump is not installed")]
     Missing,
-    /// It cannot be run.
+    /// tcpdump cannot be started.
     #[error("cannot run {0}: {1}")]
     Run(PathBuf, std::io::Error),
-    /// It takes too long.
+    /// tcpdump exceeded the time limit.
     #[error("tcpdump has not answered in {} s", MOST_NS / 1_000_000_000)]
     Time,
-    /// It refuses; its words.
+    /// tcpdump refused the expression; its message.
     #[error("tcpdump: {0}")]
     Refused(String),
-    /// Its output is not a valid program.
+    /// The output is not a valid program.
     #[error("tcpdump's program is not valid: {0}")]
     Program(String),
 }
 
-/// Compiles an expression with the installed tcpdump; what passes is cut to `snap_bytes`.
+/// Compiles an expression with the installed tcpdump; accepted packets are truncated to `snap_bytes`.
 pub fn compile(text: &str, link: LinkType, snap_bytes: u32) -> Result<Vec<Instruction>, TcpdumpError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let directories = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin", "/usr/bin"].map(PathBuf::from));
@@ -53,7 +53,7 @@ pub fn compile(text: &str, link: LinkType, snap_bytes: u32) -> Result<Vec<Instru
     read(&output, snap_bytes)
 }
 
-/// What tcpdump prints for an expression: it reads an empty capture of this link type, which needs no privilege.
+/// Runs tcpdump on an empty capture of this link type, which needs no privilege; returns its output.
 fn run(program: &Path, text: &str, link: LinkType, snap_bytes: u32, most_ns: u64) -> Result<String, TcpdumpError> {
     let failed = |error| TcpdumpError::Run(program.to_owned(), error);
     let deadline_ns = monotonic_ns().saturating_add(most_ns);
@@ -63,7 +63,7 @@ fn run(program: &Path, text: &str, link: LinkType, snap_bytes: u32, most_ns: u64
         child.stderr.take().map(|pipe| read_some(Box::new(pipe))),
     ];
     if let Some(mut stdin) = child.stdin.take() {
-        // It may have refused the expression already.
+        // Fails if tcpdump has already refused the expression.
         let _ = stdin.write_all(&empty_capture(link, snap_bytes));
     }
     let status = loop {
@@ -95,7 +95,7 @@ fn spawn(program: &Path, text: &str) -> std::io::Result<Child> {
         return command.spawn();
     }
     match command.uid(NOBODY).gid(NOBODY).spawn() {
-        // In a user namespace without `nobody`, or where only root may run it.
+        // In a user namespace without `nobody`, or if only root may execute it.
         Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::InvalidInput) => {
             command.uid(0).gid(0).spawn()
         }
@@ -103,7 +103,7 @@ fn spawn(program: &Path, text: &str) -> std::io::Result<Child> {
     }
 }
 
-/// Reads a pipe to its end or to the limit.
+/// Reads a pipe on a new thread, to its end or to the limit.
 fn read_some(pipe: Box<dyn Read + Send>) -> JoinHandle<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -112,14 +112,14 @@ fn read_some(pipe: Box<dyn Read + Send>) -> JoinHandle<String> {
     })
 }
 
-/// The header of a pcap file: it gives tcpdump the link type and the snap length.
+/// Header of a pcap file with the link type and the snap length.
 fn empty_capture(link: LinkType, snap_bytes: u32) -> Vec<u8> {
     let mut header = Vec::new();
     landspeed_wire::capture::write::pcap_header(&mut header, link, snap_bytes);
     header
 }
 
-/// Reads the output of `tcpdump -ddd`: the number of instructions, then four numbers for each.
+/// Parses the output of `tcpdump -ddd`: the number of instructions, then four numbers per instruction.
 fn read(output: &str, snap_bytes: u32) -> Result<Vec<Instruction>, TcpdumpError> {
     let invalid = |why: &str| TcpdumpError::Program(why.to_owned());
     let mut lines = output.lines();
@@ -162,7 +162,7 @@ mod tests {
 
     use super::*;
 
-    /// A program in place of tcpdump.
+    /// A script that replaces tcpdump.
     fn script(directory: &Path, body: &str) -> PathBuf {
         let path = directory.join("tcpdump");
         std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).expect("a file");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_read_strictly_and_cut_to_the_snap_length() {
+    fn programs_are_parsed_strictly_and_use_the_snap_length() {
         let program =
             read("4\n40 0 0 12\n21 0 1 2048\n6 0 0 262144\n6 0 0 0\n", 96).expect("tcpdump's output for ip");
         assert_eq!(program[2..], [Instruction::pass(96), Instruction::pass(0)]);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expression_is_never_an_option_and_privileges_are_dropped() {
+    fn expressions_are_never_options_and_privileges_are_dropped() {
         let said = run_script("for a; do echo \"<$a>\"; done; id -u; head -c 24 | od -An -tu4", 10_000_000_000);
         let said = said.expect("it succeeds");
         let lines: Vec<&str> = said.lines().map(str::trim).collect();
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn its_last_words_are_the_reason() {
+    fn last_line_of_stderr_is_the_error() {
         let body = "echo 'reading from file -' >&2; echo 'tcpdump: syntax error' >&2; exit 1";
         let error = run_script(body, 10_000_000_000).expect_err("it fails");
         assert_eq!(error.to_string(), "tcpdump: syntax error");

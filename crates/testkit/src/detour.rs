@@ -1,4 +1,5 @@
-//! A port on loopback that leads to a server by a hostile path: TCP is passed on as it is, UDP data from clients suffers.
+//! A loopback port that leads to a server over an impaired path: TCP is forwarded unchanged, UDP data from
+//! clients is dropped, duplicated or reordered.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -14,13 +15,13 @@ use landspeed_sys::udp::set_receive_buffer;
 
 use crate::relay::{Deeds, Mischief, Path};
 
-/// Datagrams from this size on are a test's data and suffer; smaller ones are its handshake.
+/// Minimum size of data datagrams, which are impaired; smaller ones are a test's handshake.
 pub const DATA_BYTES: usize = 600;
 
-/// How long anything here waits for traffic before it looks whether it should stop.
+/// Read timeout, and so the interval at which threads check for the stop request.
 const TICK: Duration = Duration::from_millis(5);
 
-/// A running detour. Clients run against [`Detour::address`]; several streams and several clients may use it.
+/// A running detour. Clients connect to [`Detour::address`]; several streams and clients may share it.
 pub struct Detour {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
@@ -28,7 +29,7 @@ pub struct Detour {
 }
 
 impl Detour {
-    /// Starts one to `server`; `mischief` is done to each client socket's data, each with the same seed.
+    /// Starts a detour to `server`; each client socket's data is impaired by `mischief` with the same seed.
     pub fn to(server: SocketAddr, mischief: Mischief) -> io::Result<Self> {
         println!("detour seed {}", mischief.seed);
         let (listener, front) = same_port(server)?;
@@ -43,15 +44,15 @@ impl Detour {
         Ok(Self { address, stop, datagrams: Some(datagrams) })
     }
 
-    /// Where clients connect to.
+    /// Returns the address for clients.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Ends it and returns what it did to all data.
+    /// Stops the detour and returns the counts of all data.
     ///
     /// # Panics
-    /// If its thread did.
+    /// If its thread panicked.
     pub fn end(mut self) -> Deeds {
         self.stop.store(true, Ordering::Relaxed);
         self.datagrams.take().expect("ended once").join().expect("the detour does not panic")
@@ -64,7 +65,7 @@ impl Drop for Detour {
     }
 }
 
-/// One port for both protocols.
+/// Binds the same port for TCP and UDP.
 fn same_port(server: SocketAddr) -> io::Result<(TcpListener, UdpSocket)> {
     for _ in 0..100 {
         let listener = TcpListener::bind((server.ip(), 0))?;
@@ -100,7 +101,7 @@ fn carry(front: &UdpSocket, server: SocketAddr, mischief: Mischief, stop: &Atomi
     let mut buffer = vec![0; 65_536];
     loop {
         let Ok((length, from)) = front.recv_from(&mut buffer) else {
-            // Nothing came for a while: no packet is left to overtake the held ones.
+            // Idle: no later packet will arrive to overtake the held ones.
             for (path, deeds) in clients.values_mut() {
                 path.release(u64::MAX, deeds);
             }
@@ -126,7 +127,7 @@ fn carry(front: &UdpSocket, server: SocketAddr, mischief: Mischief, stop: &Atomi
     clients.into_values().map(|(_, deeds)| deeds).fold(Deeds::default(), Deeds::plus)
 }
 
-/// A socket to the server for one client, and a thread that carries answers back.
+/// Opens a socket to the server for one client, and starts a thread that forwards the replies.
 fn back_path(
     front: &UdpSocket,
     client: SocketAddr,

@@ -1,4 +1,4 @@
-//! Peers that send a byte now and then, to find a step of a protocol without a deadline.
+//! Peers that send a byte now and then, to find protocol states without a timeout.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use landspeed_sys::clock;
 
-/// More than a deadline is late by on a busy machine, seconds.
+/// Maximum delay of a timeout on a busy machine, seconds.
 pub const SLACK_S: f64 = 8.0;
 
-/// A state of a peer, how long it may last by the documentation, seconds, and a connection that drips in it: given its
-/// longest time, it returns how long it lasted, seconds.
+/// A state of a peer: its name, its documented time limit in seconds, and a function that drips in it. The
+/// function gets the longest time to drip, seconds, and returns how long the state lasted, seconds.
 pub type State = (&'static str, f64, Box<dyn FnOnce(f64) -> f64 + Send>);
 
-/// Sends `first` and then blanks, a byte `every` so often, until the peer hangs up or `most_s` seconds have passed. Returns
-/// how long that took, seconds.
+/// Sends `first` and then blanks, one byte per `every`, until the peer closes the connection or `most_s` seconds
+/// have passed. Returns the elapsed seconds.
 ///
 /// # Panics
-/// If the stream takes no timeouts.
+/// If the stream does not accept timeouts.
 pub fn drip(stream: &mut TcpStream, first: &[u8], every: Duration, most_s: f64) -> f64 {
     let begun_ns = clock::monotonic_ns();
     stream.set_write_timeout(Some(Duration::from_secs(20))).expect("a timeout");
@@ -35,10 +35,10 @@ pub fn drip(stream: &mut TcpStream, first: &[u8], every: Duration, most_s: f64) 
     }
 }
 
-/// Drips in all states at the same time.
+/// Drips in all states concurrently, and checks their time limits.
 ///
 /// # Panics
-/// If one lasts longer than documented, or a connection panics.
+/// If a state lasts longer than documented, or a connection panics.
 pub fn hold_no_longer_than_documented(states: Vec<State>) {
     let held: Vec<_> = std::thread::scope(|scope| {
         let drips: Vec<_> = states

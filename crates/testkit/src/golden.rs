@@ -1,35 +1,36 @@
-//! Golden files: text that people read, kept in `golden/` of the repository and compared by snapbox.
-//! `SNAPSHOTS=overwrite` writes the files that differ.
+//! Golden files: expected texts, kept in `golden/` of the repository and compared by snapbox.
+//! `SNAPSHOTS=overwrite` rewrites the files that differ.
 
 use std::path::{Path, PathBuf};
 
 use regex::Regex;
 use snapbox::{Assert, Data, Redactions};
 
-/// `golden/NAME`.
+/// Returns the path of `golden/NAME`.
 pub fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden").join(name)
 }
 
-/// Fails unless `text` is that of `golden/NAME`.
+/// Fails unless `text` equals `golden/NAME`.
 pub fn same(name: &str, text: &str) {
     same_as(&path(name), text, &[]);
 }
 
-/// As [`same`], after each match of a pattern became its placeholder, such as `("[TIME]", r"\d+ ms")`. Where a pattern has a group
-/// `redacted`, only the group is replaced.
+/// Like [`same`], but first replaces each match of a pattern with its placeholder, such as `("[TIME]", r"\d+
+/// ms")`. If a pattern has a group `redacted`, only the group is replaced.
 pub fn same_but(name: &str, text: &str, volatile: &[(&'static str, &str)]) {
     same_as(&path(name), text, volatile);
 }
 
-/// As [`same_but`] for a file anywhere.
+/// Like [`same_but`], for a file at any path.
 pub fn same_as(file: &Path, text: &str, volatile: &[(&'static str, &str)]) {
     let mut redactions = Redactions::new();
     for (placeholder, pattern) in volatile {
         let pattern = Regex::new(pattern).expect("a pattern");
         redactions.insert(placeholder, pattern).expect("a placeholder in brackets");
     }
-    // Redacted here, so that an expected text is never a pattern: `[..]` in a usage line stays as it is.
+    // Redacted here and not by snapbox, so that the expected text is never a pattern: `[..]` in a usage line is
+    // literal.
     let text = redactions.redact(text);
     let expected = Data::read_from(file, None).raw();
     Assert::new().action_env(snapbox::assert::DEFAULT_ACTION_ENV).eq(Data::text(text), expected);

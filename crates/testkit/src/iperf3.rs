@@ -1,24 +1,25 @@
-//! Real iperf3 programs to speak with, of several releases.
+//! Real iperf3 programs of several releases, for interoperability tests.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Environment variable naming a directory with one directory for each release, `iperf3` inside. `cargo xtask iperf3`
-/// fills `target/iperf3`, which is looked at in any case.
+/// Environment variable with a directory that has one subdirectory per release, `iperf3` inside. The default is
+/// `target/iperf3`, which `cargo xtask iperf3` fills.
 pub const VARIABLE: &str = "LANDSPEED_IPERF3";
 
-/// An iperf3 that runs here.
+/// An installed iperf3 that runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Iperf3 {
-    /// Major and minor, as in 3.12.
+    /// Major and minor version, such as (3, 12).
     pub version: (u32, u32),
-    /// The program. It replaces itself by exec, so that the process is the one that was started.
+    /// Path of the program, or of a wrapper that replaces itself by exec, so that the process id stays that of the
+    /// started process.
     pub path: PathBuf,
 }
 
 impl Iperf3 {
-    /// Whether its help names this flag: not every release has all, nor does every build of one.
+    /// Whether its `--help` lists this flag; this depends on release and build options.
     pub fn knows(&self, flag: &str) -> bool {
         let out = Command::new(&self.path).arg("--help").stdin(Stdio::null()).output();
         out.is_ok_and(|out| [out.stdout, out.stderr].iter().any(|text| String::from_utf8_lossy(text).contains(flag)))
@@ -31,8 +32,8 @@ impl fmt::Display for Iperf3 {
     }
 }
 
-/// All there are, oldest first, each version once: those that `cargo xtask iperf3` downloaded, and the machine's own.
-/// Empty: the test skips.
+/// Returns all iperf3 programs, oldest first, one per version: those downloaded by `cargo xtask iperf3`, and the
+/// system's. If there are none, the test should be skipped.
 pub fn programs() -> Vec<Iperf3> {
     let named = std::env::var_os(VARIABLE).map(PathBuf::from);
     let place = named.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/iperf3"));
@@ -51,7 +52,7 @@ fn look(path: &Path) -> Option<Iperf3> {
     Some(Iperf3 { version, path: path.to_owned() })
 }
 
-/// `iperf 3.12 (cJSON 1.7.15)`, `iperf 3.19.1+ …`.
+/// Parses the version in `iperf 3.12 (cJSON 1.7.15)` or `iperf 3.19.1+ …`.
 fn version(said: &str) -> Option<(u32, u32)> {
     let number = said.lines().next()?.strip_prefix("iperf ")?.split_whitespace().next()?;
     let mut parts = number.split(['.', '+', '-']);
@@ -63,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_numbers_and_sort_as_such() {
+    fn versions_are_parsed_and_sort_numerically() {
         assert_eq!(version("iperf 3.12 (cJSON 1.7.15)\nLinux"), Some((3, 12)));
         assert_eq!(version("iperf 3.19.1+ (cJSON 1.7.15)"), Some((3, 19)));
         assert!(version("iperf 3.9 (cJSON)") < version("iperf 3.12 (cJSON)"));
@@ -71,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_found_program_runs() {
+    fn found_programs_run() {
         for program in programs() {
             assert!(program.knows("--omit"), "{program}");
             assert!(!program.knows("--no-such-flag"), "{program}");

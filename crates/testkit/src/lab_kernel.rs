@@ -1,8 +1,8 @@
-//! The lab's kernel as a machine for tests. It has the queueing disciplines and classifiers that the kernels of small
-//! hosts lack, it is the first namespace of its machine, and its power can be cut.
+//! The lab's kernel as a virtual machine for tests. It has queueing disciplines and classifiers that many hosts
+//! lack, its init network namespace can be used, and it can be powered off at any time.
 //!
-//! A test that this host's kernel cannot run calls [`in_lab_kernel!`](crate::in_lab_kernel!) with the reason: the test
-//! runs there instead, or says SKIPPED.
+//! A test that this host's kernel cannot run calls [`in_lab_kernel!`](crate::in_lab_kernel!) with the reason: the
+//! test runs there instead, or is reported as SKIPPED.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -18,12 +18,12 @@ use tempfile::TempDir;
 
 use crate::skip;
 
-/// Longest time of a guest, nanoseconds: below that of a test (`.config/nextest.toml`).
+/// Time limit of a guest, nanoseconds: below that of a test (`.config/nextest.toml`).
 const LONGEST_NS: u64 = 500_000_000_000;
-/// Set for everything that runs in a guest.
+/// Environment variable set for everything that runs in a guest.
 const INSIDE: &str = "LANDSPEED_IN_LAB_KERNEL";
 
-/// The guest sees this host's files, for reading only, its own /run, and its disk: one directory that it may write to.
+/// The guest sees this host's files read-only, its own /run, and its disk: one writable directory.
 const PRELUDE: &str = "
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin NO_COLOR=1 HOME=/run TMPDIR=/run/tmp
 mount -t proc proc /proc
@@ -38,7 +38,7 @@ mount -t hostfs none /run/disk -o $LS_DISK
 ip link set lo up
 ";
 
-/// Runs the calling test again inside the lab's kernel, for this reason, and returns from it; or skips it.
+/// Runs the calling test again in the lab's kernel, for this reason, and returns from it; or skips it.
 ///
 /// ```no_run
 /// # fn add_fq() -> Result<(), String> { Ok(()) }
@@ -57,8 +57,8 @@ macro_rules! in_lab_kernel {
     }};
 }
 
-/// The value of what `landspeed_sys::netns::in_new` returned; where this host's kernel refused a part of it,
-/// [`in_lab_kernel!`](crate::in_lab_kernel!) with the reason.
+/// Returns the value of a result of `landspeed_sys::netns::in_new`. If this host's kernel refused a part of it,
+/// runs the test in the lab's kernel ([`in_lab_kernel!`](crate::in_lab_kernel!)) with the reason.
 #[macro_export]
 macro_rules! or_lab_kernel {
     ($outcome:expr) => {
@@ -70,7 +70,7 @@ macro_rules! or_lab_kernel {
     };
 }
 
-/// Skips the calling test where no kernel is built for the lab.
+/// Skips the calling test if no lab kernel is built.
 #[macro_export]
 macro_rules! needs_lab_kernel {
     () => {
@@ -80,21 +80,21 @@ macro_rules! needs_lab_kernel {
     };
 }
 
-/// Whether this process runs in the lab's kernel because [`in_lab_kernel!`](crate::in_lab_kernel!) sent its test there.
+/// Whether this process runs in the lab's kernel because of [`in_lab_kernel!`](crate::in_lab_kernel!).
 pub fn is_inside() -> bool {
     std::env::var_os(INSIDE).is_some()
 }
 
-/// Why tests of the lab are skipped.
+/// Reason for skipping tests of the lab.
 pub const NOT_BUILT: &str = "no kernel is built for the lab (`landspeed lab kernel build`)";
 
-/// Runs the calling test inside the lab's kernel, once per process. Where that cannot be done, or is where it runs
-/// already, it is recorded as skipped because of `why`.
+/// Runs the calling test in the lab's kernel, once per process. If that is not possible, or it already runs
+/// there, the test is recorded as skipped because of `why`.
 ///
 /// # Panics
-/// If the test fails there, with all that it printed.
+/// If the test fails there; the message contains its output.
 pub fn run_again(why: &str) {
-    /// Tests that passed.
+    /// Names of tests that passed.
     static PASSED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     if is_inside() {
         return skip::record(why);
@@ -116,9 +116,9 @@ pub fn run_again(why: &str) {
         binary.display(),
     );
     let (words, said) = Guest::boot(&kernel, directory.path(), &script).finish();
-    // A binary that has no such test runs none and succeeds.
+    // A binary without this test runs nothing and exits with 0.
     assert!(words == ["EXIT 0"] && said.contains("test result: ok. 1 passed"), "{test} in the lab's kernel:\n{said}");
-    // Behind the name of the test, where the harness has printed that already.
+    // Strip the name of the test if the harness has already printed it.
     for (_, line) in said.lines().filter_map(|line| line.split_once("SKIPPED: ")) {
         let reason = line.strip_prefix(&test).and_then(|line| line.strip_prefix(": ")).unwrap_or(line);
         skip::record(&format!("in the lab's kernel: {reason}"));
@@ -126,7 +126,7 @@ pub fn run_again(why: &str) {
     passed().insert(test);
 }
 
-/// The newest of the lab's kernels, where `landspeed lab kernel build` keeps them; `None` if none is built.
+/// Returns the newest kernel built by `landspeed lab kernel build`; `None` if there is none.
 pub fn newest() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = set("LANDSPEED_KERNELS")
@@ -141,21 +141,22 @@ pub fn newest() -> Option<PathBuf> {
     kernels.max().map(|(_, kernel)| kernel)
 }
 
-/// The newest kernel and a directory that the guest sees by the same name; or why there is none.
+/// Returns the newest kernel, and a directory that the guest sees at the same path.
 ///
 /// # Errors
-/// What is missing, in words for [`skip!`](crate::skip!).
+/// What is missing, as a reason for [`skip!`](crate::skip!).
 pub fn machine() -> Result<(PathBuf, TempDir), String> {
     if !process::is_root() {
         return Err("the guest sees the host's programs as its own root, which needs root".to_owned());
     }
     let kernel = newest().ok_or(NOT_BUILT)?;
-    // The kernel takes a word with a dot for the parameter of a module, and does not pass it on.
+    // No dot in the name: the kernel takes an argument with a dot as a module parameter and does not pass it to
+    // init.
     let directory = tempfile::Builder::new().prefix("landspeed-guest-").tempdir().map_err(|why| why.to_string())?;
     Ok((kernel, directory))
 }
 
-/// A machine that is switched on. Dropping it cuts its power.
+/// A running virtual machine; powered off when dropped.
 pub struct Guest {
     child: Child,
     lines: mpsc::Receiver<String>,
@@ -164,8 +165,8 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Boots with a shell script as its first program. `directory` is one of [`machine`]'s; the guest's disk is
-    /// `directory/disk`, there `/run/disk`.
+    /// Boots with a shell script as init. `directory` is one returned by [`machine`]; the guest's disk is
+    /// `directory/disk`, mounted at `/run/disk`.
     ///
     /// # Panics
     /// If the kernel cannot be started.
@@ -200,10 +201,10 @@ impl Guest {
         Self { child, lines, deadline_ns: clock::monotonic_ns() + LONGEST_NS, said: String::new() }
     }
 
-    /// Its next line that begins with `LS `, without that.
+    /// Returns the rest of the next line that begins with `LS `.
     ///
     /// # Panics
-    /// If it runs for too long.
+    /// If the guest exceeds its time limit.
     #[expect(clippy::should_implement_trait, reason = "it panics where an iterator ends")]
     pub fn next(&mut self) -> String {
         loop {
@@ -216,10 +217,10 @@ impl Guest {
         }
     }
 
-    /// Its lines of [`Guest::next`] to the end of the script, and everything it printed.
+    /// Waits for the end of the script; returns the remaining lines as in [`Guest::next`], and the whole output.
     ///
     /// # Panics
-    /// If it runs for too long.
+    /// If the guest exceeds its time limit.
     pub fn finish(mut self) -> (Vec<String>, String) {
         let mut words = Vec::new();
         loop {

@@ -1,4 +1,4 @@
-//! Helpers shared by tests; only ever a dev-dependency.
+//! Shared helpers for tests; used only as a dev-dependency.
 #![forbid(unsafe_code)]
 
 pub mod detour;

@@ -1,4 +1,4 @@
-//! Networks for tests: namespaces joined by virtual Ethernet, gone when the test is, also when it panics.
+//! Test networks: namespaces connected by veth links, removed at the end of the test, also on panic.
 //!
 //! ```no_run
 //! use landspeed_testkit::netns::{Namespace, veth};
@@ -12,8 +12,8 @@
 //! # }
 //! ```
 //!
-//! Needs root and iproute2 (and nftables for [`Namespace::nft`]): [`Namespace::new`] says what is missing, everything
-//! after it panics on failure, as test set-up should.
+//! Needs root and iproute2 (and nftables for [`Namespace::nft`]). [`Namespace::new`] returns what is missing; all
+//! other functions panic on failure, as test set-up should.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -26,21 +26,21 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use landspeed_sys::netns;
 
-/// What all names begin with, so that leftovers of killed tests are known.
+/// Prefix of all names, which identifies leftovers of killed tests.
 const MARK: &str = "lstest";
 const DIRECTORY: &str = "/run/netns";
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 static SWEEP: Once = Once::new();
 
-/// A new network namespace with its loopback up. Dropping it removes it and every link in it.
+/// A new network namespace with loopback up. Dropping it removes it and all its links.
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
 }
 
 impl Namespace {
-    /// Makes one; `prefix` shows in its name. The error says what is missing.
+    /// Creates a namespace; `prefix` is part of its name. The error says what is missing.
     pub fn new(prefix: &str) -> Result<Self, String> {
         SWEEP.call_once(remove_leftovers);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -52,8 +52,8 @@ impl Namespace {
             return Err(format!("no privilege for a network namespace: {why}"));
         }
         let namespace = Self { name };
-        // Addresses are usable at once, link-local ones too, instead of after a second or two of duplicate detection.
-        // A kernel without IPv6 has no such parameter.
+        // Addresses (including link-local ones) are usable at once instead of after duplicate address detection. A
+        // kernel without IPv6 has no such parameter.
         for every in ["all", "default"] {
             let detection = format!("/proc/sys/net/ipv6/conf/{every}/accept_dad");
             let _ = namespace.enter(|| std::fs::write(detection, "0"));
@@ -62,40 +62,40 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// Its name, as `ip netns` lists it.
+    /// Returns its name, as listed by `ip netns`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Runs `work` on a thread in the namespace and waits for it. Sockets made there stay there; threads and processes
-    /// it starts begin there. A panic in it goes on in the caller.
+    /// Runs `work` on a thread in the namespace and waits for it. Sockets created there stay in the namespace;
+    /// threads and processes that it starts begin there. A panic is propagated to the caller.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         self.enter(work).unwrap_or_else(|why| panic!("cannot enter namespace {}: {why}", self.name))
     }
 
-    /// Runs a command in the namespace and returns what it printed.
+    /// Runs a command in the namespace and returns its output.
     ///
     /// # Panics
-    /// If it cannot be run or fails; the message has its standard error.
+    /// If it cannot be started or fails; the message contains its standard error.
     pub fn exec<S: AsRef<OsStr>>(&self, command: impl IntoIterator<Item = S>) -> String {
         self.pipe(command, "")
     }
 
-    /// Loads nftables rules. A network whose rules are in place before the traffic needs no waiting.
+    /// Loads nftables rules. They are active when this returns.
     ///
     /// # Panics
-    /// If nft is missing or refuses them.
+    /// If nft is missing or rejects them.
     pub fn nft(&self, rules: &str) {
         self.pipe(["nft", "-f", "-"], rules);
     }
 
-    /// Sets a kernel parameter: `ns.sysctl("net.ipv4.ip_forward", "1")`.
+    /// Sets a sysctl: `ns.sysctl("net.ipv4.ip_forward", "1")`.
     pub fn sysctl(&self, name: &str, value: &str) {
         let path = PathBuf::from("/proc/sys").join(name.replace('.', "/"));
         self.run(|| std::fs::write(&path, value)).unwrap_or_else(|why| panic!("cannot set {name} to {value}: {why}"));
     }
 
-    /// Makes it a router of both families.
+    /// Enables IPv4 and IPv6 forwarding.
     pub fn forward(&self) {
         self.sysctl("net.ipv4.ip_forward", "1");
         self.sysctl("net.ipv6.conf.all.forwarding", "1");
@@ -112,7 +112,7 @@ impl Namespace {
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped())
                 .spawn()?;
-            // A program that does not read its input reports that by its exit status.
+            // A program that does not read its input reports failure by its exit status.
             let _ = child.stdin.take().expect("piped").write_all(input.as_bytes());
             child.wait_with_output()
         });
@@ -124,7 +124,7 @@ impl Namespace {
 
     fn enter<T: Send>(&self, work: impl FnOnce() -> T + Send) -> std::io::Result<T> {
         let path = Path::new(DIRECTORY).join(&self.name);
-        // Named after the test, as its own thread is: a skip inside still says which test it was.
+        // Named like the test's own thread, so that a skip on this thread still names the test.
         let thread =
             std::thread::Builder::new().name(std::thread::current().name().unwrap_or("namespace").to_owned());
         std::thread::scope(|scope| {
@@ -141,20 +141,20 @@ impl Drop for Namespace {
     }
 }
 
-/// The names of a link's two interfaces.
+/// Names of a link's two interfaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Veth {
-    /// In the first namespace.
+    /// Interface in the first namespace.
     pub a: String,
-    /// In the second.
+    /// Interface in the second namespace.
     pub b: String,
 }
 
-/// Joins two namespaces by a virtual Ethernet link, both ends up, each with an address (`10.9.0.1/24`, `fd09::1/64`).
-/// For a second address: `ns.exec(["ip", "address", "add", …, "dev", &link.a])` or [`address`].
+/// Connects two namespaces by a veth link, both interfaces up, each with an address (`10.9.0.1/24`,
+/// `fd09::1/64`). For a second address: `ns.exec(["ip", "address", "add", …, "dev", &link.a])` or [`address`].
 ///
 /// # Panics
-/// If the kernel refuses it.
+/// If the kernel rejects it.
 pub fn veth(a: &Namespace, b: &Namespace, address_a: &str, address_b: &str) -> Veth {
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let link = Veth { a: format!("ve{number}a"), b: format!("ve{number}b") };
@@ -166,7 +166,7 @@ pub fn veth(a: &Namespace, b: &Namespace, address_a: &str, address_b: &str) -> V
     link
 }
 
-/// Gives an interface an address, usable at once (no duplicate detection).
+/// Adds an address to an interface, usable at once (no duplicate address detection).
 pub fn address(namespace: &Namespace, interface: &str, address: &str) {
     let mut command = vec!["ip", "address", "add", address, "dev", interface];
     if address.contains(':') {
@@ -176,11 +176,11 @@ pub fn address(namespace: &Namespace, interface: &str, address: &str) {
 }
 
 fn remove(name: &str) {
-    // Nothing to be done about a failure while unwinding; the next test process sweeps it up.
+    // Failures are ignored, as this may run while unwinding; the next test process removes leftovers.
     let _ = Command::new("ip").args(["netns", "delete", name]).output();
 }
 
-/// Removes namespaces of test processes that no longer exist: they were killed.
+/// Removes namespaces of test processes that no longer exist (killed tests).
 fn remove_leftovers() {
     let Ok(entries) = std::fs::read_dir(DIRECTORY) else { return };
     for name in entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_inside_still_removes_the_namespace() {
+    fn namespace_is_removed_after_a_panic() {
         let namespace = crate::or_skip!(Namespace::new("panics"));
         let path = Path::new(DIRECTORY).join(namespace.name());
         assert!(path.exists());
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_fails_says_why() {
+    fn failed_commands_panic_with_their_error() {
         let namespace = crate::or_skip!(Namespace::new("fails"));
         let outcome = catch_unwind(AssertUnwindSafe(|| namespace.exec(["ip", "link", "show", "nosuch0"])));
         let message = *outcome.expect_err("no such link").downcast::<String>().expect("a message");

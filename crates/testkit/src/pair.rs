@@ -1,4 +1,4 @@
-//! The real program at both ends of a path: a server that stays, and runs against it.
+//! The real program on both sides of a path: a running server, and clients that test against it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,13 +12,13 @@ use serde_json::Value;
 use crate::netns::Namespace;
 use crate::process::{Process, free_port};
 
-/// Measurements beside each other measure each other: one pair at a time in a test process.
+/// Concurrent measurements would disturb each other: one pair at a time in a test process.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Longest run, seconds; one that hangs fails its test instead of holding up all others.
+/// Maximum duration of a run, seconds; a run that hangs fails its test instead of blocking the others.
 const LONGEST_S: &str = "60";
 
-/// A server, and where its clients run. Dropping it ends the server.
+/// A server, and the namespace of its clients. Dropping it stops the server.
 pub struct Pair {
     program: PathBuf,
     client: Option<String>,
@@ -29,19 +29,19 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Both ends on this machine's loopback. `program` is the landspeed to run (`CARGO_BIN_EXE_landspeed`), unless the
-    /// environment's `LANDSPEED_BINARY` names another.
+    /// Server and clients on this machine's loopback. `program` is the landspeed binary (`CARGO_BIN_EXE_landspeed`),
+    /// unless the environment variable `LANDSPEED_BINARY` names another.
     pub fn on_loopback(program: &str) -> Self {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         Self::start(program, None, &format!("127.0.0.1:{}", free_port()), &[], alone)
     }
 
-    /// The server in `right`, which has `address`; clients in `left`.
+    /// Server in `right`, which has `address`; clients in `left`.
     pub fn across(program: &str, left: &Namespace, right: &Namespace, address: &str) -> Self {
         Self::across_with(program, left, right, address, &[])
     }
 
-    /// The same with more options of the server.
+    /// Like [`Pair::across`], with additional server options.
     pub fn across_with(program: &str, left: &Namespace, right: &Namespace, address: &str, options: &[&str]) -> Self {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         Self::start(program, Some((left.name(), right.name())), &format!("{address}:5210"), options, alone)
@@ -68,17 +68,18 @@ impl Pair {
         }
     }
 
-    /// Where the server listens.
+    /// Returns the address on which the server listens.
     pub fn target(&self) -> &str {
         &self.target
     }
 
-    /// The server's process.
+    /// Returns the process id of the server.
     pub fn server_id(&self) -> u32 {
         self.server.id()
     }
 
-    /// Starts `landspeed run` with `arguments` (separated by blanks): a process to watch, to stop and to continue.
+    /// Starts `landspeed run` with `arguments` (separated by blanks) and returns the process, for tests that
+    /// observe, stop or continue it.
     pub fn start_run(&self, arguments: &str) -> Process {
         let mut client = command(&self.program, self.client.as_deref());
         client.args(["run", &self.target]).args(arguments.split_ascii_whitespace());
@@ -88,15 +89,15 @@ impl Pair {
     /// Runs `landspeed run` with `arguments` (separated by blanks) and returns its document.
     ///
     /// # Panics
-    /// If it leaves none.
+    /// If it writes no document.
     pub fn run(&self, arguments: &str) -> Value {
         self.run_to(&self.target, arguments)
     }
 
-    /// The same by another address, as that of a relay before the server.
+    /// Like [`Pair::run`], to another address, such as that of a relay in front of the server.
     ///
     /// # Panics
-    /// If it leaves no document.
+    /// If it writes no document.
     pub fn run_to(&self, target: &str, arguments: &str) -> Value {
         let path = self.documents.path().join("run.json");
         let output = command(Path::new("timeout"), self.client.as_deref())
@@ -116,7 +117,7 @@ impl Pair {
     }
 }
 
-/// A command, in a namespace (with that namespace's /sys) or here.
+/// Returns a command that runs in a namespace (with that namespace's /sys), or in this one.
 fn command(program: &Path, namespace: Option<&str>) -> Command {
     let Some(name) = namespace else { return Command::new(program) };
     let mut command = Command::new("ip");
@@ -124,14 +125,14 @@ fn command(program: &Path, namespace: Option<&str>) -> Command {
     command
 }
 
-/// Something that keeps a core busy until it is dropped.
+/// A load on a core; ends when dropped.
 pub struct Burden {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Burden {
-    /// So many busy loops on `core`, each as entitled to it as what is measured.
+    /// Starts `loops` busy loops on `core`, at the same priority as the measured program.
     pub fn on(core: u32, loops: usize) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let threads = (0..loops)

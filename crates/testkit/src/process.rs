@@ -1,4 +1,4 @@
-//! Processes of a test: their output is read all the time, they have a deadline, and none outlives its test.
+//! Processes of a test: their output is read continuously, they have a time limit, and none outlives its test.
 
 use std::borrow::BorrowMut;
 use std::io::{BufRead as _, BufReader, Read};
@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 
 use landspeed_sys::clock;
 
-/// Looks every few milliseconds until `holds`.
+/// Polls every few milliseconds until `holds` returns true.
 ///
 /// # Panics
 /// After `seconds`.
@@ -28,13 +28,13 @@ pub fn until(seconds: u64, what: &str, mut holds: impl FnMut() -> bool) {
 /// Sends a signal by name (`INT`, `TERM`, `STOP`, `CONT`) to a process.
 ///
 /// # Panics
-/// If it cannot.
+/// If the signal cannot be sent.
 pub fn signal(id: u32, name: &str) {
     let kill = format!("kill -{name} {id}");
     assert!(Command::new("sh").args(["-c", &kill]).status().expect("a shell").success(), "{kill}");
 }
 
-/// Runs every case in a separate thread, for cases that mostly wait. A panic of one is a panic of the whole.
+/// Runs every case in its own thread, for cases that mostly wait. A panic in one of them is propagated.
 pub fn side_by_side<T: Send>(cases: impl IntoIterator<Item = T>, run: impl Fn(T) + Sync) {
     let run = &run;
     std::thread::scope(|scope| {
@@ -43,11 +43,11 @@ pub fn side_by_side<T: Send>(cases: impl IntoIterator<Item = T>, run: impl Fn(T)
     });
 }
 
-/// A port that is free for TCP and UDP, and that no other test is given while this one runs: outside the range that the kernel gives
-/// to outgoing connections, and reserved by an abstract socket until the process ends.
+/// Returns a port that is free for TCP and UDP and reserved for this process: it is outside the kernel's
+/// ephemeral range, and locked by an abstract socket until the process ends.
 ///
 /// # Panics
-/// If there is none.
+/// If no port is free.
 pub fn free_port() -> u16 {
     const FIRST: u32 = 10_240;
     const PORTS: u32 = 20_000;
@@ -65,7 +65,7 @@ pub fn free_port() -> u16 {
     panic!("no port is free for both TCP and UDP");
 }
 
-/// A process whose output is read all the time, killed when dropped.
+/// A process whose output is read continuously; killed when dropped.
 pub struct Process {
     child: Child,
     out: Arc<Mutex<String>>,
@@ -74,21 +74,21 @@ pub struct Process {
     started_ns: u64,
 }
 
-/// How a process ended.
+/// Result of a finished process.
 #[derive(Debug)]
 pub struct Ended {
-    /// Exit status; 128 + n when signal n ended it.
+    /// Exit status; 128 + n if it was ended by signal n.
     pub code: i32,
-    /// All it printed.
+    /// Its standard output.
     pub stdout: String,
-    /// All it printed to standard error.
+    /// Its standard error.
     pub stderr: String,
-    /// How long it ran.
+    /// Run time, seconds.
     pub seconds: f64,
 }
 
 impl Process {
-    /// Starts it.
+    /// Starts a command.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -103,12 +103,12 @@ impl Process {
         Self { child, out, err, readers, started_ns: clock::monotonic_ns() }
     }
 
-    /// Its number.
+    /// Process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// What it has printed so far.
+    /// Returns its standard output so far.
     ///
     /// # Panics
     /// Never in practice: the reader holds the lock only to append.
@@ -116,7 +116,7 @@ impl Process {
         self.out.lock().unwrap().clone()
     }
 
-    /// What it has printed to standard error so far.
+    /// Returns its standard error so far.
     ///
     /// # Panics
     /// As [`Process::stdout`].
@@ -124,10 +124,10 @@ impl Process {
         self.err.lock().unwrap().clone()
     }
 
-    /// Waits for a line of standard output with these words; the address in it.
+    /// Waits for a line of standard output that contains `words`, and returns the socket address in it.
     ///
     /// # Panics
-    /// If there is none within a minute.
+    /// If there is no such line within a minute.
     pub fn address_in(&self, words: &str) -> SocketAddr {
         let mut address = None;
         until(60, words, || {
@@ -142,26 +142,26 @@ impl Process {
     /// Sends a signal by name (`INT`, `TERM`, `STOP`, `CONT`).
     ///
     /// # Panics
-    /// If it cannot.
+    /// If the signal cannot be sent.
     pub fn signal(&self, name: &str) {
         signal(self.id(), name);
     }
 
-    /// Whether it is over.
+    /// Whether it has exited.
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().is_ok_and(|status| status.is_some())
     }
 
-    /// SIGKILL.
+    /// Kills it with SIGKILL.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// Waits for the end; a process that takes longer is killed and the test fails.
+    /// Waits until the process exits.
     ///
     /// # Panics
-    /// If it takes longer.
+    /// If it takes longer than `seconds`; the process is killed.
     pub fn end(mut self, seconds: u64) -> Ended {
         use std::os::unix::process::ExitStatusExt as _;
         let deadline = clock::monotonic_ns() + seconds * 1_000_000_000;
@@ -181,7 +181,7 @@ impl Process {
         Ended { code, stdout: self.stdout(), stderr: self.stderr(), seconds }
     }
 
-    /// Open descriptors and threads right now.
+    /// Returns the current numbers of open descriptors and of threads.
     pub fn resources(&self) -> (usize, usize) {
         let count = |what: &str| std::fs::read_dir(format!("/proc/{}/{what}", self.id())).map_or(0, Iterator::count);
         (count("fd"), count("task"))
@@ -191,7 +191,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
-        // Whatever a test was about: a thread of the program that panicked is a defect.
+        // A panic in any thread of the program is a defect, whatever the test is about.
         let said = self.stderr();
         assert!(std::thread::panicking() || !said.contains("panicked"), "{said}");
     }

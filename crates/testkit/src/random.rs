@@ -1,3 +1,3 @@
-//! The random numbers of hostile paths: a run prints its seed and replays from it.
+//! Random numbers for impaired paths: a run prints its seed and can be replayed from it.
 
 pub use landspeed_stats::SplitMix64 as Random;

@@ -1,4 +1,4 @@
-//! A hostile path on loopback: drops, duplicates and reorders UDP datagrams, and knows exactly what it did.
+//! An impaired path on loopback: drops, duplicates and reorders UDP datagrams, and counts exactly what it did.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,38 +13,38 @@ use landspeed_sys::udp::set_receive_buffer;
 
 use crate::random::Random;
 
-/// What a relay does to each datagram, independently; probabilities from 0 to 1.
+/// Impairments applied to each datagram independently; probabilities from 0 to 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Mischief {
-    /// Where the random numbers start; the same seed and the same arrivals give the same deeds.
+    /// Seed of the random numbers; the same seed and the same arrivals give the same impairments.
     pub seed: u64,
-    /// Probability of never forwarding it.
+    /// Probability of dropping a datagram.
     pub drop: f64,
-    /// Probability of forwarding it twice (if it is not dropped).
+    /// Probability of forwarding it twice (if not dropped).
     pub duplicate: f64,
-    /// Probability of holding it back until some later ones have passed (if it is not dropped).
+    /// Probability of delaying it until some later datagrams have passed (if not dropped).
     pub reorder: f64,
-    /// Drops all but the first so many: a lost tail.
+    /// Drops everything after this many datagrams, to simulate tail loss.
     pub cut_after: Option<u64>,
 }
 
-/// What a relay did. `received = dropped + first copies forwarded`.
+/// Counts of a relay. `received = dropped + first copies forwarded`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Deeds {
-    /// Datagrams that came in.
+    /// Datagrams received.
     pub received: u64,
-    /// Datagrams never forwarded.
+    /// Datagrams dropped.
     pub dropped: u64,
-    /// Extra copies sent.
+    /// Extra copies forwarded.
     pub duplicated: u64,
-    /// First copies forwarded after one that had come in later (RFC 4737's sense, if they came in in order).
+    /// First copies forwarded after a datagram that arrived later (as defined in RFC 4737 if they arrived in order).
     pub reordered: u64,
-    /// Datagrams sent, copies included.
+    /// Datagrams forwarded, including extra copies.
     pub forwarded: u64,
 }
 
 impl Deeds {
-    /// Both accounts together.
+    /// Returns the sum of both counts.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -57,8 +57,8 @@ impl Deeds {
     }
 }
 
-/// A relay from a front port to a receiver, on one loopback address. Sends to the receiver from its back port, so both
-/// ends can use connected sockets.
+/// A relay from a front port to a receiver, on one loopback address. It sends to the receiver from its back port,
+/// so both sides can use connected sockets.
 pub struct UdpRelay {
     front: SocketAddr,
     back: SocketAddr,
@@ -67,7 +67,7 @@ pub struct UdpRelay {
 }
 
 impl UdpRelay {
-    /// Starts a relay to `receiver`, which should only listen to [`UdpRelay::back`].
+    /// Starts a relay to `receiver`, which should accept datagrams from [`UdpRelay::back`] only.
     pub fn start(receiver: SocketAddr, mischief: Mischief) -> io::Result<Self> {
         println!("relay seed {}", mischief.seed);
         let (front, back) = (bind(receiver.ip())?, bind(receiver.ip())?);
@@ -82,20 +82,20 @@ impl UdpRelay {
         Ok(Self { front: front_addr, back: back_addr, stop, thread: Some(thread) })
     }
 
-    /// Where the sender sends to.
+    /// Returns the address that the sender sends to.
     pub fn front(&self) -> SocketAddr {
         self.front
     }
 
-    /// Where the receiver receives from.
+    /// Returns the address that the receiver receives from.
     pub fn back(&self) -> SocketAddr {
         self.back
     }
 
-    /// Forwards what is queued and held back, stops, and returns what it did.
+    /// Forwards everything queued or delayed, stops, and returns the counts.
     ///
     /// # Panics
-    /// If the relay's thread did.
+    /// If the relay's thread panicked.
     pub fn stop(mut self) -> Deeds {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.take().expect("stopped once").join().expect("the relay does not panic")
@@ -112,17 +112,17 @@ fn bind(ip: IpAddr) -> io::Result<UdpSocket> {
     UdpSocket::bind(SocketAddr::new(ip, 0))
 }
 
-/// One stream's way through a relay.
+/// Path of one stream through a relay.
 pub(crate) struct Path {
     out: UdpSocket,
     mischief: Mischief,
     random: Random,
     held: VecDeque<Held>,
-    /// Highest arrival number forwarded plus one.
+    /// Highest arrival number forwarded, plus one.
     highest: u64,
 }
 
-/// A datagram held back until arrival number `until`.
+/// A datagram delayed until arrival number `until`.
 struct Held {
     until: u64,
     number: u64,
@@ -131,10 +131,10 @@ struct Held {
 }
 
 impl Path {
-    /// How many later arrivals may overtake a datagram.
+    /// Maximum number of later arrivals that may overtake a datagram.
     const FURTHEST: u64 = 16;
 
-    /// A path that sends to where `out` is connected to.
+    /// Creates a path that sends on `out`, which must be connected.
     pub(crate) fn new(out: UdpSocket, mischief: Mischief) -> Self {
         Self { out, mischief, random: Random::new(mischief.seed), held: VecDeque::new(), highest: 0 }
     }
@@ -146,7 +146,7 @@ impl Path {
             if let Ok(length) = front.recv(&mut buffer) {
                 self.arrive(&buffer[..length], &mut deeds);
             } else {
-                // Nothing came for a while: no packet is left to overtake the held ones.
+                // Idle: no later packet will arrive to overtake the held ones.
                 self.release(u64::MAX, &mut deeds);
                 if stop.load(Ordering::Relaxed) {
                     return deeds;
@@ -155,7 +155,7 @@ impl Path {
         }
     }
 
-    /// A datagram comes in, and suffers.
+    /// Applies the impairments to an arriving datagram.
     pub(crate) fn arrive(&mut self, data: &[u8], deeds: &mut Deeds) {
         let number = deeds.received;
         deeds.received += 1;
@@ -174,7 +174,7 @@ impl Path {
         }
     }
 
-    /// Forwards what was held back until arrival `number`.
+    /// Forwards the datagrams delayed until arrival `number`.
     pub(crate) fn release(&mut self, number: u64, deeds: &mut Deeds) {
         for _ in 0..self.held.len() {
             let held = self.held.pop_front().expect("as many as counted");
@@ -186,7 +186,7 @@ impl Path {
         }
     }
 
-    /// Forwards a datagram outside the account.
+    /// Forwards a datagram without counting it.
     pub(crate) fn pass(&self, data: &[u8]) {
         let _ = self.out.send(data);
     }
@@ -196,7 +196,7 @@ impl Path {
         self.highest = self.highest.max(number + 1);
         deeds.duplicated += copies - 1;
         for _ in 0..copies {
-            // A refusal is the echo of an earlier datagram's ICMP answer; this one has not left yet.
+            // A refusal reports the ICMP error of an earlier datagram, and this one has not been sent: try again.
             if self.out.send(data).is_err() && self.out.send(data).is_err() {
                 continue;
             }
@@ -209,7 +209,7 @@ impl Path {
 mod tests {
     use super::*;
 
-    /// Sends `count` numbered datagrams through a relay; returns what arrived and what the relay says it did.
+    /// Sends `count` numbered datagrams through a relay; returns the numbers that arrived and the relay's counts.
     fn through(mischief: Mischief, count: u32) -> (Vec<u32>, Deeds) {
         let receiver = UdpSocket::bind("127.0.0.1:0").expect("loopback exists");
         receiver.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
@@ -229,14 +229,14 @@ mod tests {
     }
 
     #[test]
-    fn a_well_behaved_relay_passes_everything_on_in_order() {
+    fn relay_without_impairments_forwards_everything_in_order() {
         let (arrived, deeds) = through(Mischief::default(), 100);
         assert_eq!(arrived, (0..100).collect::<Vec<_>>());
         assert_eq!(deeds, Deeds { received: 100, forwarded: 100, ..Deeds::default() });
     }
 
     #[test]
-    fn its_account_is_what_an_observer_sees() {
+    fn relay_counts_match_what_arrives() {
         let mischief = Mischief { seed: 7, drop: 0.1, duplicate: 0.2, reorder: 0.1, cut_after: Some(150) };
         let (arrived, deeds) = through(mischief, 200);
         assert_eq!(deeds.received, 200);

@@ -1,16 +1,17 @@
-//! Saying loudly that a test could not run here.
+//! Visible skipping of tests that cannot run here.
 //!
-//! The standard harness has no "skipped" and hides what passing tests print. A test that lacks a privilege or a
-//! program therefore calls [`skip!`](crate::skip!), which prints a line and also appends it to the file named by
-//! [`LOG_VARIABLE`]; `cargo xtask test` sets that variable, lists the lines and counts them in its last one.
+//! The standard harness has no "skipped" and hides the output of passing tests. A test that lacks a privilege or
+//! a program therefore calls [`skip!`](crate::skip!), which prints a line and also appends it to the file named
+//! by [`LOG_VARIABLE`]; `cargo xtask test` sets that variable, lists the lines and prints their number in its
+//! last line.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 
-/// Environment variable naming the file that skipped tests append to.
+/// Environment variable with the path of the file to which skipped tests append.
 pub const LOG_VARIABLE: &str = "LANDSPEED_SKIP_LOG";
 
-/// Records that the running test cannot run here and why, and returns from it.
+/// Records that the running test cannot run here, with the reason, and returns from it.
 ///
 /// ```no_run
 /// # fn is_root() -> bool { false }
@@ -29,7 +30,7 @@ macro_rules! skip {
     }};
 }
 
-/// The value of a `Result`, or a [`skip!`](crate::skip!) that says why there is none.
+/// Returns the value of a `Result`, or skips the test with the error as the reason ([`skip!`](crate::skip!)).
 #[macro_export]
 macro_rules! or_skip {
     ($made:expr) => {
@@ -40,7 +41,7 @@ macro_rules! or_skip {
     };
 }
 
-/// Prints `SKIPPED: <test>: <why>` and appends it to the skip log when there is one. [`skip!`](crate::skip!) calls it.
+/// Prints `SKIPPED: <test>: <why>` and appends it to the skip log, if set. Called by [`skip!`](crate::skip!).
 ///
 /// # Panics
 /// If the log cannot be written: an uncounted skip must not look like a pass.
@@ -48,7 +49,7 @@ pub fn record(why: &str) {
     let line = line(why);
     println!("{}", line.trim_end());
     let Some(path) = std::env::var_os(LOG_VARIABLE) else { return };
-    // One write to a file opened for appending: lines of tests running at the same time do not mix.
+    // A single write to a file opened for appending: lines of concurrent tests do not mix.
     let written = OpenOptions::new().create(true).append(true).open(&path).and_then(|mut log| {
         let written = log.write(line.as_bytes())?;
         if written == line.len() { Ok(()) } else { Err(ErrorKind::WriteZero.into()) }
@@ -58,7 +59,7 @@ pub fn record(why: &str) {
     }
 }
 
-/// The harness names each test's thread after the test.
+/// Formats the line. The harness names each test's thread after the test.
 fn line(why: &str) -> String {
     let thread = std::thread::current();
     let test = thread.name().filter(|&name| name != "main").unwrap_or("(unnamed test)");

@@ -1,4 +1,5 @@
-//! A Slurm cluster of this machine's own: munged, slurmctld and two slurmd on loopback, with everything in one directory.
+//! A private Slurm cluster on this machine: munged, slurmctld and two slurmd on loopback, with all files in one
+//! directory.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,17 +11,18 @@ use tempfile::TempDir;
 
 use crate::process::{free_port, until};
 
-/// What the cluster consists of.
+/// Programs that the cluster needs.
 const PROGRAMS: [&str; 6] = ["munged", "mungekey", "slurmctld", "slurmd", "sbatch", "scontrol"];
-/// How long the cluster may take to be ready, seconds.
+/// Time limit for the cluster to become ready, seconds.
 const READY_S: u64 = 60;
-/// Where administrators' programs are.
+/// Search path for programs, including the sbin directories.
 const PATHS: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// A cluster with the partition `p` and the nodes `n1` and `n2`, each with one core. Its processes end when it is dropped.
+/// A cluster with the partition `p` and the nodes `n1` and `n2`, one core each. Its processes are killed when it
+/// is dropped.
 pub struct Slurm {
     directory: TempDir,
-    /// Sessions of the processes that were started: all of their processes end.
+    /// Daemons that were started, by name and process id.
     daemons: Vec<Daemon>,
 }
 
@@ -30,13 +32,13 @@ struct Daemon {
 }
 
 impl Slurm {
-    /// Starts it.
+    /// Starts the cluster.
     ///
     /// # Errors
-    /// Why there can be none here: not root, or a program is missing.
+    /// If this is not possible here: not root, or a program is missing.
     ///
     /// # Panics
-    /// If the programs are there and the cluster does not become ready.
+    /// If all programs exist but the cluster does not become ready.
     pub fn start() -> Result<Self, String> {
         for program in PROGRAMS {
             let found = PATHS.split(':').any(|place| Path::new(place).join(program).exists());
@@ -112,7 +114,7 @@ impl Slurm {
                 PartitionName=closed Nodes=n1,n2 State=DOWN\n"
     }
 
-    /// Starts the daemon of a node.
+    /// Starts the daemon (slurmd) of a node.
     ///
     /// # Panics
     /// If it does not start.
@@ -120,15 +122,15 @@ impl Slurm {
         self.daemon(&format!("slurmd.{node}"), Command::new("slurmd").args(["-N", node]));
     }
 
-    /// Kills the daemon of a node and all that runs on it, as a power failure does.
+    /// Kills the daemon of a node and all its processes, like a power failure.
     ///
     /// # Panics
-    /// If no such daemon runs.
+    /// If the node's daemon is not running.
     pub fn kill_node(&mut self, node: &str) {
         let name = format!("slurmd.{node}");
         let at = self.daemons.iter().position(|daemon| daemon.name == name).expect("a daemon of this node");
         let daemon = self.daemons.swap_remove(at);
-        // First who would report the end of the others.
+        // The daemon first, since it would report the end of the others.
         let spool = self.directory.path().join(format!("spool.{node}"));
         let steps = steps_of(node, &spool);
         kill(daemon.pid);
@@ -139,24 +141,24 @@ impl Slurm {
         }
     }
 
-    /// A directory that all nodes see.
+    /// Returns a directory that all nodes share.
     pub fn shared(&self) -> PathBuf {
         self.directory.path().join("shared")
     }
 
-    /// The cluster's configuration: the value of `SLURM_CONF`.
+    /// Returns the path of the cluster's configuration, the value of `SLURM_CONF`.
     pub fn conf(&self) -> PathBuf {
         self.directory.path().join("slurm.conf")
     }
 
-    /// A program that talks to this cluster.
+    /// Returns a command for `program` that uses this cluster.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command.env("SLURM_CONF", self.conf()).env("PATH", PATHS).stdin(Stdio::null());
         command
     }
 
-    /// What the controller logged.
+    /// Returns the controller's log.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.directory.path().join("slurmctld.log")).unwrap_or_default()
     }
@@ -176,7 +178,7 @@ impl Slurm {
 
 impl Drop for Slurm {
     fn drop(&mut self) {
-        // Jobs first: their processes belong to nobody once the daemons are gone.
+        // Jobs first: without the daemons their processes would be orphaned.
         let quietly = |command: &mut Command| command.stdout(Stdio::null()).stderr(Stdio::null()).status();
         let _ = quietly(self.command("scancel").args(["--state=PENDING", "--user=root"]));
         let _ = quietly(self.command("scancel").args(["--signal=KILL", "--full", "--user=root"]));
@@ -209,7 +211,7 @@ fn run(command: &mut Command) {
     assert!(output.status.success(), "{}: {said}", command.get_program().display());
 }
 
-/// SIGKILL, and waits until the process is gone.
+/// Sends SIGKILL and waits until the process has ended.
 fn kill(pid: u32) {
     let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).stderr(Stdio::null()).status();
     let deadline_ns = clock::monotonic_ns() + Duration::from_secs(5).as_nanos() as u64;
@@ -218,14 +220,14 @@ fn kill(pid: u32) {
     }
 }
 
-/// Neither gone nor a zombie.
+/// Whether the process exists and is not a zombie.
 fn is_running(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     status.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
 }
 
-/// The `slurmstepd` processes of a node: they have its spool directory open or as their working directory, and are detached
-/// from the node's daemon.
+/// Returns the `slurmstepd` processes of a node, which are detached from its daemon. They have its log or a file
+/// in its spool directory open.
 fn steps_of(node: &str, spool: &Path) -> Vec<u32> {
     processes()
         .filter(|&pid| {
@@ -247,7 +249,7 @@ fn processes() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Children, their children, and so on.
+/// Returns all descendants of a process.
 fn descendants(pid: u32) -> Vec<u32> {
     let parent = |pid: u32| -> Option<u32> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

@@ -1,5 +1,5 @@
-//! A path between two namespaces made in user space: delay, rate, queue, loss, duplication and reordering, with a count
-//! of everything it did. Two TUN interfaces and one thread; no kernel module is needed.
+//! A user-space path between two namespaces: delay, rate, queue, loss, duplication and reordering, with exact
+//! counts. Uses two TUN interfaces and one thread; no kernel module is needed.
 
 use std::collections::{BinaryHeap, VecDeque};
 use std::fs::File;
@@ -15,62 +15,63 @@ use landspeed_sys::{clock, thread, tun};
 use crate::netns::{Namespace, address};
 use crate::random::Random;
 
-/// One direction of a wire. The default is a perfect one.
+/// One direction of a wire. The default has no impairments.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Leg {
-    /// Time in transit, nanoseconds.
+    /// One-way delay, nanoseconds.
     pub delay_ns: u64,
     /// Rate of the bottleneck, bits/s of IP packets; `None` for no bottleneck.
     pub rate_bps: Option<f64>,
-    /// Bytes that may wait for the bottleneck; a packet beyond is dropped.
+    /// Queue limit of the bottleneck, bytes; packets beyond it are dropped.
     pub queue_bytes: u64,
-    /// Probability of losing a packet, before the bottleneck.
+    /// Probability of losing a packet before the bottleneck.
     pub loss: f64,
     /// Probability of delivering a packet twice.
     pub duplicate: f64,
     /// Probability of delivering a packet [`Leg::reorder_ns`] late.
     pub reorder: f64,
-    /// How late.
+    /// Additional delay of reordered packets, nanoseconds.
     pub reorder_ns: u64,
-    /// Whether only UDP suffers and counts, TCP beside it being control traffic.
+    /// Whether only UDP is impaired and counted, because TCP is control traffic.
     pub udp_only: bool,
 }
 
-/// What a wire did in one direction. Only packets of at least [`COUNTED_BYTES`] count (and suffer loss, duplication and
-/// reordering), so that handshakes and ACKs stay out of the accounting. `received = lost + overflowed + delivered − duplicated`.
+/// Counts of one direction of a wire. Only packets of at least [`COUNTED_BYTES`] are counted (and lost,
+/// duplicated or reordered), so that handshakes and ACKs are not included. `received = lost + overflowed +
+/// delivered − duplicated`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Packets that came in.
+    /// Packets received.
     pub received: u64,
     /// Packets lost at random.
     pub lost: u64,
-    /// Packets the full queue had no room for.
+    /// Packets dropped because the queue was full.
     pub overflowed: u64,
-    /// Extra copies.
+    /// Extra copies delivered.
     pub duplicated: u64,
-    /// Packets delivered late on purpose.
+    /// Packets delivered late to reorder them.
     pub delayed: u64,
-    /// Packets delivered, copies included.
+    /// Packets delivered, including extra copies.
     pub delivered: u64,
 }
 
-/// IP packets from this size on are a test's data.
+/// Minimum size of an IP packet that counts as test data.
 pub const COUNTED_BYTES: usize = 600;
 
-/// Addresses of the two ends.
+/// IPv4 address of the left side.
 pub const LEFT: &str = "10.77.0.1";
-/// The right end's.
+/// IPv4 address of the right side.
 pub const RIGHT: &str = "10.77.0.2";
 
-/// A running wire. Dropping it cuts it.
+/// A running wire; stopped when dropped.
 pub struct Wire {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<[Count; 2]>>,
 }
 
 impl Wire {
-    /// Joins `left` ([`LEFT`]) and `right` ([`RIGHT`]); `legs` are left to right and right to left. The error says why it
-    /// cannot be had here.
+    /// Connects `left` ([`LEFT`]) and `right` ([`RIGHT`]); `legs` are left to right and right to left. The error is
+    /// the reason why this is not possible here.
     pub fn between(left: &Namespace, right: &Namespace, legs: [Leg; 2], seed: u64) -> Result<Self, String> {
         let end = |namespace: &Namespace, here: &str| -> Result<File, String> {
             let file = namespace.run(|| tun::open("wire")).map_err(|why| format!("no TUN interface: {why}"))?;
@@ -91,10 +92,10 @@ impl Wire {
         Ok(Self { stop, thread: Some(thread) })
     }
 
-    /// Cuts the wire and returns what it did: left to right, right to left.
+    /// Stops the wire and returns the counts: left to right, right to left.
     ///
     /// # Panics
-    /// If its thread did.
+    /// If its thread panicked.
     pub fn cut(mut self) -> [Count; 2] {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.take().expect("cut once").join().expect("the wire does not panic")
@@ -104,14 +105,14 @@ impl Wire {
 impl Drop for Wire {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // The interfaces go with the files the thread holds.
+        // The interfaces vanish when the thread closes their files.
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-/// A wire must not wait behind the load of a busy machine, or its delay is that of the scheduler. Best effort.
+/// Raises the thread's priority (best effort), so that scheduling on a busy machine adds no delay.
 fn hurry() {
     thread::set_timer_slack_ns(1);
     let thread = thread::id().to_string();
@@ -119,7 +120,7 @@ fn hurry() {
 }
 
 fn carry(files: &[File; 2], mut paths: [Path; 2], stop: &AtomicBool) -> [Count; 2] {
-    /// How long a wire with nothing to do sleeps, nanoseconds: bounds how late it notices that it was cut.
+    /// Maximum sleep of an idle wire, nanoseconds; it limits how late a stop request is noticed.
     const NAP_NS: u64 = 20_000_000;
     hurry();
     let mut packet = vec![0; 65_536];
@@ -128,7 +129,7 @@ fn carry(files: &[File; 2], mut paths: [Path; 2], stop: &AtomicBool) -> [Count; 
         let due = paths.iter().filter_map(Path::next_ns).min().unwrap_or(u64::MAX);
         tun::wait_readable([files[0].as_fd(), files[1].as_fd()], due.saturating_sub(now).min(NAP_NS));
         for (from, path) in paths.iter_mut().enumerate() {
-            // Bounded, so that a flood in one direction does not hold up the other.
+            // Bounded, so that a flood in one direction does not delay the other.
             for _ in 0..64 {
                 let Ok(length) = (&files[from]).read(&mut packet) else { break };
                 path.take(&packet[..length], clock::monotonic_ns());
@@ -139,7 +140,7 @@ fn carry(files: &[File; 2], mut paths: [Path; 2], stop: &AtomicBool) -> [Count; 
     paths.map(|path| path.count)
 }
 
-/// A packet in transit; the order is that of its arrival.
+/// A packet in transit, ordered by arrival time.
 #[derive(PartialEq, Eq)]
 struct Transit {
     at_ns: u64,
@@ -148,7 +149,7 @@ struct Transit {
 }
 
 impl Ord for Transit {
-    /// Earliest first in a max-heap.
+    /// Reversed: the earliest is on top of the max-heap.
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (other.at_ns, other.number).cmp(&(self.at_ns, self.number))
     }
@@ -163,9 +164,9 @@ impl PartialOrd for Transit {
 struct Path {
     leg: Leg,
     random: Random,
-    /// When the bottleneck is through with what it has, nanoseconds.
+    /// Time at which the bottleneck has sent its queue, nanoseconds.
     free_ns: u64,
-    /// Bytes waiting for the bottleneck, and when each packet has left it.
+    /// Queued packets: departure time in nanoseconds, and bytes.
     waiting: VecDeque<(u64, u64)>,
     waiting_bytes: u64,
     transit: BinaryHeap<Transit>,
@@ -191,7 +192,7 @@ impl Path {
         self.transit.peek().map(|packet| packet.at_ns)
     }
 
-    /// Whether a packet suffers and counts.
+    /// Whether a packet is impaired and counted.
     fn counts(&self, data: &[u8]) -> bool {
         data.len() >= COUNTED_BYTES && (!self.leg.udp_only || is_udp(data))
     }
@@ -238,7 +239,7 @@ impl Path {
     fn release(&mut self, mut to: &File, now: u64) {
         while self.transit.peek().is_some_and(|packet| packet.at_ns <= now) {
             let Some(packet) = self.transit.pop() else { return };
-            // An end whose interface is down takes nothing: the packet is gone as on a real wire.
+            // A write fails if the receiver's interface is down; the packet is lost, as on a real wire.
             if to.write(&packet.data).is_ok() {
                 self.count.delivered += u64::from(self.counts(&packet.data));
             }
@@ -259,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wire_delays_loses_and_doubles_and_counts_each() {
+    fn wire_delays_loses_and_duplicates_with_exact_counts() {
         let left = crate::or_skip!(Namespace::new("left"));
         let right = crate::or_skip!(Namespace::new("right"));
         let leg = Leg { delay_ns: 5_000_000, loss: 0.2, duplicate: 0.2, ..Leg::default() };
@@ -269,7 +270,7 @@ mod tests {
         let here = left.run(|| UdpSocket::bind((LEFT, 0))).expect("its address");
         let begin = clock::monotonic_ns();
         let mut buffer = [0; 1000];
-        // All of them fit the receiver's default buffer, however late it is scheduled.
+        // All of them fit into the receiver's default buffer, however late it is scheduled.
         for _ in 0..50 {
             here.send_to(&buffer, (RIGHT, 9)).expect("a route");
         }

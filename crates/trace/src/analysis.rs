@@ -1,4 +1,4 @@
-//! The analysis of a capture, in one pass.
+//! One-pass analysis of a capture.
 
 use landspeed_model::{
     BuildInfo, PacketDirection, TRACE_SCHEMA, TraceDirection, TraceDocument, TraceEndpoint, TraceEvent,
@@ -15,25 +15,25 @@ use crate::known::{Directions, Headers};
 use crate::row::Observer;
 use crate::table::{Flow, State};
 
-/// Frames given to the flows at once: they fit the nearest cache.
+/// Frames per batch handed to the flow table. A batch fits the L1 cache.
 const BATCH: usize = 64;
 
 /// Limits on memory and on the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Flows in memory at once.
+    /// Maximum number of flows in memory.
     pub flows: usize,
-    /// Flows in the document.
+    /// Maximum number of flows listed in the document.
     pub listed: usize,
     /// Minimum width of a bin, nanoseconds.
     pub bin_ns: u64,
-    /// The gap that ends a train, nanoseconds.
+    /// Gap that ends a packet train, nanoseconds.
     pub train_gap_ns: u64,
-    /// Bins above this rate are counted, bits/s.
+    /// Rate above which bins count as bursts, bits/s; `None` turns burst detection off.
     pub burst_bps: Option<u64>,
-    /// Window scale of connections whose handshake the capture does not have, a shift.
+    /// Window scale (shift count) assumed for connections without a captured handshake.
     pub window_scale: Option<u8>,
-    /// Packets that are looked at for a mirror port's copies; all, if there are some among them.
+    /// Number of packets examined for copies of a mirror port; if there are some, all packets are examined.
     pub look_for_copies: u64,
 }
 
@@ -51,24 +51,24 @@ impl Default for Limits {
     }
 }
 
-/// An analysis under way: what needs the frames' bytes, and what needs the flows. The two can run on a core each, the
-/// second behind the first.
+/// A running analysis. The intake needs the frames' bytes, the flow table does not; each can run on its own core,
+/// the flow table behind the intake.
 #[derive(Debug)]
 pub struct Analysis {
     limits: Limits,
     intake: Intake,
     flows: Flows,
-    /// Frames the flows have not been given yet, and how many.
+    /// Frames not yet handed to the flow table; `waiting` is how many of them are in use.
     batch: Vec<Seen>,
     waiting: usize,
-    /// The headers of the first of them, and the station that sent it.
+    /// Headers and station of the first frame of the batch.
     headers: Option<Headers>,
     station: usize,
     known: Directions,
 }
 
 impl Analysis {
-    /// An analysis of nothing yet.
+    /// Creates an empty analysis.
     pub fn new(limits: Limits) -> Self {
         Self::of(limits, Intake::new(limits), Flows::new(limits))
     }
@@ -91,8 +91,8 @@ impl Analysis {
         }
     }
 
-    /// Takes a frame by the short way, if it is what was to come next in a flow that is known. `false`, and nothing done,
-    /// for any other.
+    /// Fast path: analyses the next expected segment of a known flow. Returns `false` for any other frame, which is
+    /// then not accounted for.
     #[inline(always)]
     fn expected(&mut self, frame: &Frame<'_>) -> bool {
         let Some((owner, brief)) = self.known.find(frame) else { return false };
@@ -108,7 +108,7 @@ impl Analysis {
         taken
     }
 
-    /// Analyses a frame by the slow path.
+    /// Slow path: dissects and analyses any frame.
     #[inline(never)]
     fn any(&mut self, frame: &Frame<'_>) {
         self.intake.frame(frame, &mut self.batch[self.waiting]);
@@ -122,8 +122,8 @@ impl Analysis {
         }
     }
 
-    /// Gives the flows what waits for them, and keeps where packets like the first one belong: of many flows hardly any is
-    /// met again soon, so more would be wasted.
+    /// Hands the batch to the flow table, and remembers the headers of its first frame for the fast path. Only of the
+    /// first: with many flows, few of them are seen again soon.
     #[inline(never)]
     fn flush(&mut self) {
         self.flows.batch(&self.batch[..self.waiting]);
@@ -137,7 +137,7 @@ impl Analysis {
         self.waiting = 0;
     }
 
-    /// Analyses the next frame, and gives its row to an observer.
+    /// Analyses the next frame and passes its row to an observer.
     #[inline]
     pub fn frame_to<O: Observer>(&mut self, frame: &Frame<'_>, observer: &mut O) {
         self.flush();
@@ -156,8 +156,8 @@ impl Analysis {
         self.flows.len()
     }
 
-    /// The parts of an analysis under way, for several cores: one takes the frames, the others share the flows. What
-    /// [`Intake::frame`] says goes to [`Flows::batch`] of the share that [`Seen::share`] names.
+    /// Splits the analysis for several cores: one runs the intake, the others share the flows. Each frame from
+    /// [`Intake::frame`] goes to [`Flows::batch`] of the share given by [`Seen::share`].
     pub fn parts(mut self, shares: usize) -> (Intake, Vec<Flows>) {
         self.flush();
         (self.intake, self.flows.split(self.limits, shares))
@@ -172,7 +172,7 @@ impl Analysis {
         Self::of(limits, intake, flows)
     }
 
-    /// Ends the analysis. `interface` names an interface of the capture by its number.
+    /// Finishes the analysis and returns the document. `interface` returns the name of an interface by its number.
     pub fn finish(
         mut self,
         landspeed: BuildInfo,
@@ -327,8 +327,8 @@ fn events(connection: &Connection, upward: bool) -> (Vec<TraceEvent>, u64) {
     (listed, unlisted)
 }
 
-/// Whether the tap is nearer to the sender than to the receiver. Far from it, what is in flight there says nothing of
-/// what is in flight for the sender. Without a handshake the tap has the benefit of the doubt.
+/// Returns whether the tap is nearer to the sender than to the receiver. Elsewhere, the data in flight at the tap
+/// does not show the sender's data in flight. Assumed to be true without a handshake.
 fn near_sender(sender: &FlowDirection, handshake: Option<&TraceHandshake>, source: &TraceEndpoint) -> bool {
     let Some(handshake) = handshake else { return true };
     let from_client = handshake.client.as_ref() == Some(source);
@@ -336,7 +336,7 @@ fn near_sender(sender: &FlowDirection, handshake: Option<&TraceHandshake>, sourc
     sender.typical_rtt_ns().zip(to_sender).is_none_or(|(to_receiver, to_sender)| to_sender <= to_receiver)
 }
 
-/// Returns the warnings.
+/// Returns the warnings for a document.
 fn warnings(document: &TraceDocument) -> Vec<Warning> {
     let capture = &document.capture;
     let mut warnings = Vec::new();
@@ -434,7 +434,7 @@ mod tests {
 
     use super::*;
 
-    /// A segment of 100 bytes.
+    /// Returns a frame with a TCP segment of 100 bytes at sequence number 100 × `number`.
     fn segment(number: u32, flags: u8) -> [u8; 54] {
         let mut data = [0; 54];
         data[12..24].copy_from_slice(&[0x08, 0x00, 0x45, 0, 0, 140, 0, 1, 0x40, 0, 64, 6]);

@@ -1,10 +1,10 @@
 //! Data after the last tap before its receiver: which packets the receiver host dropped.
 //!
-//! A packet whose numbers pass again before they are acknowledged was dropped behind the tap, or came twice. The receiver's
-//! acknowledgements say which. It takes packets in the order they passed, so an acknowledgement that was caused by a later
-//! packet and still lacks this one proves that it was dropped; a report of what came twice (DSACK, RFC 2883) proves the
-//! opposite. Where neither is there, the answer is open: receivers without DSACK say nothing of copies, and Linux leaves
-//! reports out while it compresses acknowledgements.
+//! A packet whose sequence numbers pass again before they are acknowledged was either dropped after the tap or
+//! duplicated. The receiver's ACKs show which. The receiver processes packets in the order of their arrival: an
+//! ACK caused by a later packet that still lacks this one proves the drop; a DSACK (RFC 2883) proves the
+//! opposite. Without either the packet is undetermined: receivers without DSACK do not report duplicates, and
+//! Linux omits DSACKs while it compresses ACKs.
 
 use std::collections::VecDeque;
 
@@ -12,43 +12,43 @@ use landspeed_wire::{Flags, TcpHeader};
 
 use crate::sequence::{anchor, unwrap};
 
-/// Packets of a direction remembered at once: more are not in flight on any path.
+/// Maximum number of unacknowledged packets kept per direction; no path has more in flight.
 const MOST: usize = 1 << 18;
-/// Ranges held by the receiver that are remembered.
+/// Maximum number of SACKed ranges kept.
 const MAX_HELD: usize = 256;
-/// Data that may be recorded after what it caused, bytes.
+/// Maximum amount of data recorded after the ACK that it caused, bytes.
 const MAX_AHEAD: u64 = 1 << 20;
-/// A report of what came twice follows at once; after this long, none will, nanoseconds.
+/// Maximum time from a duplicate to its DSACK, nanoseconds.
 const PATIENCE_NS: i64 = 1_000_000_000;
-/// A receiver host takes a packet within this time after it passed its tap, nanoseconds.
+/// Maximum time from the tap to the processing by the receiver host, nanoseconds.
 const TAKEN_NS: i64 = 10_000_000;
-/// Linux delays no acknowledgement for longer (`TCP_DELACK_MAX`), nanoseconds.
+/// Maximum delay of a delayed ACK in Linux (`TCP_DELACK_MAX`), nanoseconds.
 const DELAYED_NS: i64 = 200_000_000;
 
-/// A data packet after the tap.
+/// A data packet seen at the tap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrival {
     start: u64,
     end: u64,
-    /// When it passed, by the tap's clock.
+    /// Timestamp by the tap's clock, nanoseconds since the Unix epoch.
     pub time_ns: i64,
-    /// IP identification.
+    /// IPv4 identification; 0 if there is none.
     pub identification: u16,
-    /// Whether the receiver provably lacks it.
+    /// Whether an ACK proves that the receiver does not have it.
     lacked: bool,
     /// Number of its frame, from 1.
     pub frame: u64,
-    /// In the order data passed.
+    /// Position among the packets of this direction, in the order of the capture.
     rank: u64,
 }
 
 impl Arrival {
-    /// Its first sequence number.
+    /// Returns its first sequence number.
     pub fn sequence(&self) -> u32 {
         self.start as u32
     }
 
-    /// Payload, bytes.
+    /// Returns the length of its payload, bytes.
     pub fn payload(&self) -> u32 {
         (self.end - self.start) as u32
     }
@@ -58,33 +58,33 @@ impl Arrival {
     }
 }
 
-/// A packet whose data passed again.
+/// A packet whose data passed the tap again: dropped by the receiver host, or duplicated.
 #[derive(Debug, Clone, Copy)]
 struct Suspect {
     arrival: Arrival,
-    /// When the next copy passed.
+    /// Timestamp of the next copy, nanoseconds.
     repeat_ns: i64,
-    /// Whether a receiver that has it would report the next copy at once: it reports copies, and holds nothing out of order,
-    /// for which Linux compresses acknowledgements.
+    /// Whether a receiver that has the packet would report the next copy at once: it sends DSACKs, and has no
+    /// out-of-order data, for which Linux compresses ACKs.
     would_report: bool,
 }
 
-/// One direction of a connection at the tap.
+/// State of one direction of a connection at the tap.
 #[derive(Debug, Clone, Default)]
 pub struct Arrivals {
-    /// Not acknowledged yet, by their numbers.
+    /// Packets not acknowledged yet, by sequence number.
     waiting: VecDeque<Arrival>,
     suspects: Vec<Suspect>,
-    /// What the receiver holds above what it acknowledges.
+    /// SACKed ranges: data that the receiver has above the cumulative ACK.
     held: Vec<(u64, u64)>,
     next: u64,
     acked: u64,
     ranks: u64,
-    /// The receiver has taken what passed up to this one.
+    /// Rank of the latest packet that the receiver has certainly processed.
     taken: u64,
     latest_ack_ns: Option<i64>,
     window: Option<u16>,
-    /// Whether selective acknowledgements were seen, and whether some may be missing from the latest.
+    /// Whether SACK blocks were seen, and (`incomplete`) whether the latest ACK may lack some.
     selective: bool,
     incomplete: bool,
     /// Whether the receiver sends DSACKs.
@@ -94,7 +94,7 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Data passes towards the receiver, in the frame of a number.
+    /// Accounts for a packet towards the receiver; `frame` is its frame number.
     pub fn data(&mut self, tcp: &TcpHeader, identification: u16, time_ns: i64, frame: u64) {
         if self.next == 0 {
             self.next = anchor(tcp.sequence);
@@ -102,14 +102,14 @@ impl Arrivals {
         let start = unwrap(tcp.sequence, self.next) + u64::from(tcp.flags.has(Flags::SYN));
         let end = start + u64::from(tcp.payload);
         self.ranks += 1;
-        // A byte sent into a closed window is a probe, which the receiver need not take.
+        // A byte sent into a closed window is a probe, which the receiver may discard.
         let probe = tcp.payload == 1 && self.window == Some(0);
         if start >= end || probe {
             return;
         }
         if end <= self.acked || self.holds(start, end) {
             if start >= self.next {
-                // Recorded after what it caused, as captures of several queues have it.
+                // Recorded after the ACK that it caused, as in captures with several queues.
                 self.next = end;
                 self.taken = self.taken.max(self.ranks);
             }
@@ -133,14 +133,14 @@ impl Arrivals {
         self.held.iter().any(|&(from, to)| from <= start && end <= to)
     }
 
-    /// Numbers from before: their earlier copies are suspects.
+    /// Handles a packet with old sequence numbers: earlier copies of its data become suspects.
     #[cold]
     fn repeated(&mut self, arrival: Arrival) {
         let from = self.waiting.partition_point(|other| other.end <= arrival.start);
         let mut to = from;
         while let Some(&other) = self.waiting.get(to).filter(|other| other.start < arrival.end) {
             let repeat_ns = arrival.time_ns;
-            // Whatever arrives is acknowledged after that long at the latest.
+            // Every packet that arrives is acknowledged within this time.
             let silent = self.latest_ack_ns.is_none_or(|ack_ns| ack_ns < other.time_ns);
             let lacked = other.lacked || silent && repeat_ns - other.time_ns >= DELAYED_NS;
             let would_report = self.reports && self.held.is_empty() && !self.incomplete;
@@ -151,7 +151,7 @@ impl Arrivals {
         self.waiting.insert(from, arrival);
     }
 
-    /// The receiver acknowledges, seen on its way from it. Losses that are certain by now go to `lost`.
+    /// Accounts for an ACK of the receiver. Appends packets that are now known to be dropped to `lost`.
     #[inline]
     pub fn acknowledged(&mut self, tcp: &TcpHeader, time_ns: i64, lost: &mut Vec<Arrival>) {
         if self.next == 0 || !tcp.flags.has(Flags::ACK) {
@@ -187,7 +187,7 @@ impl Arrivals {
         self.compare(tcp, ack, repeats, time_ns, lost);
     }
 
-    /// The receiver has a packet: of several copies the first one that it may have taken.
+    /// Records that the receiver has a packet: of several copies, the first one it may have processed.
     fn take(&mut self, arrival: &Arrival) {
         let copies = self.suspects.iter().map(|suspect| &suspect.arrival);
         let copies = copies.filter(|copy| !copy.lacked && copy.meets(arrival.start, arrival.end));
@@ -195,7 +195,7 @@ impl Arrivals {
         self.taken = self.taken.max(first.min(arrival.rank));
     }
 
-    /// Compares what passed with what an acknowledgement says the receiver has.
+    /// Compares the packets seen with an ACK and its SACK blocks.
     #[cold]
     fn compare(&mut self, tcp: &TcpHeader, ack: u64, repeats: bool, time_ns: i64, lost: &mut Vec<Arrival>) {
         let mut blocks = tcp.options.sack.as_slice();
@@ -214,7 +214,7 @@ impl Arrivals {
             self.hold(unwrap(from, self.next), unwrap(to, self.next));
         }
         if repeats && !self.selective {
-            // Each is caused by one packet out of order, at least.
+            // Each duplicate ACK is caused by at least one out-of-order packet.
             self.taken = (self.taken + 1).min(self.ranks);
         }
         self.mark(ack, time_ns, tcp.options.incomplete);
@@ -223,9 +223,9 @@ impl Arrivals {
         }
     }
 
-    /// The receiver holds a range.
+    /// Adds a SACKed range.
     fn hold(&mut self, mut from: u64, mut to: u64) {
-        // What was not seen yet may be recorded late.
+        // Data not seen yet may be recorded late, but not by more than this.
         if from >= to || to > self.next + MAX_AHEAD {
             return;
         }
@@ -248,11 +248,12 @@ impl Arrivals {
         }
     }
 
-    /// Marks what the receiver lacks although it has taken later packets, or had the time to.
+    /// Marks packets that the receiver does not have although it has processed later ones, or had the time to.
     fn mark(&mut self, ack: u64, time_ns: i64, unknown: bool) {
         let (taken, held) = (self.taken, &self.held);
         let top = held.iter().map(|&(_, to)| to).max().unwrap_or(ack).max(ack);
-        // Of what is acknowledged next it is certain, of what is above only if all that is held is said.
+        // The packet at the cumulative ACK is certainly missing; those above are only if the SACK blocks are
+        // complete.
         let all = self.selective && !self.incomplete && !unknown;
         let lacked = |arrival: &Arrival| {
             let first = arrival.start == ack;
@@ -269,7 +270,8 @@ impl Arrivals {
         }
     }
 
-    /// Data that the receiver reports as received twice was not lost: one copy for each report. Returns whether it reports something.
+    /// Clears suspects that a DSACK reports as received twice, one copy per DSACK. Returns whether the ACK has a
+    /// DSACK.
     fn reported(&mut self, blocks: &[(u32, u32)], ack: u64) -> bool {
         let Some(&(from, to)) = blocks.first() else { return false };
         let (from, to) = (unwrap(from, self.next), unwrap(to, self.next));
@@ -279,7 +281,7 @@ impl Arrivals {
             return false;
         }
         self.reports = true;
-        // A report may cover several packets, but of each only one copy: not one that was dropped, if there is another.
+        // A DSACK may cover several packets, but only one copy of each: if possible, one that was not dropped.
         let mut cleared: Vec<Arrival> = Vec::new();
         for lacked in [false, true] {
             self.suspects.retain(|Suspect { arrival, .. }| {
@@ -295,7 +297,7 @@ impl Arrivals {
         true
     }
 
-    /// Decides on suspects that passed again before `until_ns`, and whose numbers are acknowledged.
+    /// Decides on suspects whose data passed again before `until_ns` and is acknowledged.
     fn settle(&mut self, until_ns: i64, lost: &mut Vec<Arrival>) {
         let Self { acked, lost: count, undetermined, .. } = self;
         self.suspects.retain(|Suspect { arrival, repeat_ns, would_report }| {
@@ -310,7 +312,8 @@ impl Arrivals {
         });
     }
 
-    /// The capture ends: how many packets the receiver dropped, and of how many it is not known.
+    /// Decides on all remaining suspects. Returns the number of packets dropped by the receiver host, and of
+    /// undetermined ones.
     pub fn finish(&mut self, lost: &mut Vec<Arrival>) -> (u64, u64) {
         self.settle(i64::MAX, lost);
         (self.lost, self.undetermined)

@@ -1,23 +1,23 @@
-//! Microbursts: stretches in which a station's rate exceeds a threshold; the largest are kept.
+//! Microbursts: periods in which a station's rate exceeds a threshold. The largest are kept.
 
 use landspeed_model::{Microburst, Microbursts};
 
-/// The window a rate is taken over, nanoseconds.
+/// Averaging window of the rate, nanoseconds.
 pub const WINDOW_NS: u64 = 100_000;
-/// Microbursts kept.
+/// Maximum number of microbursts kept.
 const MOST: usize = 64;
 
-/// The windows of a station.
+/// Microburst detection for one station.
 #[derive(Debug, Clone)]
 pub struct Bursts {
     above_bps: u64,
-    /// More than this in a window is above the threshold.
+    /// Bytes per window at the threshold rate.
     above_bytes: u64,
     window: u64,
     bytes: u64,
     first_ns: u64,
     last_ns: u64,
-    /// The burst that may go on: times are the frames' own.
+    /// The current burst, if any; its times are those of its frames.
     open: Option<Microburst>,
     end_ns: u64,
     count: u64,
@@ -25,7 +25,7 @@ pub struct Bursts {
 }
 
 impl Bursts {
-    /// None yet.
+    /// Creates a detector with a threshold, bits/s.
     pub fn new(above_bps: u64) -> Self {
         let above_bytes = (u128::from(above_bps) * u128::from(WINDOW_NS) / 8_000_000_000) as u64;
         Self {
@@ -42,7 +42,7 @@ impl Bursts {
         }
     }
 
-    /// A frame.
+    /// Accounts for a frame of `wire` bytes.
     #[inline]
     pub fn frame(&mut self, time_ns: u64, wire: u32) {
         let window = time_ns / WINDOW_NS;
@@ -53,7 +53,7 @@ impl Bursts {
             }
             self.window = window;
         }
-        // Frames that step back in time count to the window that is open.
+        // Frames with earlier timestamps count in the open window.
         if self.bytes == 0 {
             (self.first_ns, self.last_ns) = (time_ns, time_ns);
         }
@@ -61,7 +61,7 @@ impl Bursts {
         self.bytes += u64::from(wire);
     }
 
-    /// The window is over.
+    /// Closes the window.
     fn close(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
         if bytes <= self.above_bytes {
@@ -75,7 +75,7 @@ impl Bursts {
         self.end_ns = self.last_ns;
     }
 
-    /// The burst, if there is one, is over.
+    /// Ends the current burst, if any, and keeps it if it is among the largest.
     fn end(&mut self) {
         let Some(burst) = self.open.take() else { return };
         self.count += 1;
@@ -88,7 +88,7 @@ impl Bursts {
         self.worst.truncate(MOST);
     }
 
-    /// As the document says it; times count from `zero_ns`.
+    /// Returns the microbursts for the document; times are relative to `zero_ns`.
     pub fn document(mut self, zero_ns: u64) -> Microbursts {
         self.close();
         self.end();
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn each_burst_has_start_length_and_size() {
         let mut bursts = Bursts::new(1_000_000_000);
-        // 1500 bytes each 100 µs are 120 Mb/s; each 2 µs they are 6 Gb/s.
+        // 1500 bytes every 100 µs are 120 Mb/s; every 2 µs, 6 Gb/s.
         let mut time_ns = 5_000_000;
         for length in [0, 200, 0, 40, 0] {
             for _ in 0..50 {

@@ -1,11 +1,11 @@
-//! One flow cut into equal cells of time, to measure the variation of a figure within a capture.
+//! One flow split into time cells of equal width, to measure the variation of a figure within a capture.
 
 use landspeed_model::{TraceDocument, TraceEndpoint, TraceTransport};
 
 use crate::key::document_endpoint;
 use crate::{Class, Observer, Row};
 
-/// Sums of one cell.
+/// Sums over one cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Cell {
     /// Payload seen for the first time, bytes.
@@ -14,20 +14,20 @@ pub struct Cell {
     pub packets: u64,
     /// Retransmits among them.
     pub retransmits: u64,
-    /// Acknowledgements.
+    /// ACKs of the reverse direction.
     pub acks: u64,
-    /// Of these, duplicates.
+    /// Duplicate ACKs among them.
     pub duplicate_acks: u64,
-    /// Round trips, and their sum, nanoseconds.
+    /// Number of RTT samples.
     pub rtts: u64,
-    /// Their sum, nanoseconds.
+    /// Sum of the RTT samples, nanoseconds.
     pub rtt_sum_ns: u64,
     /// Sum of the data in flight after each data packet, bytes.
     pub in_flight_sum: u64,
 }
 
 impl Cell {
-    /// Adds another cell.
+    /// Adds the sums of another cell.
     pub fn join(&mut self, other: &Self) {
         self.new_bytes += other.new_bytes;
         self.packets += other.packets;
@@ -40,7 +40,7 @@ impl Cell {
     }
 }
 
-/// The first flow of a document, over time.
+/// The first flow of a document, split into cells.
 #[derive(Debug, Clone)]
 pub struct Cells {
     source: TraceEndpoint,
@@ -48,12 +48,13 @@ pub struct Cells {
     start_ns: u64,
     /// Width of a cell, nanoseconds.
     pub width_ns: u64,
-    /// The cells, from the flow's beginning to its end.
+    /// The cells, from the start of the flow to its end.
     pub cells: Vec<Cell>,
 }
 
 impl Cells {
-    /// For the first flow of a document of the same capture, if it is one of TCP that lasts: so many cells.
+    /// Creates `count` empty cells for the first flow of a document of the same capture. `None` unless that is a TCP
+    /// flow with a duration.
     pub fn new(document: &TraceDocument, count: usize) -> Option<Self> {
         let flow = document.flows.first().filter(|flow| flow.transport == TraceTransport::Tcp)?;
         let width_ns = flow.duration_ns / count.max(1) as u64;

@@ -1,16 +1,17 @@
-//! Two clocks compared by the packets that passed both: offset, drift, steps, and what remains as delay.
+//! Comparison of two taps' clocks by the packets seen at both: offset, drift, steps, and the remaining delay.
 //!
-//! The second clock's timestamp minus the first's is the clock offset plus the one-way delay (forward), or minus it
-//! (reverse). The minimum delays of both directions therefore enclose the offset. A line below the minima (through the edge of their convex hull in the middle of the time: Moon, Skelly, Towsley, "Estimation
-//! and removal of clock skew from network delay measurements", INFOCOM 1999) has the drift as its slope. A filling queue
-//! tilts one of the two lines, a drift both.
+//! The second clock's timestamp minus the first's is the clock offset plus the one-way delay (forward), or minus
+//! it (reverse). The minimum delays of both directions therefore bound the offset. The drift is the slope of a
+//! line below the minima: the edge of their convex hull in the middle of the time span (Moon, Skelly, Towsley,
+//! "Estimation and removal of clock skew from network delay measurements", INFOCOM 1999). A filling queue tilts
+//! the line of one direction, drift tilts both.
 
 use landspeed_model::{ClockStep, DelayOverTime};
 use landspeed_stats::SplitMix64;
 
-/// Bins of time.
+/// Maximum number of time bins.
 pub const MAX_BINS: usize = 512;
-/// Matches of a direction sampled for its quantiles.
+/// Maximum number of matches sampled per direction, for quantiles.
 const SAMPLE: usize = 16_384;
 /// Minimum width of a bin, nanoseconds.
 const MIN_WIDTH_NS: u64 = 1_000_000;
@@ -20,13 +21,13 @@ const MAX_DRIFT: f64 = 1e-3;
 const STEP_BINS: usize = 3;
 /// Maximum number of steps.
 const MAX_STEPS: usize = 8;
-/// A change of the offset by more than this between two packets is a clock that was set, nanoseconds.
+/// Change of the offset between two packets that means a clock was set, nanoseconds.
 const SET_NS: i64 = 250_000_000;
 /// Minimum step, nanoseconds; smaller ones look like delay variation.
 const MIN_STEP_NS: i64 = 50_000;
 
-/// A packet at both taps: its time at the first, and the second timestamp minus the first. In the reverse direction the
-/// difference is negated, so that both directions have their minimum delay at the bottom.
+/// A packet seen at both taps: its time at the first, and the second timestamp minus the first. The difference is
+/// negated for reverse packets, so that the minimum delay is the minimum in both directions.
 #[derive(Debug, Clone, Copy, Default)]
 struct Point {
     time_ns: i64,
@@ -71,7 +72,7 @@ impl Bin {
     }
 }
 
-/// The matches of one direction.
+/// Matched packets of one direction.
 #[derive(Debug, Clone, Default)]
 struct DelaySamples {
     bins: Vec<Bin>,
@@ -95,19 +96,19 @@ impl DelaySamples {
     }
 }
 
-/// The matches of both directions over time.
+/// Matched packets of both directions over time.
 #[derive(Debug, Clone)]
 pub struct Clocks {
     directions: [DelaySamples; 2],
     start_ns: Option<i64>,
     width_ns: u64,
-    /// The bin of the latest match, and where it begins.
+    /// Number and start of the bin of the latest match.
     at: usize,
     from_ns: u64,
     /// The latest match of each direction: time and difference.
     latest: [Option<(i64, i64)>; 2],
-    /// Added to the first clock's times of each direction, so that time continues where that clock was set. The directions
-    /// reach that moment one after the other.
+    /// Correction of the first clock's times, by direction, so that time is continuous when that clock is set. The
+    /// two directions see the step one after the other.
     shift_ns: [i64; 2],
 }
 
@@ -119,7 +120,7 @@ struct Difference {
     steps: Vec<Step>,
 }
 
-/// A step between two times, and its size.
+/// A clock step: the interval in which it happened, and its size.
 #[derive(Debug, Clone, Copy)]
 struct Step {
     from_ns: i64,
@@ -133,12 +134,12 @@ impl Difference {
         (self.drift * (time_ns - self.start_ns) as f64).round() as i64 + stepped
     }
 
-    /// Whether a step happened in a span of time.
+    /// Returns whether a step happened in a time span.
     fn meets(&self, from_ns: i64, to_ns: i64) -> bool {
         self.steps.iter().any(|step| step.from_ns < to_ns && from_ns < step.to_ns)
     }
 
-    /// Whether this is about when a step happened.
+    /// Returns whether a time is within the interval of a step, where the offset is uncertain.
     fn unsure(&self, time_ns: i64) -> bool {
         self.steps.iter().any(|step| (step.from_ns..step.to_ns).contains(&time_ns))
     }
@@ -155,7 +156,7 @@ pub struct Compared {
     pub steps: Vec<ClockStep>,
     /// Minimum RTT between the taps, nanoseconds.
     pub round_trip_ns: Option<u64>,
-    /// Of each direction.
+    /// One-way delays: forward, reverse.
     pub delays: [Delays; 2],
 }
 
@@ -168,12 +169,12 @@ pub struct Delays {
     pub p99_ns: Option<u64>,
     /// Maximum, nanoseconds.
     pub max_ns: Option<u64>,
-    /// Over time.
+    /// Delays per time bin.
     pub over_time: DelayOverTime,
 }
 
 impl Clocks {
-    /// No match yet.
+    /// Creates a comparison without matches.
     pub fn new() -> Self {
         Self {
             directions: Default::default(),
@@ -186,7 +187,7 @@ impl Clocks {
         }
     }
 
-    /// Adds a packet that passed both taps.
+    /// Adds a packet seen at both taps; `ahead_ns` is the second timestamp minus the first.
     pub fn matched(&mut self, time_ns: i64, ahead_ns: i64, reverse: bool) {
         let direction = usize::from(reverse);
         let mut time_ns = time_ns.saturating_add(self.shift_ns[direction]);
@@ -213,18 +214,19 @@ impl Clocks {
         samples.keep(point);
     }
 
-    /// Handles a jump of the difference. If the first clock was set, its times continue as if it had not been. Returns what to
-    /// add to the time for that.
+    /// Handles a jump of the difference. Returns the correction of the packet's time: the jump if the first clock was
+    /// set, otherwise 0.
     #[cold]
     fn shift_time(&mut self, direction: usize, passed_ns: i64, jump_ns: i64) -> i64 {
-        // The first clock was set by the negated jump, and most of that shows in the time between the two packets.
+        // If the first clock was set, it moved by the negated jump, and most of that shows in the time between the
+        // two packets.
         let set = if jump_ns > 0 { passed_ns < -jump_ns / 2 } else { passed_ns > -jump_ns / 2 };
         let shift_ns = if set { jump_ns } else { 0 };
         self.shift_ns[direction] += shift_ns;
         shift_ns
     }
 
-    /// Opens the bin of a time.
+    /// Opens the bin that contains a time, doubling the bin width if there are too many bins.
     #[cold]
     fn open_bin(&mut self, since_ns: u64) {
         while since_ns / self.width_ns >= MAX_BINS as u64 {
@@ -287,7 +289,7 @@ impl Clocks {
 
     fn floor(&self, difference: &Difference, reverse: bool) -> Option<i64> {
         let sure = self.least(difference, reverse).filter(|point| !difference.unsure(point.time_ns));
-        // Without the drift, the minimum of a bin may be another point of it; the sample has some of those.
+        // With the drift removed, another point of a bin may be its minimum; the sample has some of those.
         let sample = self.directions[usize::from(reverse)].sample.iter();
         let sample = sample.filter(|point| !difference.unsure(point.time_ns));
         sure.chain(sample.map(|point| corrected(*point, difference, reverse))).map(|point| point.ahead_ns).min()
@@ -302,7 +304,8 @@ impl Clocks {
         difference.steps.sort_unstable_by_key(|step| step.to_ns);
     }
 
-    /// Refines each step, now that the drift is known: by the floors between it and its neighbours, if both directions agree.
+    /// Refines each step, now that the drift is known: by the minimum delays between it and its neighbours, if both
+    /// directions agree.
     fn refine_steps(&self, difference: &mut Difference) {
         for at in 0..difference.steps.len() {
             let step = difference.steps[at];
@@ -321,7 +324,7 @@ impl Clocks {
                 Some(floor(step.to_ns, to_ns)? - floor(from_ns, step.from_ns)?)
             };
             let Some((forward, reverse)) = change(false).zip(change(true)) else { continue };
-            // The bins on both sides are off by the drift meanwhile: crystals are within 100 ppm.
+            // The bins on both sides differ by the drift in between: crystals are within 100 ppm.
             let most_ns = (step.to_ns - step.from_ns + 2 * STEP_BINS as i64 * self.width_ns as i64) / 10_000;
             let agree = (forward + reverse).abs() <= MIN_STEP_NS / 10;
             if agree && i64::midpoint(forward, -reverse).abs() <= most_ns {
@@ -342,7 +345,7 @@ impl Clocks {
                 (at, upper, -corrected(reverse.least, difference, true).ahead_ns)
             })
             .collect();
-        // A packet may pass the first tap before the second clock's step, and its answer after it.
+        // A packet may pass the first tap before the second clock's step, and its ACK after it.
         let mut round_trips: Vec<i64> = bounds.iter().map(|bound| bound.1 - bound.2).collect();
         round_trips.sort_unstable();
         let round_trip = round_trips.get(round_trips.len() / 2).copied().unwrap_or(0).max(0) as u64;
@@ -368,7 +371,7 @@ impl Clocks {
         let size = |jump: &(usize, i64, i64)| jump.1.abs().min(jump.2.abs());
         let best = jumps.iter().filter(together).max_by_key(|jump| size(jump))?;
         let (upper, lower) = (best.1, best.2);
-        // Several positions may explain it equally well; the step is within them.
+        // Several positions may explain the step equally well; it is in their range.
         let as_well = |jump: &&(usize, i64, i64)| {
             together(jump)
                 && jump.0.abs_diff(best.0) <= between
@@ -388,7 +391,7 @@ impl Clocks {
         self.start_ns.unwrap_or(0) + bin as i64 * self.width_ns as i64
     }
 
-    /// Returns the drift of the second clock and its uncertainty, as ratios. Both directions must show it.
+    /// Returns the drift of the second clock and its uncertainty, as ratios. Needs packets in both directions.
     fn drift(&self, difference: &Difference) -> Option<(f64, f64)> {
         let fit = |reverse| {
             let points: Vec<Point> =
@@ -405,7 +408,7 @@ impl Clocks {
                 let drift = (forward.0 * one + reverse.0 * two) / (one + two);
                 Some((drift, (gap / 2.0).max((one + two).sqrt().recip())))
             }
-            // A queue tilts one of them: the one with the smaller error is the clock.
+            // A queue tilts one of them: the slope with the smaller error is the drift.
             (true, true) => Some(if forward.1 < reverse.1 { forward } else { reverse }),
             (true, false) => Some(forward),
             (false, true) => Some(reverse),

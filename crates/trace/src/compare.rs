@@ -10,7 +10,7 @@ use landspeed_units::Nanos;
 
 use crate::{Cell, Cells};
 
-/// Cells a flow is cut into, of which blocks are made.
+/// Number of cells a flow is split into; blocks consist of whole cells.
 const CELLS: usize = 480;
 /// Minimum number of blocks for an interval.
 const MIN_BLOCKS: usize = 12;
@@ -18,7 +18,7 @@ const MIN_BLOCKS: usize = 12;
 const MIN_BLOCK_RTTS: u64 = 8;
 /// Blocks grow while the lag-1 correlation of any figure exceeds this.
 const MAX_CORRELATION: f64 = 0.3;
-/// The figure that those of the blocks are inserted before.
+/// Name of the figure before which the figures of the blocks are inserted.
 const MIN_RTT: &str = "RTT, min";
 
 /// A figure that is a ratio of sums: name, unit, and the numerator and denominator of a cell of the given width.
@@ -104,13 +104,14 @@ pub fn figures(a: &TraceDocument, b: &TraceDocument) -> Vec<TraceFigure> {
     figures
 }
 
-/// Returns the cells that a second reading of the capture of a document is to fill ([`Observer`](crate::Observer)), for
-/// [`add_intervals`]; `None` if its first flow is too short.
+/// Returns empty cells for [`add_intervals`], to be filled by a second pass over the document's capture
+/// ([`Observer`](crate::Observer)). `None` if the first flow is too short.
 pub fn cells(document: &TraceDocument) -> Option<Cells> {
     Cells::new(document, CELLS)
 }
 
-/// Adds intervals, and the figures that only blocks give. Returns how the intervals were computed, in words.
+/// Adds confidence intervals, and figures that only blocks provide. Returns a description of how the intervals
+/// were computed.
 pub fn add_intervals(captures: [(&TraceDocument, Option<Cells>); 2], figures: &mut Vec<TraceFigure>) -> String {
     let [a, b] = captures.map(|(document, cells)| blocks(document, &cells?));
     let (Some(a), Some(b)) = (a, b) else {
@@ -141,11 +142,12 @@ pub fn add_intervals(captures: [(&TraceDocument, Option<Cells>); 2], figures: &m
     )
 }
 
-/// Returns the interval of the difference between the second and the first, from their blocks.
+/// Returns the confidence interval of the difference, second minus first, from their blocks.
 fn difference([a, b]: [&Blocks; 2], of: fn(&Cell, f64) -> (f64, f64)) -> Option<TraceDifference> {
     let bootstrap = Bootstrap { resamples: 4_000, ..Bootstrap::default() };
     let interval = bootstrap.difference_of_rates(&a.pairs(of), &b.pairs(of)).ok()?;
-    // With few blocks the variance is too small by (n - 1)/n, and so is the normal quantile against Student's (Cornish-Fisher).
+    // With few blocks the variance is too small by (n - 1)/n, and the normal quantile is below Student's t
+    // (Cornish-Fisher).
     let blocks = a.blocks.len().min(b.blocks.len()) as f64;
     let wider = (blocks / (blocks - 1.0)).sqrt() * (1.0 + (1.96 * 1.96 + 1.0) / (4.0 * (blocks - 1.0)));
     // The remaining correlation widens the interval of a mean (Bartlett 1946). Its estimate is too small by about 1/n; 2/n is
@@ -253,7 +255,7 @@ mod tests {
         seldom_changed(&[0.0, 0.5, 0.9, 0.95], 200);
     }
 
-    /// At most 7 % where 5 % are expected.
+    /// Asserts that at most 7 % of comparisons of equal flows report a change, where 5 % are expected.
     fn seldom_changed(correlations: &[f64], comparisons: usize) {
         let mut random = SplitMix64::new(5);
         for correlation in correlations {
@@ -265,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_real_change_is_called_changed() {
+    fn a_real_change_is_reported() {
         let mut random = SplitMix64::new(6);
         for correlation in [0.0, 0.5, 0.9] {
             let results: Vec<bool> =

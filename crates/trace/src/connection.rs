@@ -7,7 +7,8 @@ use crate::direction::{Acknowledging, FlowDirection, Mark, Passing, Reaction, Sc
 use crate::intake::Seen;
 use crate::row::{Class, RowTcp};
 
-/// Both directions: index 0 is from the lesser end of the key to the greater one. What every packet needs comes first.
+/// State of both directions: index 0 is from the lower endpoint of the key to the higher. Fields that every
+/// packet needs come first.
 #[derive(Debug, Clone, Default)]
 #[repr(C, align(64))]
 pub struct Connection {
@@ -15,14 +16,14 @@ pub struct Connection {
     syn_ack_ns: Option<u64>,
     server_rtt_ns: Option<u64>,
     client_rtt_ns: Option<u64>,
-    /// Initial sequence number of the end that opened it.
+    /// Initial sequence number of the client.
     client_number: Option<u32>,
     directions: [FlowDirection; 2],
     syn: Option<(bool, u64)>,
     syns: u32,
 }
 
-/// When a packet passes, and which of the capture it is.
+/// Time and frame number of a packet.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
     /// Nanoseconds since the Unix epoch.
@@ -33,17 +34,18 @@ pub struct Moment {
     pub frame: u64,
 }
 
-/// The result of a segment.
+/// Analysis result of a segment.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Passed {
-    /// Its class.
+    /// Class of the segment.
     pub class: Class,
-    /// Its effect on the other direction.
+    /// Effect of its ACK on the opposite direction.
     pub reaction: Reaction,
 }
 
 impl Connection {
-    /// A connection that nothing was seen of yet; the window scale is that of both ends where the capture has no handshake.
+    /// Creates a connection without packets. `window_scale` is assumed for both directions without a captured
+    /// handshake.
     pub fn new(window_scale: Option<u8>) -> Self {
         let mut connection = Self::default();
         connection.directions.iter_mut().for_each(|direction| direction.assume_scale(window_scale));
@@ -94,9 +96,9 @@ impl Connection {
         Passed { class, reaction }
     }
 
-    /// A plain segment passes that brings what comes next, or acknowledges only: what [`pass`](Self::pass) comes to for it, by
-    /// a shorter way. `false`, and nothing done, for any other: those between the handshake and the first one from the
-    /// client, earlier ones than the latest, and those out of order.
+    /// Fast path for a plain segment with the next sequence number, or a pure ACK: same result as
+    /// [`pass`](Self::pass). Returns `false`, without changing anything, for other segments: those between the
+    /// SYN-ACK and the client's first ACK, those with earlier timestamps, and those out of order.
     #[inline(always)]
     pub fn pass_expected(&mut self, brief: &Brief<'_>, at: Moment, wire: u32, upward: bool, room: &mut u32) -> bool {
         let time_ns = at.time_ns;
@@ -139,12 +141,12 @@ impl Connection {
         true
     }
 
-    /// Reads a byte of each cache line that a segment needs; the value has no meaning.
+    /// Reads a byte of each cache line that a segment needs, to prefetch it; the value is meaningless.
     pub fn prefetch(&self) -> u64 {
         self.last_ns ^ self.directions[0].prefetch() ^ self.directions[1].prefetch()
     }
 
-    /// The row of a segment that has passed.
+    /// Returns the row of a segment that was accounted for.
     pub fn row(&self, tcp: &TcpHeader, upward: bool, passed: Passed) -> RowTcp {
         let [up, down] = &self.directions;
         let (from, to) = if upward { (up, down) } else { (down, up) };
@@ -182,7 +184,7 @@ impl Connection {
                 self.client_number = Some(tcp.sequence);
             }
             (true, true) => {
-                // With more than one SYN it is not known which of them is answered.
+                // With more than one SYN, it is unknown which one the SYN-ACK answers.
                 if let Some((_, syn_ns)) = self.syn
                     && self.syns == 1
                     && self.syn_ack_ns.is_none()
@@ -206,12 +208,12 @@ impl Connection {
         }
     }
 
-    /// The directions.
+    /// Returns the directions: from the lower endpoint to the higher, and back.
     pub fn directions(&self) -> &[FlowDirection; 2] {
         &self.directions
     }
 
-    /// Returns whether the lesser end is the client, and the handshake; `None` if the capture began later.
+    /// Returns whether the lower endpoint is the client, and the handshake; `None` without a captured handshake.
     pub fn handshake(&self) -> Option<(bool, TraceHandshake)> {
         let (upward, _) = self.syn?;
         let handshake = TraceHandshake {

@@ -1,74 +1,75 @@
-//! Frames that a capture has twice: from a mirror (SPAN) port that copies frames that enter and leave a switch, or from two
-//! interfaces of one router.
+//! Frames captured twice: by a mirror (SPAN) port that copies frames both entering and leaving a switch, or on
+//! two interfaces of one router.
 //!
-//! A network duplicates a packet now and then; a mirror copies nearly all of a direction. Both are the very same packet, IP
-//! identification and timestamps alike, and only their share distinguishes them.
+//! A network duplicates a packet occasionally; a mirror port duplicates nearly all packets of a direction. Both
+//! produce identical packets, with the same IP identification and timestamps; only their share distinguishes
+//! them.
 
-/// Sets of fingerprints remembered, and how many each has room for.
+/// Number of sets in the cache of fingerprints, and (`WAYS`) of entries per set.
 const SETS: usize = 4_096;
 const WAYS: usize = 4;
-/// A copy comes this soon after its original, nanoseconds; a packet without an IP identification may be retransmitted alike,
-/// which takes longer than the second.
+/// Maximum delay of a copy after its original, nanoseconds. The second is for packets without an IP
+/// identification: a retransmit may look the same, but takes longer.
 const SOON_NS: u64 = 50_000_000;
 const SOON_ALIKE_NS: u64 = 1_000_000;
 
-/// A packet that was seen.
+/// A packet seen earlier.
 #[derive(Debug, Clone, Copy, Default)]
 struct Original {
     print: u64,
     time_ns: u64,
-    /// In the order of its direction's packets of its kind; 0 in an empty slot.
+    /// Position among the packets of its direction and kind, from 1; 0 in an empty slot.
     number: u64,
 }
 
-/// What is copied of a direction.
+/// Numbers of originals and copies in a direction.
 #[derive(Debug, Clone, Copy, Default)]
 struct Share {
     originals: u64,
     copies: u64,
 }
 
-/// A packet to be compared with those before it.
+/// A packet to be compared with earlier ones.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate {
-    /// Its fingerprint.
+    /// Fingerprint of the fields that no hop changes.
     pub print: u64,
-    /// When it passed.
+    /// Capture timestamp, nanoseconds since the Unix epoch.
     pub time_ns: u64,
-    /// Whether the direction is from the flow's lesser end to its greater one.
+    /// Whether the packet goes from the flow's lower endpoint to its higher one.
     pub upward: bool,
     /// Whether it has an IP identification.
     pub identified: bool,
-    /// Whether it has data or opens or closes a connection: acknowledgements are often alike.
+    /// Whether it has data, SYN or FIN; pure ACKs are often identical.
     pub moves: bool,
 }
 
-/// The latest packets, while there may be copies.
+/// The latest packets, while copies are searched for.
 #[derive(Debug, Default)]
 pub struct Copies {
     sets: Vec<[Original; WAYS]>,
-    /// By direction: packets that cannot be alike unless they are copies, and acknowledgements that can.
+    /// By direction: packets that are identical only if copied, and pure ACKs, which may be identical.
     shares: [[Share; 2]; 2],
-    /// Whether the latest copy of one that cannot was a mirror's.
+    /// Whether the latest copy of a packet that is not a pure ACK was attributed to a mirror port.
     mirrored: bool,
-    /// Packets to look at before the capture is taken to have none.
+    /// Packets to examine before the capture is assumed to have no copies.
     left: u64,
     ignored: u64,
 }
 
 impl Copies {
-    /// Looks for copies among so many packets, and among all if there are some.
+    /// Searches the first `look` packets for copies, and all packets if there are some.
     pub fn new(look: u64) -> Self {
         Self { left: look, ..Self::default() }
     }
 
-    /// Whether copies are looked for.
+    /// Returns whether copies are searched for.
     #[inline]
     pub fn is_looking(&self) -> bool {
         self.left > 0
     }
 
-    /// How many there were.
+    /// Returns the number of copies ignored.
     pub fn ignored(&self) -> u64 {
         self.ignored
     }
@@ -87,7 +88,7 @@ impl Copies {
             original.number > 0 && original.print == print && time_ns.saturating_sub(original.time_ns) <= soon_ns
         };
         if let Some(original) = set.iter_mut().find(is_alike) {
-            // What came after the original may be copied yet.
+            // Compared with the originals up to this one: later ones may still be copied.
             share.copies += 1;
             let copied = if is_distinct {
                 self.mirrored = share.copies * 2 >= original.number;
@@ -96,7 +97,7 @@ impl Copies {
                 self.mirrored && share.copies * 4 >= original.number * 3
             };
             if !is_distinct {
-                // The next one alike is another acknowledgement.
+                // The next identical packet is another ACK.
                 original.number = 0;
             }
             self.ignored += u64::from(copied);

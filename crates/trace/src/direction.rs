@@ -1,4 +1,4 @@
-//! One direction of a TCP connection: the data of one end, and the ACKs of the other.
+//! One direction of a TCP connection: the sender's data and the receiver's ACKs.
 
 use landspeed_model::{TraceEventKind, TraceLimits};
 use landspeed_wire::{Brief, Flags, TcpHeader};
@@ -17,13 +17,13 @@ use ecn::Ecn;
 use rare::{Event, Rare};
 use window::Gap;
 
-/// Maximum number of holes of a direction. The oldest beyond it counts as missing data.
+/// Maximum number of sequence holes kept per direction. Beyond it, the oldest counts as missing data.
 const MAX_HOLES: usize = 1024;
 /// Linux's minimum RTO (`TCP_RTO_MIN`) less the granularity of its timers, nanoseconds.
 const MIN_TIMEOUT_NS: u64 = 190_000_000;
-/// One in this many packets is sampled for the order of identifications.
+/// One in this many packets is sampled for the order of IP identifications.
 const SAMPLED: u64 = 8;
-/// Duplicate acknowledgements that mean a loss (RFC 5681).
+/// Number of duplicate ACKs that signals a loss (RFC 5681).
 const DUPLICATES_MEAN_LOSS: u32 = 3;
 
 /// A sequence hole at the tap.
@@ -32,21 +32,21 @@ struct Hole {
     start: u64,
     end: u64,
     since_ns: u64,
-    /// IP identification and timestamp of the segment that went past.
+    /// IP identification and timestamp of the segment that opened the hole.
     overtaker: Mark,
 }
 
 /// Fields that show which of two packets was sent first.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Mark {
-    /// IP identification; 0 says nothing.
+    /// IPv4 identification; 0 if unknown.
     pub identification: u16,
-    /// TSval.
+    /// TSval of the TCP timestamps option.
     pub timestamp: Option<u32>,
 }
 
 impl Mark {
-    /// Whether this was certainly sent before (`Some(true)`) or after the other.
+    /// Returns `Some(true)` if this packet was certainly sent before the other, `Some(false)` if after it.
     fn before(self, other: Self) -> Option<bool> {
         let (mine, theirs) = (self.identification, other.identification);
         if mine != 0 && theirs != 0 && mine != theirs {
@@ -57,16 +57,16 @@ impl Mark {
     }
 }
 
-/// A segment at the tap, as far as its class depends on it.
+/// The properties of a segment at the tap that determine its class.
 #[derive(Debug, Clone, Copy)]
 pub struct Passing {
-    /// When, nanoseconds.
+    /// Capture timestamp, nanoseconds since the Unix epoch.
     pub time_ns: u64,
-    /// Bytes of its frame.
+    /// Frame length on the wire, bytes.
     pub wire: u32,
-    /// Its mark.
+    /// Fields that show the order of sending.
     pub mark: Mark,
-    /// Whether it has the flag PSH: the last of the sender's queue.
+    /// Whether PSH is set: the segment is the last of the sender's queue.
     pub pushed: bool,
 }
 
@@ -75,34 +75,35 @@ pub struct Passing {
 pub struct Scene {
     /// Number of the frame, from 1.
     pub frame: u64,
-    /// Since the start of the capture, nanoseconds.
+    /// Time since the start of the capture, nanoseconds.
     pub since_ns: u64,
-    /// Since the connection's packet before, nanoseconds.
+    /// Time since the previous packet of the connection, nanoseconds.
     pub quiet_ns: u64,
-    /// End-to-end RTT by the handshake, nanoseconds; 0 if unknown.
+    /// End-to-end RTT from the handshake, nanoseconds; 0 if unknown.
     pub round_trip_ns: u64,
-    /// Sequence or acknowledgement number that an event of this packet is about.
+    /// Sequence or ACK number for events of this packet.
     pub sequence: u32,
 }
 
-/// The state of one direction. The order of the fields is that of memory: what every packet needs lies together, by cache lines
-/// of 64 bytes, and what few packets need lies behind it. With many flows the time goes to fetching these lines.
+/// State of one direction. The order of the fields is that of memory: fields that every packet needs share cache
+/// lines of 64 bytes, and fields that few packets need follow. With many flows, fetching these lines dominates
+/// the run time.
 #[derive(Debug, Clone, Default)]
 #[repr(C)]
 pub struct FlowDirection {
-    /// One past the highest number seen; 0 before the first.
+    /// One past the highest sequence number seen; 0 before the first.
     next: u64,
-    /// Highest number acknowledged by the other end; 0 before the first.
+    /// Highest cumulative ACK received; 0 before the first.
     acked: u64,
-    /// Recovery ends when this is acknowledged.
+    /// Recovery point: recovery ends when this number is acknowledged.
     recovery: u64,
     data_packets: u64,
-    /// Latest payload, or acknowledgement of some, nanoseconds.
+    /// Time of the latest payload, or of an ACK that covers new data, nanoseconds.
     last_moved_ns: u64,
     in_flight_max: u64,
-    /// Of this end as a receiver.
+    /// Latest receive window announced in this direction, bytes; unscaled if the scale is unknown.
     window: Option<u32>,
-    /// The field it was last announced by in a segment that is no SYN and no reset; none before, and after one of those.
+    /// Window field of the latest segment; `None` before the first, and after a SYN or RST.
     window_field: Option<u16>,
     mss: Option<u16>,
 
@@ -110,32 +111,31 @@ pub struct FlowDirection {
     wire_bytes: u64,
     payload_bytes: u64,
     unique_bytes: u64,
-    /// When a segment of this direction last passed.
+    /// Timestamp of the latest segment of this direction, nanoseconds.
     last_ns: u64,
-    /// State that few directions need.
+    /// State that few directions need, allocated on first use.
     rare: Option<Box<Rare>>,
-    /// The largest segment, bytes.
+    /// Largest payload of a segment, bytes.
     largest: u32,
     repeats_of_ack: u32,
-    /// The scale in force; `None` while it is not known.
+    /// Effective window scale; `None` while it is unknown.
     scale: Option<u8>,
     /// Whether the last data segment had the flag PSH.
     pushed: bool,
     /// Whether the recovery began with an RTO.
     by_timeout: bool,
     timestamps: bool,
-    /// Whether a probe of the window passed in the gap.
+    /// Whether a window probe was sent in the current gap.
     probed: bool,
-    /// Since data last stopped in the middle of the sender's queue, how often it has stopped, that time included; 0 before the
-    /// first.
+    /// Number of bursts since one ended in the middle of the sender's queue, that one included; 0 before the first.
     bursts_since_cut: u8,
     closed: bool,
 
     limits: TraceLimits,
-    /// Time with nothing in flight that is not accounted for.
+    /// Time with nothing in flight that is not attributed yet.
     gap: Gap,
 
-    /// First payload, nanoseconds.
+    /// Timestamp of the first payload, nanoseconds.
     first_data_ns: Option<u64>,
     last_data: Option<(u64, u32, Mark)>,
     pure_acks: u64,
@@ -146,17 +146,17 @@ pub struct FlowDirection {
     ecn: Ecn,
 
     duplicate_acks: u64,
-    /// A byte sent into a closed window ends here: it counts if it is acknowledged; 0 without one.
+    /// End of a byte sent into a closed window, which counts if it is acknowledged; 0 without one.
     probe_end: u64,
-    /// The first number seen.
+    /// First sequence number seen.
     origin: u64,
-    /// Lowest number seen.
+    /// Lowest sequence number seen.
     begin: u64,
-    /// One past the highest number selectively acknowledged.
+    /// One past the highest SACKed sequence number.
     sacked: u64,
-    /// One past the highest number retransmitted in the recovery.
+    /// One past the highest sequence number retransmitted in the current recovery.
     repeated: u64,
-    /// Whether later packets of this direction have greater IP identifications, in a sample: how often, and how often not.
+    /// Sampled order of IP identifications: how often they increase, and how often not.
     ascending: [u16; 2],
     events: Vec<Event>,
     missing_bytes: u64,
@@ -170,22 +170,22 @@ pub struct FlowDirection {
     announced_scale: Option<u8>,
     sack_permitted: bool,
     fin_seen: bool,
-    /// The scale of the other end's window is at least this, if it is unknown.
+    /// Lower bound of the peer's window scale, if that is unknown.
     peer_scale_at_least: u8,
 }
 
-/// An acknowledgement of the other direction.
+/// An ACK from the opposite direction.
 #[derive(Debug, Clone, Copy)]
 pub struct Acknowledging<'a> {
-    /// The number.
+    /// ACK number.
     pub acknowledgement: u32,
-    /// SACK blocks.
+    /// SACK blocks; the first may be a DSACK.
     pub sack: &'a [(u32, u32)],
     /// Whether it is a pure ACK.
     pub bare: bool,
-    /// When.
+    /// Capture timestamp, nanoseconds.
     pub time_ns: u64,
-    /// Whether the window moved against the one before.
+    /// Whether the window differs from the previous one.
     pub window_moved: bool,
 }
 
@@ -219,38 +219,38 @@ impl FlowDirection {
         self.ecn.begin_count();
     }
 
-    /// Sets the window scale that is taken where the capture does not have the handshake.
+    /// Sets the window scale assumed without a captured handshake.
     pub fn assume_scale(&mut self, scale: Option<u8>) {
         self.scale = scale;
     }
 
-    /// Retransmits.
+    /// Returns the number of retransmits.
     pub fn retransmits(&self) -> u64 {
         self.rare.as_ref().map_or(0, |rare| rare.retransmits.total())
     }
 
-    /// Payload seen for the first time over the time from its first byte to its last one or its acknowledgement, bits/s.
+    /// Returns the goodput: new payload over the time from its first byte to its last byte or ACK, bits/s.
     pub fn goodput_bps(&self) -> Option<f64> {
         let span_ns = self.last_moved_ns.saturating_sub(self.first_data_ns?);
         (span_ns > 0).then(|| self.unique_bytes as f64 * 8e9 / span_ns as f64)
     }
 
-    /// Its typical round trip, nanoseconds.
+    /// Returns the median RTT, or the mean of few samples, nanoseconds.
     pub fn typical_rtt_ns(&self) -> Option<u64> {
         self.rtt.typical_ns()
     }
 
-    /// Data in flight as the tap sees it, bytes.
+    /// Returns the data in flight at the tap, bytes.
     pub fn in_flight(&self) -> u64 {
         if self.acked == 0 { 0 } else { self.next.saturating_sub(self.acked) }
     }
 
-    /// Reads a byte of each cache line that a segment needs; the value has no meaning.
+    /// Reads a byte of each cache line that a segment needs, to prefetch it; the value is meaningless.
     pub fn prefetch(&self) -> u64 {
         self.next ^ self.packets ^ self.limits.sending_ns ^ self.pure_acks ^ self.rtt.prefetch() ^ self.stretch_acks
     }
 
-    /// A number of this direction from the first one seen on, unwrapped; `None` before that.
+    /// Returns a sequence number of this direction, unwrapped and relative to the first one seen; `None` before that.
     pub fn relative(&self, number: u32) -> Option<i64> {
         (self.next != 0).then(|| unwrap(number, self.next).wrapping_sub(self.origin) as i64)
     }
@@ -265,7 +265,7 @@ impl FlowDirection {
         self.fin_seen |= tcp.flags.has(Flags::FIN);
         if tcp.flags.has(Flags::SYN) {
             if self.next != 0 && unwrap(tcp.sequence, self.next) != self.begin {
-                // Another answer to the same SYN, or what an earlier connection left over.
+                // Another SYN-ACK for the same SYN, or a segment left over from an earlier connection.
                 self.next = 0;
             }
             self.mss = tcp.options.mss;
@@ -309,7 +309,7 @@ impl FlowDirection {
         near && self.acked != 0 && brief.acknowledgement == self.acked as u32 && brief.has_no_sack()
     }
 
-    /// A plain segment passes that was expected: what [`pass`](Self::pass) comes to for it.
+    /// Fast path of [`pass`](Self::pass) for a plain segment with the next sequence number.
     #[inline(always)]
     pub fn pass_expected(&mut self, brief: &Brief<'_>, passing: Passing) {
         self.packets += 1;
@@ -328,7 +328,7 @@ impl FlowDirection {
         self.last_ns = passing.time_ns;
     }
 
-    /// Counts payload, whether it is new or not.
+    /// Counts payload, new or not.
     #[inline]
     fn data(&mut self, payload: u32, time_ns: u64) {
         self.payload_bytes += u64::from(payload);
@@ -337,7 +337,7 @@ impl FlowDirection {
         self.last_moved_ns = self.last_moved_ns.max(time_ns);
     }
 
-    /// Numbers that go on from the highest one.
+    /// Accounts for sequence numbers above the highest one.
     #[inline(always)]
     fn advance(&mut self, start: u64, end: u64, payload: u32, passing: Passing) {
         self.next = end;
@@ -372,13 +372,13 @@ impl FlowDirection {
         let start = unwrap(tcp.sequence, self.next);
         let end = start + length;
         if length == 0 {
-            // Linux probes and keeps alive with the number before the next one expected, and without data.
+            // Linux sends window probes and keep-alives without data, at one below the next expected sequence number.
             let probe = start + 1 == self.acked && start < self.next && tcp.flags.has(Flags::ACK);
             return if probe { self.probe(0) } else { Class::Bare };
         }
         if start >= self.next {
             if peer_window_closed && tcp.payload == 1 && start == self.next && start == self.acked {
-                // Others send a byte into a closed window, until it is taken.
+                // Other stacks send one byte into a closed window until it is accepted.
                 return self.probe(end);
             }
             if start > self.next {
@@ -410,12 +410,12 @@ impl FlowDirection {
         self.missing_bytes += oldest.map_or(0, |oldest| oldest.end - oldest.start);
     }
 
-    /// Accounts for an ACK of the other end. `room` is the number of RTT histograms that may still be allocated.
+    /// Accounts for an ACK of the receiver. `room` is the number of RTT histograms that may still be allocated.
     #[inline(always)]
     pub fn acknowledged(&mut self, by: Acknowledging<'_>, mss: u64, room: &mut u32) -> Reaction {
         let mut reaction = Reaction::default();
         if self.next == 0 {
-            // The data was before the capture, or takes another way.
+            // The data was sent before the capture began, or takes another path.
             return reaction;
         }
         let ack = unwrap(by.acknowledgement, self.next);
@@ -458,7 +458,7 @@ impl FlowDirection {
     #[cold]
     fn outrun(&mut self, ack: u64, time_ns: u64) {
         if ack == self.probe_end {
-            // The byte that probed the window was taken.
+            // The byte that probed the window was accepted.
             self.unique_bytes += ack - self.next;
         } else {
             let next = self.next;
@@ -491,7 +491,8 @@ impl FlowDirection {
         twice
     }
 
-    /// Holes below what is acknowledged: those numbers arrived, but not past this tap.
+    /// Converts holes below the cumulative ACK to data recorded late: the receiver has it, although the tap did not
+    /// see it.
     fn forget_holes(&mut self, time_ns: u64) {
         let acked = self.acked;
         let Some(rare) = &mut self.rare else { return };
@@ -509,7 +510,7 @@ impl FlowDirection {
         self.rare().holes = holes;
     }
 
-    /// Counts an ACK that this end sent.
+    /// Counts an ACK sent in this direction.
     #[inline]
     pub fn note(&mut self, reaction: Reaction) {
         if reaction.duplicate {
@@ -524,13 +525,13 @@ impl FlowDirection {
     }
 }
 
-/// The result of an ACK: two words, passed in registers.
+/// Result of an ACK: two machine words, which fit in registers.
 #[derive(Debug, Clone, Copy)]
 pub struct Reaction {
     rtt_ns: u64,
-    /// A duplicate acknowledgement.
+    /// Whether it is a duplicate ACK.
     pub duplicate: bool,
-    /// It is a DSACK.
+    /// Whether it has a DSACK.
     pub dsack: bool,
     /// The receiver reneged: the ACK lacks data that was SACKed before.
     pub reneged: bool,

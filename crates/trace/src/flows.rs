@@ -1,4 +1,4 @@
-//! Flows: the half of an analysis that needs no bytes of frames.
+//! Flow table and time bins: the half of an analysis that does not need the frames' bytes.
 
 use landspeed_model::{TraceBins, UnlistedFlows};
 use landspeed_wire::Brief;
@@ -12,25 +12,25 @@ use crate::lifetime::{Lifetime, TURNING};
 use crate::row::{Observer, Row, RowFlow, Unobserved};
 use crate::table::{Flow, State, Table};
 
-/// Directions that get a distribution of their round trips: 2.4 KB each.
+/// Maximum number of directions with an RTT histogram (2.4 KB each).
 const HISTOGRAMS: u32 = 4_096;
-/// Bins kept; when there are more, neighbours are joined.
+/// Maximum number of bins; beyond it, neighbours are merged.
 const MAX_BINS: usize = 8_192;
-/// Flows fetched at once.
+/// Number of flows prefetched at once.
 const AHEAD: usize = 32;
 
-/// The flows and the bins of time.
+/// The flow table and the time bins.
 #[derive(Debug)]
 pub struct Flows {
     table: Table,
     bins: TraceBins,
-    /// The open bin's number and its end, nanoseconds after the start.
+    /// The bin of the last frame.
     open: Open,
     room: u32,
     evicted: UnlistedFlows,
 }
 
-/// The bin the last frame was counted in, and what it has got since it was opened.
+/// The open bin: index, time range (nanoseconds after the start), and sums since it was opened.
 #[derive(Debug, Clone, Copy, Default)]
 struct Open {
     at: usize,
@@ -40,7 +40,7 @@ struct Open {
     retransmits: u32,
 }
 
-/// Where a flow is: by its number it is known if another one took its place.
+/// Position of a flow in the table, and its number, which shows whether another flow replaced it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct FlowAt {
     at: u32,
@@ -48,7 +48,7 @@ pub(crate) struct FlowAt {
 }
 
 impl Flows {
-    /// None yet.
+    /// Creates an empty table.
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             table: Table::new(limits.flows, limits.window_scale),
@@ -69,8 +69,8 @@ impl Flows {
         }
     }
 
-    /// Fetches the flows of a batch before they are needed: with many flows each is far away in memory, and waiting for
-    /// several at once takes no longer than for one. Returns where they may be.
+    /// Prefetches the flows of a batch: with many flows each is a cache miss, and several misses at once take no
+    /// longer than one. Returns their likely positions.
     fn prefetch(&self, batch: &[Seen]) -> [Option<u32>; AHEAD] {
         let mut guesses = [None; AHEAD];
         if batch.iter().all(|seen| self.table.is_latest(&seen.key)) {
@@ -84,7 +84,7 @@ impl Flows {
         guesses
     }
 
-    /// Analyses a packet from the intake, and gives its row to `observer`.
+    /// Analyses a packet from the intake and passes its row to `observer`.
     pub(crate) fn show<O: Observer>(&mut self, seen: &Seen, place: Place, observer: &mut O) {
         let flow = self.seen::<O>(seen, None);
         if O::WANTED {
@@ -93,13 +93,14 @@ impl Flows {
         }
     }
 
-    /// Where a flow is.
+    /// Returns the position of a flow.
     pub(crate) fn at(&self, key: &Key) -> Option<FlowAt> {
         let at = self.table.position(key)?;
         Some(FlowAt { at, number: self.table.at(at)?.number })
     }
 
-    /// A plain segment of a known flow, if its connection expects it. `false`, and nothing done, if it does not.
+    /// Fast path: accounts for a plain segment of a known flow if its connection expects it. Otherwise returns
+    /// `false` without changing anything.
     #[inline(always)]
     pub(crate) fn expected(&mut self, flow: FlowAt, upward: bool, brief: &Brief<'_>, at: Moment, wire: u32) -> bool {
         let Some(Flow { number, last_ns, state: State::Tcp(connection), .. }) = self.table.at_mut(flow.at) else {
@@ -123,8 +124,8 @@ impl Flows {
         flow
     }
 
-    /// Gives a packet to its flow, which may be where `guess` says. Returns whether it is a retransmit, and its row if rows
-    /// are wanted.
+    /// Accounts for a packet in its flow, which is probably at `guess`. Returns whether it is a retransmit, and its
+    /// row if rows are wanted.
     #[inline]
     fn packet<O: Observer>(&mut self, seen: &Seen, guess: Option<u32>) -> (bool, Option<RowFlow>) {
         let Self { table, room, evicted, .. } = self;
@@ -177,7 +178,7 @@ impl Flows {
         }
     }
 
-    /// Opens the bin of a time.
+    /// Opens the bin that contains a time.
     #[cold]
     fn open_bin(&mut self, since_ns: u64) {
         self.settle();
@@ -196,17 +197,17 @@ impl Flows {
         self.open = Open { at, from_ns, to_ns: from_ns + bins.width_ns, ..Open::default() };
     }
 
-    /// How many flows there are.
+    /// Returns the number of flows.
     pub fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// Whether there is none yet.
+    /// Returns whether there are no flows.
     pub fn is_empty(&self) -> bool {
         self.table.len() == 0
     }
 
-    /// Deals its flows out to new ones of so many shares, each to the one that [`Seen::share`] says.
+    /// Distributes the flows over `shares` new tables, by [`Seen::share`].
     pub fn split(mut self, limits: Limits, shares: usize) -> Vec<Self> {
         self.settle();
         let Self { table, bins, open, room, evicted } = self;
@@ -224,7 +225,7 @@ impl Flows {
         parts
     }
 
-    /// Takes what another had of the same capture.
+    /// Merges another share of the same capture.
     pub(crate) fn join(&mut self, mut other: Self) {
         self.settle();
         other.settle();
@@ -235,7 +236,7 @@ impl Flows {
         self.evicted.payload_bytes += evicted.payload_bytes;
         self.evicted.unique_bytes += evicted.unique_bytes;
         self.evicted.retransmits += evicted.retransmits;
-        // Every width is the first one doubled some times.
+        // Every width is the initial one times a power of two.
         let most_ns = self.bins.width_ns.max(bins.width_ns);
         let mine = std::mem::replace(&mut self.bins, TraceBins { width_ns: most_ns, ..TraceBins::default() });
         for from in [mine, bins] {
@@ -250,14 +251,14 @@ impl Flows {
         }
     }
 
-    /// The flows in memory, the sums of those that were evicted, and the bins.
+    /// Returns the flows in memory, the sums of evicted flows, and the bins.
     pub(crate) fn finish(mut self) -> (Vec<Flow>, UnlistedFlows, TraceBins) {
         self.settle();
         (self.table.into_flows(), self.evicted, self.bins)
     }
 }
 
-/// Begins the flow of a packet. Returns its position.
+/// Adds the flow of a packet. Returns its position.
 #[cold]
 fn begin(table: &mut Table, seen: &Seen, evicted: &mut UnlistedFlows) -> u32 {
     let (at, gone) = table.begin(seen.key, seen.time_ns);
@@ -270,7 +271,7 @@ fn begin(table: &mut Table, seen: &Seen, evicted: &mut UnlistedFlows) -> u32 {
     at
 }
 
-/// Begins another connection at a position if a segment that opens or closes one opens it.
+/// Replaces the connection at a position by a new one, if the segment opens one.
 #[cold]
 fn restart_connection(table: &mut Table, at: u32, seen: &Seen, evicted: &mut UnlistedFlows) {
     let Some(flow) = table.at_mut(at) else { return };
@@ -285,7 +286,7 @@ fn restart_connection(table: &mut Table, at: u32, seen: &Seen, evicted: &mut Unl
     }
 }
 
-/// Payload of both directions, bytes.
+/// Returns the payload of both directions, retransmits included, bytes.
 pub(crate) fn payload(flow: &Flow) -> u64 {
     match &flow.state {
         State::Tcp(connection) => connection.directions().iter().map(FlowDirection::payload_bytes).sum(),
@@ -293,7 +294,7 @@ pub(crate) fn payload(flow: &Flow) -> u64 {
     }
 }
 
-/// Payload of both directions, each byte once, bytes.
+/// Returns the payload of both directions, each byte once, bytes.
 pub(crate) fn unique(flow: &Flow) -> u64 {
     match &flow.state {
         State::Tcp(connection) => connection.directions().iter().map(FlowDirection::unique_bytes).sum(),
@@ -301,7 +302,7 @@ pub(crate) fn unique(flow: &Flow) -> u64 {
     }
 }
 
-/// Adds a flow to the sums.
+/// Adds a flow to the sums of unlisted flows.
 pub(crate) fn add(sums: &mut UnlistedFlows, flow: &Flow) {
     sums.flows += 1;
     sums.payload_bytes += payload(flow);

@@ -1,84 +1,86 @@
-//! A period underneath: acknowledgements that a framing (SONET: 125 µs) pushed together come in clusters whose distances are
-//! multiples of the frame's.
+//! Detection of a framing below IP: ACKs bunched by a framing (SONET: 125 µs) come in clusters whose distances
+//! are multiples of its period.
 //!
-//! Much else makes clusters: a sender's bursts, an interrupt's moderation, a window that is sent once in a round trip. A
-//! framing differs because it has a separate clock. Its phase does not drift over any number of clusters;
-//! pauses do not reset it; empty frames follow no rhythm; and a gap does not depend on the traffic
-//! before or after it. Where any of this is not so, or cannot be seen (no frame is empty), there is no period.
+//! Other causes make clusters too: a sender's bursts, interrupt moderation, one window per RTT. A framing differs
+//! because it has a separate clock: its phase does not drift over any number of clusters, pauses do not reset it,
+//! empty frames follow no rhythm, and a gap does not depend on the traffic before or after it. If any of this
+//! does not hold, or cannot be observed (no frame is empty), no period is reported.
 
 use std::f64::consts::TAU;
 
-/// Acknowledgements this close are of one cluster, nanoseconds.
+/// Maximum gap between ACKs of one cluster, nanoseconds.
 const CLUSTER_NS: u64 = 2_000;
-/// Clusters of a stretch kept without a hole: several round trips are in it.
+/// Number of consecutive clusters in a stretch, enough for several RTTs.
 const STRETCH: usize = 1_024;
-/// Stretches kept, spread over the capture.
+/// Number of stretches kept, spread over the capture.
 const STRETCHES: usize = 4;
-/// Periods looked for, nanoseconds.
+/// Range of periods tested, nanoseconds.
 const MIN_NS: f64 = 10_000.0;
 const MAX_NS: f64 = 1_000_000.0;
-/// A distance of more periods than this says nothing of a period that is not well known yet.
+/// Distances of more periods than this are ignored while the period is only roughly known.
 const MAX_PERIODS: f64 = 8.0;
-/// Clusters before anything is said.
+/// Minimum number of clusters for a result.
 const ENOUGH: usize = 256;
-/// The least agreement that is a period: that of an error of a seventh of it (a normal one).
+/// Minimum agreement for a period: that of normally distributed errors of a seventh of it.
 const MIN_AGREEMENT: f64 = 0.7;
-/// Clusters of one period: those that begin within this share of it.
+/// Clusters that begin within this share of a period belong to one group.
 const TOGETHER: f64 = 0.125;
-/// Distances of several periods that it takes, as a share and as a number: what is merely even has one distance.
+/// Minimum share and number of distances of several periods: evenly spaced ACKs have one distance only.
 const MIN_MULTIPLES: (f64, usize) = (0.05, 24);
-/// Share of the distances that must be of one period: it is not a part of what is held.
+/// Minimum share of distances of one period. With fewer, the period found is a fraction of the true one.
 const MIN_SINGLES: f64 = 0.15;
-/// Share of the clusters that must be more than one acknowledgement: something was pushed together.
+/// Minimum share of clusters with more than one ACK, as evidence of bunching.
 const MIN_BUNCHED: f64 = 0.1;
-/// Clusters over which the phase must hold.
+/// Number of clusters over which the phase must be stable.
 const FAR: usize = 32;
-/// How much the phase's variance may grow until then: without a clock it grows by as many times as there are clusters.
+/// Maximum growth of the phase variance over [`FAR`] clusters. Without a clock it grows in proportion to their
+/// number.
 const MAX_GROWTH: f64 = 4.0;
-/// What the phase may always vary by, as the variance in periods: what a capture's clock leaves of it.
+/// Phase variance that is always accepted, periods²: the error of the capture's clock.
 const PHASE_FLOOR: f64 = 1e-4;
-/// Above this correlation something else than a framing says when clusters come. One window per RTT over a framing
-/// stays below this; an RTT mistaken for a period exceeds it.
+/// Correlation above which something other than a framing determines when clusters come. One window per RTT over
+/// a framing stays below this; an RTT mistaken for a period exceeds it.
 const MAX_RHYTHM: f64 = 0.3;
-/// Above this one their errors come from somewhere else.
+/// Correlation of the timing errors above which they have another cause.
 const MAX_ERROR_RHYTHM: f64 = 0.2;
-/// A period of so many, up to the longest number looked at, that is full in this share of the rounds begins each of them.
+/// Share of rounds in which a position must be occupied to be the start of each round. A round has up to
+/// `MAX_BEAT` periods.
 const ALWAYS: f64 = 0.93;
 const MAX_BEAT: usize = 128;
-/// Below this correlation, trains are over.
+/// Correlation below which a packet train is over.
 const TRAIN_OVER: f64 = 0.05;
-/// Errors smaller than this, in periods, are not looked at.
+/// Timing errors below this are ignored, periods.
 const MIN_ERROR: f64 = 0.01;
-/// Above this one the gaps follow from what was sent.
+/// Correlation above which gaps depend on the amount of data sent.
 const MAX_PROPORTION: f64 = 0.5;
 
-/// Clusters, as they are needed to find a period.
+/// ACK clusters kept for the search of a period.
 #[derive(Debug, Clone, Default)]
 pub struct Framing {
     first_ns: Option<u64>,
     latest_ns: u64,
     clusters: u64,
-    /// Begin of a cluster since the first one in nanoseconds, shifted by 8 bits, and how many acknowledgements it has (255
-    /// and more are 255).
+    /// Start of each cluster since the first, nanoseconds, shifted by 8 bits, and the number of its ACKs (at most
+    /// 255).
     kept: Vec<u64>,
-    /// Of so many stretches one is kept, less one.
+    /// One of `skipped + 1` stretches is kept.
     skipped: u64,
-    /// Whether the present cluster is kept.
+    /// Whether the current cluster is kept.
     keeping: bool,
 }
 
-/// A period.
+/// A detected period.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Period {
-    /// Nanoseconds.
+    /// Period, nanoseconds.
     pub period_ns: u64,
-    /// How well the clusters keep to it, from 0 to 1, also over many periods: the length of the mean direction of their
-    /// distances on a circle of one period.
+    /// Agreement of the clusters with the period, 0 to 1, also over many periods: the mean resultant length of their
+    /// distances as angles on a circle of one period.
     pub agreement: f64,
 }
 
 impl Framing {
-    /// An acknowledgement passes.
+    /// Accounts for a pure ACK.
     #[inline]
     pub fn acknowledgement(&mut self, time_ns: u64) {
         let near = time_ns.saturating_sub(self.latest_ns) < CLUSTER_NS;
@@ -100,7 +102,7 @@ impl Framing {
         let stretch = self.clusters / STRETCH as u64;
         self.clusters += 1;
         if self.kept.len() == STRETCH * STRETCHES {
-            // Every other stretch goes, and of those to come too.
+            // Drop every other stretch, also of those to come.
             self.skipped = self.skipped * 2 + 1;
             for number in 1..STRETCHES / 2 {
                 self.kept.copy_within(2 * number * STRETCH..(2 * number + 1) * STRETCH, number * STRETCH);
@@ -113,12 +115,12 @@ impl Framing {
         }
     }
 
-    /// The longest period the clusters keep to, if there is one.
+    /// Returns the longest period that the clusters follow, if there is one.
     pub fn period(&self) -> Option<Period> {
         if self.kept.len() < ENOUGH {
             return None;
         }
-        // A step this fine turns the longest distance by a tenth of a circle at most.
+        // With this step, the longest distance turns by a tenth of a circle at most.
         let steps = std::iter::successors(Some(MAX_NS), |period| Some(period / 1.012));
         let tried: Vec<(f64, f64)> = steps
             .take_while(|&period| period >= MIN_NS)
@@ -128,7 +130,7 @@ impl Framing {
         if best < MIN_AGREEMENT {
             return None;
         }
-        // A half and a third of a period fit as well: the longest is it.
+        // A half and a third of a period fit as well: use the longest.
         let (coarse, _) = tried.into_iter().find(|(_, agreement)| *agreement >= MIN_AGREEMENT.max(best - 0.15))?;
         let groups = self.grouped(coarse);
         let near = (-40..=40).map(|step| coarse * (1.0 + f64::from(step) * 0.001));
@@ -140,7 +142,7 @@ impl Framing {
             .then(|| Period { period_ns: period.round() as u64, agreement: agreement.min(kept) })
     }
 
-    /// What would be of one frame of this period is one group.
+    /// Merges clusters that would belong to one frame of this period.
     fn grouped(&self, period: f64) -> Groups {
         let mut groups = Groups::default();
         for stretch in self.kept.chunks(STRETCH) {
@@ -162,16 +164,16 @@ impl Framing {
     }
 }
 
-/// Clusters put together that one frame of a certain period would have.
+/// Clusters merged by the frames of a given period.
 #[derive(Debug, Default)]
 struct Groups {
     begins: Vec<f64>,
     acks: Vec<f64>,
-    /// Where each stretch ends.
+    /// End index of each stretch.
     ends: Vec<usize>,
 }
 
-/// Directions on a circle of one period, added up.
+/// Sum of directions on a circle of one period.
 #[derive(Debug, Default)]
 struct Circle {
     cosine: f64,
@@ -187,7 +189,7 @@ impl Circle {
         self.count += 1.0;
     }
 
-    /// Distances of a period point to 0, not anywhere: half a period off is not agreement.
+    /// Returns the agreement with direction 0. Distances of half a period do not agree.
     fn agreement(&self) -> f64 {
         if self.count == 0.0 {
             return 0.0;
@@ -195,7 +197,7 @@ impl Circle {
         (self.cosine / self.count).max(0.0) - (self.sine / self.count).abs()
     }
 
-    /// The variance of the angle in periods², were it a normal one.
+    /// Returns the variance of the angle, periods², assuming a normal distribution.
     fn variance(&self) -> f64 {
         let length = self.cosine.hypot(self.sine) / self.count;
         -2.0 * length.clamp(1e-9, 1.0).ln() / (TAU * TAU)
@@ -203,13 +205,13 @@ impl Circle {
 }
 
 impl Groups {
-    /// The stretches, as ranges.
+    /// Returns the index ranges of the stretches.
     fn stretches(&self) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
         let begins = std::iter::once(0).chain(self.ends.iter().copied());
         begins.zip(&self.ends).map(|(begin, &end)| begin..end)
     }
 
-    /// Distances between groups so many apart.
+    /// Returns the distances between groups `span` apart.
     fn distances(&self, span: usize) -> impl Iterator<Item = f64> + '_ {
         self.stretches().flat_map(move |stretch| {
             let begins = &self.begins[stretch];
@@ -217,7 +219,7 @@ impl Groups {
         })
     }
 
-    /// How well distances keep to a period. Those of less than half of it count against it.
+    /// Returns the agreement of the distances with a period. Distances of less than half a period count against it.
     fn agreement(&self, period: f64) -> f64 {
         let (mut circle, mut total, mut short) = (Circle::default(), 0.0, 0.0);
         for distance in self.distances(1) {
@@ -232,8 +234,8 @@ impl Groups {
         if used < total / 2.0 { 0.0 } else { circle.agreement() * circle.count / used }
     }
 
-    /// The period made exact over more and more clusters, and how well they keep to it over many: `None` if its phase
-    /// wanders.
+    /// Refines the period over more and more clusters. Returns it, and the agreement over many clusters; `None` if
+    /// its phase drifts.
     fn keeps_phase(&self, period: f64) -> Option<(f64, f64)> {
         let over = |span: usize, period: f64| {
             let mut circle = Circle::default();
@@ -265,7 +267,7 @@ impl Groups {
         (!wanders && agreement >= MIN_AGREEMENT - 0.15).then_some((period, agreement))
     }
 
-    /// Whether the groups are those of a framing, and not of something else that has a period.
+    /// Returns whether the groups come from a framing rather than from another periodic cause.
     fn is_of_frames(&self, period: f64) -> bool {
         let distances: Vec<f64> = self.distances(1).collect();
         let total = distances.len() as f64;
@@ -275,7 +277,7 @@ impl Groups {
         if (multiples.len() as f64) < (share * total).max(number as f64) || singles < MIN_SINGLES * total {
             return false;
         }
-        // Pauses keep to it by themselves, not only where even distances outnumber them.
+        // Pauses must fit the period by themselves, not only because even distances outnumber them.
         let mut paused = Circle::default();
         multiples.iter().filter(|multiple| **multiple < 4.0 * MAX_PERIODS).for_each(|&multiple| paused.add(multiple));
         let bunched = self.acks.iter().filter(|acks| **acks > 1.0).count() as f64;
@@ -285,7 +287,8 @@ impl Groups {
             && self.has_no_rhythm(period)
     }
 
-    /// How closely the gap before or after a group goes with its size: what is paced waits as long as what it sent takes.
+    /// Returns the correlation of the gap before or after a group with its size: a paced sender waits in proportion
+    /// to the data it sent.
     fn proportion(&self, period: f64) -> f64 {
         let [before, after] = [1, 0].map(|shift| {
             let (mut x, mut y) = (Vec::new(), Vec::new());
@@ -301,16 +304,16 @@ impl Groups {
         before.max(after)
     }
 
-    /// Whether what fills the frames does not recur: over all lags, the excess of the frames that have something so long
-    /// after another that has over those that have something anyway is small (1 is a strict pattern), and so is how alike
-    /// the errors are of what is so far apart. A round trip that is cut into periods shows in the one or the other.
+    /// Returns whether the occupancy of frames does not recur. Over all lags, the excess probability that a frame is
+    /// occupied that long after another one (1 for a strict pattern) must be small, and so must the correlation of
+    /// the timing errors. A round trip that is split into periods shows in one of them.
     fn has_no_rhythm(&self, period: f64) -> bool {
         let lattices: Vec<Lattice> =
             self.stretches().map(|stretch| Lattice::new(&self.begins[stretch], period)).collect();
         let longest = lattices.iter().map(|lattice| lattice.full.len()).max().unwrap_or(0);
         let errors = || lattices.iter().flat_map(|lattice| &lattice.errors);
         let variance = errors().map(|error| error * error).sum::<f64>() / errors().count() as f64;
-        // What is full for a while is full a little later too, and errors last. A rhythm has to recur.
+        // Occupancy and errors persist over short lags. A rhythm recurs after they have decayed.
         let (mut filling, mut erring) = (Recurrence::default(), Recurrence::default());
         for lag in 1..longest / 2 {
             let (mut recurred, mut tried, mut filled, mut alike) = (0.0, 0.0, 0.0, 0.0);
@@ -326,7 +329,7 @@ impl Groups {
                 tried += within as f64;
                 filled += within as f64 * (slots.len() as f64 / full.len().max(1) as f64);
             }
-            // Less what chance may add, four deviations.
+            // Subtract what chance may add: four standard deviations.
             if tried >= 128.0 && filled < tried {
                 let base = filled / tried;
                 filling.see((recurred / tried - base - 4.0 * (base * (1.0 - base) / tried).sqrt()) / (1.0 - base));
@@ -340,7 +343,7 @@ impl Groups {
     }
 }
 
-/// What comes back after it has gone.
+/// Maximum of a correlation after it has decayed.
 #[derive(Debug, Default)]
 struct Recurrence {
     gone: bool,
@@ -356,20 +359,20 @@ impl Recurrence {
     }
 }
 
-/// The groups of a stretch on a lattice of one period.
+/// The groups of a stretch on a grid of one period.
 #[derive(Debug)]
 struct Lattice {
-    /// Periods since the first, of each group.
+    /// Slot of each group: periods since the first group.
     slots: Vec<u64>,
-    /// Of each period, the number of the group in it; 0 for none.
+    /// By slot: number of the group in it, from 1; 0 if empty.
     full: Vec<u32>,
-    /// How far off each group is, in periods, less what those around it are.
+    /// Offset of each group from the grid, minus the mean offset of its neighbours, periods.
     errors: Vec<f64>,
 }
 
 impl Lattice {
     fn new(begins: &[f64], period: f64) -> Self {
-        // Pauses longer than this are cut short: nothing recurs after them that would not otherwise.
+        // Longer pauses are shortened: they add no recurrence.
         const LONGEST: u64 = 4 * STRETCH as u64;
         const AROUND: usize = FAR;
         let (mut slot, mut error) = (0, 0.0);
@@ -390,7 +393,8 @@ impl Lattice {
         Self { slots, full, errors: errors.collect() }
     }
 
-    /// Whether one period of so many is always full, and others are not: what begins anew in each round trip.
+    /// Returns whether one position in rounds of equal length is always occupied and the others are not: the start of
+    /// each RTT.
     fn has_a_beat(&self) -> bool {
         let share = self.slots.len() as f64 / self.full.len() as f64;
         let mut of_place = vec![0_u32; MAX_BEAT];
@@ -405,7 +409,7 @@ impl Lattice {
     }
 }
 
-/// Pearson's.
+/// Returns Pearson's correlation coefficient; 0 if a variable is constant.
 fn correlation(x: &[f64], y: &[f64]) -> f64 {
     let count = x.len() as f64;
     let mean = |values: &[f64]| values.iter().sum::<f64>() / count;

@@ -1,13 +1,13 @@
-//! A small log-linear histogram: sixteen buckets to the octave, a quantile is right to 5 %.
+//! A small log-linear histogram with 16 buckets per octave. Quantiles are accurate to 5 %.
 
 use landspeed_model::Bucket;
 
 const PER_OCTAVE: usize = 16;
 const OCTAVES: usize = 37;
-/// Buckets: 0 and below 2^37 ns (137 s); longer values share the last one.
+/// Number of buckets, for values up to 2^40 ns (18 min); longer values share the last one.
 const BUCKETS: usize = PER_OCTAVE * OCTAVES;
 
-/// Counts of nanoseconds.
+/// Counts of values, usually in nanoseconds.
 #[derive(Debug, Clone)]
 pub struct Histogram {
     counts: Box<[u32; BUCKETS]>,
@@ -15,13 +15,13 @@ pub struct Histogram {
 
 #[inline]
 fn bucket(value: u64) -> usize {
-    // The top five bits: the leading one and four that choose among sixteen. Values with fewer have a bucket each.
+    // Index by the top five bits: the leading one and four more. Values with fewer bits have a bucket each.
     let shift = (value | PER_OCTAVE as u64).ilog2() as usize - 4;
     let index = shift * PER_OCTAVE + (value >> shift) as usize;
     index.min(BUCKETS - 1)
 }
 
-/// The smallest value of a bucket.
+/// Returns the smallest value of a bucket.
 fn low(bucket: usize) -> u64 {
     if bucket < 2 * PER_OCTAVE {
         return bucket as u64;
@@ -31,7 +31,7 @@ fn low(bucket: usize) -> u64 {
 }
 
 impl Histogram {
-    /// An empty one.
+    /// Creates an empty histogram.
     pub fn new() -> Self {
         Self { counts: Box::new([0; BUCKETS]) }
     }
@@ -43,12 +43,12 @@ impl Histogram {
         *slot = slot.saturating_add(1);
     }
 
-    /// How many were counted.
+    /// Returns the number of values.
     pub fn total(&self) -> u64 {
         self.counts.iter().map(|&count| u64::from(count)).sum()
     }
 
-    /// The value that a share of the counted ones does not exceed, to a bucket. `None` if empty.
+    /// Returns the quantile at `share` (0 to 1): the middle of its bucket. `None` if empty.
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let rank = ((self.total() as f64 * share).ceil() as u64).max(1);
         let mut seen = 0;
@@ -62,19 +62,19 @@ impl Histogram {
         None
     }
 
-    /// The fullest bucket at or above a value, and how many are in it.
+    /// Returns the middle of the fullest bucket at or above `value`, and its count.
     pub fn mode_from(&self, value: u64) -> Option<(u64, u64)> {
         let from = bucket(value);
         let (index, &count) = self.counts.iter().enumerate().skip(from).rev().max_by_key(|(_, count)| **count)?;
         (count > 0).then(|| (u64::midpoint(low(index), low(index + 1).saturating_sub(1)), u64::from(count)))
     }
 
-    /// How many are below a value, to a bucket.
+    /// Returns the number of values below `value`, to the resolution of a bucket.
     pub fn below(&self, value: u64) -> u64 {
         self.counts.iter().take(bucket(value)).map(|&count| u64::from(count)).sum()
     }
 
-    /// The buckets that are not empty, ascending.
+    /// Returns the buckets that are not empty, ascending.
     pub fn buckets(&self) -> Vec<Bucket> {
         let filled = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         let bucket = |(index, &count): (usize, &u32)| Bucket {
@@ -101,7 +101,7 @@ mod tests {
         }
 
         #[test]
-        fn a_quantile_is_right_to_a_sixteenth(mut values in prop::collection::vec(1_u64..1_000_000_000, 1..300), share in 0.0_f64..1.0) {
+        fn quantiles_are_accurate_to_a_sixteenth(mut values in prop::collection::vec(1_u64..1_000_000_000, 1..300), share in 0.0_f64..1.0) {
             let mut histogram = Histogram::new();
             for &value in &values {
                 histogram.record(value);

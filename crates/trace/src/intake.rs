@@ -1,4 +1,4 @@
-//! Intake: the half of an analysis that needs the bytes of frames. It dissects them and accounts for stations.
+//! Intake: the half of an analysis that needs the frames' bytes. It dissects them and accounts for stations.
 
 use landspeed_model::TraceCapture;
 use landspeed_wire::capture::{Frame, InterfaceStatistics, LATEST_NS};
@@ -12,16 +12,16 @@ use crate::station::Station;
 
 /// Maximum number of stations; frames of others share one.
 const MAX_STATIONS: usize = 64;
-/// Larger than any frame on a wire (jumbo frames and tags).
+/// Maximum length of a frame on a wire (jumbo frames with tags), bytes; longer ones are super-packets.
 const MAX_FRAME: u32 = 9_300;
-/// Bytes of a datagram's payload that are kept: the numbers of the protocols known are in there.
+/// Bytes kept of a datagram's payload; they contain the sequence numbers of the known protocols.
 const HEAD: usize = 32;
 
-/// What is known of one frame without its flow. Places are used over and over: only what `body` says means something.
+/// A dissected frame, without its flow. Values are reused: only the fields implied by `body` are valid.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Seen {
     pub(crate) time_ns: u64,
-    /// Since the capture's first frame; 0 for what is earlier.
+    /// Time since the capture's first frame, nanoseconds; 0 if earlier.
     pub(crate) since_ns: u64,
     /// Number of the frame in the capture, from 1.
     pub(crate) number: u64,
@@ -29,7 +29,7 @@ pub struct Seen {
     pub(crate) wire: u32,
     pub(crate) identification: u16,
     pub(crate) traffic_class: u8,
-    /// Whether the direction is from the flow's lesser end to its greater one.
+    /// Whether the packet goes from the flow's lower endpoint to its higher one.
     pub(crate) upward: bool,
     pub(crate) body: Body,
     pub(crate) tcp: TcpHeader,
@@ -39,27 +39,27 @@ pub struct Seen {
 /// Fields of a frame that only rows need.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
-    /// From 1.
+    /// Number of the frame in the capture, from 1.
     pub number: u64,
-    /// Interface of the capture.
+    /// Interface number in the capture.
     pub interface: u32,
-    /// Since the station's frame before, nanoseconds.
+    /// Gap to the previous frame of the station, nanoseconds.
     pub gap_ns: Option<u64>,
 }
 
-/// What a frame carries for its flow.
+/// Transport protocol of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Body {
-    /// Nothing with ports.
+    /// Neither TCP nor UDP.
     #[default]
     None,
-    /// A segment.
+    /// A TCP segment.
     Tcp,
-    /// A datagram.
+    /// A UDP datagram.
     Udp,
 }
 
-/// A datagram and what was captured of its beginning.
+/// A UDP datagram, and the captured start of its payload.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Datagram {
     /// Payload on the wire, bytes.
@@ -76,14 +76,14 @@ impl Datagram {
         Self { payload, kept: kept as u8, head }
     }
 
-    /// The first captured bytes of the payload.
+    /// Returns the first captured bytes of the payload.
     pub fn head(&self) -> &[u8] {
         self.head.get(..usize::from(self.kept)).unwrap_or_default()
     }
 }
 
 impl Seen {
-    /// Its header is that of a segment. Returns whether it is an acknowledgement and nothing else.
+    /// Completes the fields of a TCP segment from its header. Returns whether it is a pure ACK.
     #[inline]
     fn segment(&mut self, network: &Network) -> bool {
         self.body = Body::Tcp;
@@ -101,18 +101,18 @@ impl Seen {
         self.traffic_class = network.traffic_class;
     }
 
-    /// A number below `shares` that all packets of a flow have in common; frames without a flow have 0.
+    /// Returns the share that the packet's flow belongs to, below `shares`; 0 for frames without a flow.
     #[inline]
     pub fn share(&self, shares: usize) -> usize {
         if self.body == Body::None { 0 } else { self.key.share(shares) }
     }
 
-    /// Whether it is a TCP segment.
+    /// Returns whether it is a TCP segment.
     pub(crate) fn is_segment(&self) -> bool {
         self.body == Body::Tcp
     }
 
-    /// Payload on the wire, bytes.
+    /// Returns the length of the payload on the wire, bytes.
     pub(crate) fn payload(&self) -> u32 {
         match self.body {
             Body::None => 0,
@@ -151,7 +151,7 @@ impl Name {
     }
 }
 
-/// The frames so far.
+/// Totals of the capture, its stations, and the search for copies.
 #[derive(Debug)]
 pub struct Intake {
     train_gap_ns: u64,
@@ -160,18 +160,18 @@ pub struct Intake {
     names: Vec<Name>,
     latest_station: usize,
     capture: TraceCapture,
-    /// The first frame's time, and the least one of those that step back.
+    /// Timestamp of the first frame, and (`first_ns`) the lowest one of frames that step back in time.
     begin_ns: Option<u64>,
     first_ns: u64,
     latest_ns: u64,
     previous_ns: u64,
     copies: Copies,
-    /// Where the latest frame's IP header is put.
+    /// IP header of the latest frame.
     network: Network,
 }
 
 impl Intake {
-    /// None yet.
+    /// Creates an empty intake.
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             train_gap_ns: limits.train_gap_ns,
@@ -189,12 +189,12 @@ impl Intake {
         }
     }
 
-    /// How many so far.
+    /// Returns the number of frames so far.
     pub fn frames(&self) -> u64 {
         self.capture.frames
     }
 
-    /// Takes a frame, in the order of the capture, and says into `seen` what is known of it.
+    /// Dissects the next frame of the capture into `seen`.
     #[inline]
     pub fn frame(&mut self, frame: &Frame<'_>, seen: &mut Seen) -> Place {
         [seen.time_ns, seen.since_ns] = self.times(frame);
@@ -217,18 +217,18 @@ impl Intake {
         Place { number, interface: frame.interface, gap_ns }
     }
 
-    /// Whether copies of frames are looked for.
+    /// Returns whether copies are searched for.
     #[inline]
     pub(crate) fn looks_for_copies(&self) -> bool {
         self.copies.is_looking()
     }
 
-    /// Whether a frame is a mirror's copy of an earlier one.
+    /// Returns whether a frame is a mirror port's copy of an earlier one.
     fn is_copy(&mut self, seen: &Seen) -> bool {
         let Seen { identification, time_ns, upward, .. } = *seen;
         let body = match seen.body {
             Body::Tcp => print::Body::Tcp(&seen.tcp),
-            // Datagrams carry no sequence number: a sender may repeat the very same one.
+            // Datagrams have no sequence number: a sender may repeat an identical one.
             Body::Udp | Body::None => return false,
         };
         let ends = seen.key.mixed() ^ u64::from(upward);
@@ -238,7 +238,7 @@ impl Intake {
             .is_some_and(|moves| self.copies.is_copy(Candidate { print, time_ns, upward, identified, moves }))
     }
 
-    /// A frame's time, and how long that is after the first one's, nanoseconds.
+    /// Returns the timestamp of a frame, and the time since the first frame, nanoseconds.
     #[inline]
     pub(crate) fn times(&mut self, frame: &Frame<'_>) -> [u64; 2] {
         let time_ns = frame.time_ns.min(LATEST_NS);
@@ -263,19 +263,19 @@ impl Intake {
         self.previous_ns = time_ns;
     }
 
-    /// Takes a plain segment of a known station.
+    /// Fast path: accounts for a plain segment of a known station.
     #[inline(always)]
     pub(crate) fn expected(&mut self, frame: &Frame<'_>, time_ns: u64, station: usize, pure_ack: bool) {
         self.count(frame, time_ns);
         self.stations[station].frame(time_ns, frame.original, pure_ack);
     }
 
-    /// The station of the latest frame that was dissected.
+    /// Returns the station of the latest dissected frame.
     pub(crate) fn latest_station(&self) -> usize {
         self.latest_station
     }
 
-    /// Dissects what is not plain. Returns whether it is an acknowledgement and nothing else.
+    /// Dissects a frame that `plain` does not handle. Returns whether it is a pure ACK.
     #[inline(never)]
     fn layers(&mut self, frame: &Frame<'_>, seen: &mut Seen) -> bool {
         let capture = &mut self.capture;
@@ -320,7 +320,7 @@ impl Intake {
         &mut self.stations[self.latest_station]
     }
 
-    /// Selects another station, which is made if it is new.
+    /// Selects another station, adding it if it is new.
     fn select_station(&mut self, name: Name) {
         self.latest_station = match self.names.iter().position(|known| *known == name) {
             Some(at) => at,
@@ -333,7 +333,7 @@ impl Intake {
         };
     }
 
-    /// The capture's own figures, and the stations.
+    /// Returns the totals of the capture, and the stations.
     pub(crate) fn finish(mut self) -> (TraceCapture, Vec<Station>) {
         self.capture.start_ns = self.begin_ns.map_or(0, |begin_ns| begin_ns.min(self.first_ns));
         self.capture.copies = self.copies.ignored();

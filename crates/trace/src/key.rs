@@ -1,4 +1,4 @@
-//! Keys of flows.
+//! Flow keys: both endpoints and the protocol.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -10,12 +10,12 @@ use landspeed_wire::Network;
 pub struct Endpoint {
     /// Address; IPv4 as an IPv4-mapped IPv6 address.
     pub address: u128,
-    /// Port.
+    /// TCP or UDP port.
     pub port: u16,
 }
 
-/// Both ends of a flow in a fixed order, and its protocol, in as few words as that takes: it is hashed, compared and handed
-/// from core to core for every packet.
+/// Both endpoints of a flow in a fixed order, and its protocol, in as few machine words as possible: it is
+/// hashed, compared and passed between cores for every packet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     low: [u64; 2],
@@ -26,7 +26,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// Of a packet with these ports, and whether it went from the lesser to the greater end.
+    /// Returns the key of a packet with these ports, and whether it goes from the lower to the higher endpoint.
     #[inline]
     pub fn of(network: &Network, source: u16, destination: u16) -> (Self, bool) {
         let words = |address: u128| [(address >> 64) as u64, address as u64];
@@ -39,30 +39,30 @@ impl Key {
         }
     }
 
-    /// The lesser end.
+    /// Returns the lower endpoint.
     pub fn low(&self) -> Endpoint {
         Endpoint { address: joined(self.low), port: self.low_port }
     }
 
-    /// The greater end.
+    /// Returns the higher endpoint.
     pub fn high(&self) -> Endpoint {
         Endpoint { address: joined(self.high), port: self.high_port }
     }
 
-    /// Whether it is a TCP connection; else it is a UDP flow.
+    /// Returns whether it is a TCP connection; otherwise it is a UDP flow.
     pub fn is_tcp(&self) -> bool {
         self.protocol == 6
     }
 
-    /// A number below `shares` that all packets of the flow have in common. Share 0 is half of each other one: its core
-    /// dissects all frames.
+    /// Returns the share that the flow belongs to, below `shares`. Share 0 gets half as many flows as each other one,
+    /// because its core also dissects all frames.
     #[inline]
     pub fn share(&self, shares: usize) -> usize {
         let part = (u128::from(self.mixed()) * Self::parts(shares) as u128) >> 64;
         (part as usize).div_ceil(Self::PARTS)
     }
 
-    /// Parts of an equal number of flows in all shares: one in share 0, [`Key::PARTS`] in each other one.
+    /// Returns the number of equal parts in all shares: one in share 0, [`Key::PARTS`] in each other one.
     pub fn parts(shares: usize) -> usize {
         (shares.max(1) - 1) * Self::PARTS + 1
     }
@@ -70,7 +70,7 @@ impl Key {
     /// Parts in a share other than share 0.
     pub const PARTS: usize = 2;
 
-    /// A number that hardly any other flow has.
+    /// Returns a 64-bit hash of the key.
     #[inline]
     pub fn mixed(&self) -> u64 {
         let words = [self.low[0], self.low[1], self.high[0], self.high[1]];
@@ -86,7 +86,7 @@ fn joined([high, low]: [u64; 2]) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 
-/// Returns it as in the document.
+/// Returns an endpoint for the document.
 pub fn document_endpoint(endpoint: Endpoint) -> TraceEndpoint {
     let address = Ipv6Addr::from_bits(endpoint.address);
     let address = address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4);

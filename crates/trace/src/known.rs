@@ -5,10 +5,10 @@ use landspeed_wire::{Alike, Brief};
 
 use crate::flows::FlowAt;
 
-/// Directions known at once: they fit the L1 cache, and more of them gain nothing.
+/// Number of directions kept: they fit the L1 cache, and more of them gain nothing.
 const SLOTS: usize = 64;
 
-/// A direction of a flow.
+/// A known direction of a flow.
 #[derive(Debug, Clone, Copy, Default)]
 struct Known {
     alike: Alike,
@@ -16,28 +16,28 @@ struct Known {
     owner: Owner,
 }
 
-/// Where the packets of one direction of a flow belong.
+/// Station and flow of the packets of one direction.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Owner {
-    /// The station that sends them.
+    /// Index of the station that sends them.
     pub station: u16,
-    /// Whether the direction is from the flow's lesser end to its greater one.
+    /// Whether the direction is from the flow's lower endpoint to its higher one.
     pub upward: bool,
-    /// The flow.
+    /// Position of the flow in the flow table.
     pub flow: FlowAt,
 }
 
-/// The directions known, by their ports.
+/// The known directions, in slots by their ports.
 #[derive(Debug)]
 pub struct Directions(Box<[Known; SLOTS]>);
 
 impl Directions {
-    /// None yet.
+    /// Creates an empty table.
     pub fn new() -> Self {
         Self(Box::new([Known::default(); SLOTS]))
     }
 
-    /// Where a frame belongs, and what else it says, if its headers are like those of a packet before.
+    /// Returns the owner and the variable header fields of a frame whose headers match those of an earlier packet.
     #[inline(always)]
     pub fn find<'a>(&self, frame: &Frame<'a>) -> Option<(Owner, Brief<'a>)> {
         let known = self.0.get(Alike::place(frame.data)?)?;
@@ -45,14 +45,14 @@ impl Directions {
         (known.interface == frame.interface).then_some((known.owner, brief))
     }
 
-    /// Keeps where packets like a frame belong.
+    /// Records the owner of packets with these headers.
     pub fn keep(&mut self, headers: &Headers, station: usize, upward: bool, flow: FlowAt) {
         let Headers { alike, place, interface } = *headers;
         self.0[place] = Known { alike, interface, owner: Owner { station: station as u16, upward, flow } };
     }
 }
 
-/// The headers of a frame, as far as those of others may be like them.
+/// The part of a frame's headers that all packets of a direction have in common.
 #[derive(Debug, Clone, Copy)]
 pub struct Headers {
     alike: Alike,
@@ -61,7 +61,7 @@ pub struct Headers {
 }
 
 impl Headers {
-    /// Of a frame, if it is a plain one.
+    /// Returns the headers of a plain frame; `None` for other frames.
     pub fn of(frame: &Frame<'_>) -> Option<Self> {
         let place = Alike::place(frame.data).filter(|&place| place < SLOTS)?;
         Some(Self { alike: Alike::of(frame.link, frame.data)?, place, interface: frame.interface })

@@ -1,8 +1,8 @@
-//! Streaming analysis of captures at packet grain: one pass, memory bounded by the number of live flows.
+//! Streaming packet-by-packet analysis of captures: one pass, memory bounded by the number of live flows.
 //!
-//! [`Analysis`] takes frames in the order of the capture and gives a document at the end. It sees what the tap saw and nothing
-//! else: a hole in the numbers is a loss before the tap, a reordering or a frame the tap itself missed, and which of them is
-//! decided by evidence ([`Direction`](landspeed_model::TraceDirection)'s fields say how much of it there was).
+//! [`Analysis`] takes frames in the order of the capture and returns a document at the end. It knows only what
+//! the tap saw: a sequence hole is a loss before the tap, a reordering, or a frame that the tap missed. Evidence
+//! decides which (the fields of [`Direction`](landspeed_model::TraceDirection) show how much of it there was).
 #![forbid(unsafe_code)]
 #![expect(
     clippy::inline_always,

@@ -5,28 +5,28 @@ use landspeed_wire::{Flags, TcpHeader};
 /// Flags that open or close a connection.
 pub const TURNING: Flags = Flags(Flags::SYN.0 | Flags::FIN.0 | Flags::RST.0);
 
-/// How far a connection has come, by the segments that open and close it. Index 0 is the direction from the lesser end of the
-/// key to the greater one.
+/// Progress of a connection, by the segments that open and close it. Index 0 is the direction from the lower
+/// endpoint of the key to the higher.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Lifetime {
-    /// Initial sequence numbers.
+    /// Initial sequence number of each direction.
     initial: [Option<u32>; 2],
-    /// Initial sequence numbers that the other end's SYN-ACK acknowledges.
+    /// Initial sequence number of each direction, as acknowledged by the peer's SYN-ACK.
     answered: [Option<u32>; 2],
     closed: [bool; 2],
     reset: bool,
 }
 
 impl Lifetime {
-    /// Of a connection whose first segment passes.
+    /// Returns the lifetime of a connection that begins with this segment.
     pub fn of(tcp: &TcpHeader, upward: bool) -> Self {
         let mut lifetime = Self::default();
         lifetime.record(tcp, upward);
         lifetime
     }
 
-    /// A later segment with one of the [`TURNING`] flags passes. Returns whether it opens another connection, whose lifetime
-    /// this is then.
+    /// Accounts for a later segment with one of the [`TURNING`] flags. Returns whether it opens another connection,
+    /// whose lifetime then replaces this one.
     pub fn opens_another(&mut self, tcp: &TcpHeader, upward: bool) -> bool {
         let another = tcp.flags.has(Flags::SYN) && !self.includes(tcp, upward);
         if another {
@@ -36,29 +36,29 @@ impl Lifetime {
         another
     }
 
-    /// The initial sequence number of the end that opened the connection, if the capture has it.
+    /// Returns the initial sequence number of the client, if the capture has it.
     pub fn client(&self) -> Option<u32> {
         let [up, down] = self.answered;
         let [first, second] = self.initial;
         up.or(down).or_else(|| if second.is_none() { first } else { second })
     }
 
-    /// Whether a SYN belongs to this connection.
+    /// Returns whether a SYN belongs to this connection.
     fn includes(&self, tcp: &TcpHeader, upward: bool) -> bool {
         let (own, other) = (usize::from(!upward), usize::from(upward));
         let answers = tcp.flags.has(Flags::ACK).then(|| tcp.acknowledgement.wrapping_sub(1));
         match (self.initial[own], answers) {
-            // A SYN retransmitted, or a connection that a stack without random numbers opens anew.
+            // A retransmitted SYN, or a new connection of a stack without random initial sequence numbers.
             (Some(initial), _) if initial == tcp.sequence => !self.is_over(),
-            // A server with SYN cookies may answer each copy of a SYN with another number.
+            // A server with SYN cookies may answer each copy of a SYN with another sequence number.
             (_, Some(answers)) => self.initial[other] == Some(answers),
             (Some(_), None) => false,
             (None, None) => match (self.answered[own], self.initial[other]) {
                 // The SYN-ACK was captured before its SYN.
                 (Some(answered), _) => answered == tcp.sequence,
-                // Both ends open it at once.
+                // Simultaneous open.
                 (None, Some(_)) => !self.is_over(),
-                // The capture began in the middle of another one.
+                // The capture began in the middle of an earlier connection.
                 (None, None) => false,
             },
         }

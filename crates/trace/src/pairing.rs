@@ -1,8 +1,9 @@
-//! Packets matched at two taps: losses between them, reordering, and delay.
+//! Matching of packets at two taps: losses between them, reordering, and delay.
 //!
-//! A packet is known again by what no hop changes: its numbers, flags, options' timestamps, length and IP identification,
-//! and its addresses and ports, unless a NAT between the taps rewrites them. Which tap a packet passes first is decided by the clocks' differences
-//! themselves: they are greater one way than the other by the round trip between the taps, whatever the clocks say.
+//! A packet is recognised by what no hop changes: sequence numbers, flags, TCP timestamps, length and IP
+//! identification, and addresses and ports unless a NAT between the taps rewrites them. The clock differences
+//! show which tap a packet passes first: they are greater in one direction than in the other by the RTT between
+//! the taps, whatever the clock offset.
 
 use std::collections::HashMap;
 
@@ -19,39 +20,39 @@ use crate::placed::{Behind, Ended, Placed, Taps};
 use crate::print::{Body, DATAGRAM_HEAD, fingerprint};
 use crate::waiting::Waiting;
 
-/// A packet that did not come past the other tap although one that passed so long after it did is lost, nanoseconds.
+/// A packet counts as lost when one sent this much later has passed the other tap, nanoseconds.
 const PATIENCE_NS: i64 = 1_000_000_000;
-/// Where the clocks' difference changes by more than this from one packet to the next, a clock was set, nanoseconds: no queue
-/// fills that fast.
+/// Change of the clock difference between two packets that means a clock was set, nanoseconds: no queue fills
+/// that fast.
 const JUMP_NS: i64 = 250_000_000;
-/// Where the first capture's time falls by more than this from one frame to the next, its clock was set back, nanoseconds.
+/// Decrease of the first capture's time between two frames that means its clock was set back, nanoseconds.
 const SET_BACK_NS: i64 = 1_000_000;
-/// Such steps that are followed.
+/// Maximum number of such steps followed.
 const MAX_SET_BACK: usize = 64;
-/// Packets of each tap that are looked at for copies.
+/// Number of packets of each tap examined for copies.
 const LOOK_FOR_COPIES: u64 = 16_384;
-/// The first capture is read this far ahead, nanoseconds.
+/// Time by which the first capture is read ahead, nanoseconds.
 const LEAD_NS: i64 = 50_000_000;
-/// Packets waited for at each tap at once. Older ones are given up and counted as such.
+/// Maximum number of unmatched packets kept per tap. Beyond it, the oldest are given up and counted as such.
 const MAX_WAITING: usize = 4_000_000;
-/// Until this many packets are matched, the captures are read in step from their beginnings.
+/// Number of matches until which the captures are read in step from their beginnings.
 const MIN_MATCHES: u64 = 16;
 
 /// One of the two taps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tap {
-    /// The first one named.
+    /// The tap named first.
     First,
-    /// The second one.
+    /// The tap named second.
     Second,
 }
 
 /// Maximum number of losses listed of a kind.
 const MAX_LISTED: usize = 1_000;
-/// Matches of a flow kept until its forward direction is known.
+/// Maximum number of matches of a flow kept until its forward direction is known.
 const MAX_UNDECIDED: usize = 256;
 
-/// A packet at one tap, not matched yet.
+/// A packet at one tap, not yet matched.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Seen {
     pub time_ns: i64,
@@ -59,7 +60,7 @@ pub(crate) struct Seen {
     flow: u32,
     upward: bool,
     data: bool,
-    /// TCP sequence number.
+    /// TCP sequence number; 0 for UDP.
     pub sequence: u32,
     pub payload: u32,
     pub identification: u16,
@@ -67,14 +68,14 @@ pub(crate) struct Seen {
     pub frame: u32,
 }
 
-/// One tap.
+/// State of one tap.
 #[derive(Debug, Default)]
 struct Side {
     waiting: Waiting,
     first_ns: Option<i64>,
-    /// The latest frame's time: it goes back where the clock does.
+    /// Timestamp of the latest frame; it decreases when the clock is set back.
     now_ns: i64,
-    /// When the latest packet passed that was found at the other tap, and when a clock was last seen to be set.
+    /// Timestamp of the latest matched packet, and (`jumped_ns`) of the latest clock step.
     matched_ns: i64,
     jumped_ns: Option<i64>,
     frames: u32,
@@ -82,33 +83,33 @@ struct Side {
     ended: bool,
 }
 
-/// One direction of one flow, between the taps.
+/// One direction of a flow, between the taps.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Between {
     pub matched: u64,
-    /// Packets at one tap only, by tap: without payload, with payload.
+    /// Packets seen at one tap only, by tap: without payload, with payload.
     pub only: [[u64; 2]; 2],
-    /// The first of those with payload.
+    /// The first of them with payload.
     pub listed: [Vec<Seen>; 2],
-    /// Packets at one tap only while the other was not capturing, by tap.
+    /// Packets seen at one tap only while the other was not capturing, by tap.
     pub undetermined: [u64; 2],
-    /// Packets by tap, and their payload at both.
+    /// Packets by tap, and (`data_bytes`) their payload at both.
     pub passed: [u64; 2],
     pub data_bytes: u64,
-    /// Second tap's clock minus the first's: least and greatest until a clock was set, the same since, and the latest.
+    /// Second tap's clock minus the first's: range until a clock was set, range since then, and latest value.
     began: Option<(i64, i64)>,
     span: Option<(i64, i64)>,
     latest_ns: Option<i64>,
     pub reordered: u64,
-    /// The first match and that of the packet that passed the first tap last, in the order read at each tap.
+    /// Ranks at both taps of the first match, and (`top`) of the match that passed the first tap last.
     bottom: Option<(u64, u64)>,
     top: (u64, u64),
-    /// Data after each tap, if that is the last before the receiver.
+    /// Data after each tap, if that tap is the last before the receiver.
     arrivals: [Option<Box<Arrivals>>; 2],
     lost_behind: [Vec<Arrival>; 2],
 }
 
-/// A flow, its directions (upward first), and which of them is from the first tap to the second, once that is known.
+/// A flow, its directions (upward first), and whether upward is from the first tap to the second, once known.
 #[derive(Debug)]
 struct Flow {
     key: Key,
@@ -120,15 +121,15 @@ struct Flow {
     undecided: Vec<(bool, i64, i64)>,
 }
 
-/// A four-tuple, and the connections that had it.
+/// A four-tuple, and the connections that used it.
 #[derive(Debug, Default)]
 struct Tuple {
     flows: Vec<u32>,
-    /// The connection under way at each tap, and how far it has come there.
+    /// The current connection at each tap, and its progress there.
     now: [Option<(u32, Lifetime)>; 2],
 }
 
-/// Two captures whose packets are matched.
+/// Two captures being matched.
 #[derive(Debug)]
 pub struct Pairing {
     sides: [Side; 2],
@@ -140,22 +141,22 @@ pub struct Pairing {
     translated: bool,
     matched: u64,
     given_up: u64,
-    /// As in [`Between`], over all flows.
+    /// Clock differences as in [`Between`], over all flows.
     began: Option<(i64, i64)>,
     span: Option<(i64, i64)>,
-    /// The second clock minus the first by the latest match, with the delay in it.
+    /// The second clock minus the first at the latest match, delay included.
     difference_ns: i64,
     ranks: u64,
-    /// Where the first clock was set back: the rank from which on, and by how much in total so far.
+    /// Steps back of the first clock: rank from which each applies, and total so far.
     set_back: Vec<(u64, i64)>,
     clocks: Clocks,
     listed: usize,
-    /// What a flow and its direction at the second tap are called at the first, where ends are translated.
+    /// With `translated`: flow and direction at the second tap, to those at the first.
     names: HashMap<(u32, bool), (u32, bool), FixedState>,
 }
 
 impl Pairing {
-    /// Starts the matching. `translated`: addresses and ports change between the taps.
+    /// Starts the matching. `translated`: addresses and ports may change between the taps (NAT).
     pub fn new(translated: bool) -> Self {
         Self {
             sides: [(); 2].map(|()| Side { copies: Copies::new(LOOK_FOR_COPIES), ..Side::default() }),
@@ -177,7 +178,7 @@ impl Pairing {
         }
     }
 
-    /// Which tap's next frame is due, so that both stay at the same moment; `None` when both are at their end.
+    /// Returns the tap whose next frame is due, so that both stay at the same time; `None` when both have ended.
     pub fn next_tap(&self) -> Option<Tap> {
         let [first, second] = &self.sides;
         match (first.ended, second.ended) {
@@ -193,11 +194,11 @@ impl Pairing {
         let settled = self.matched >= MIN_MATCHES;
         let behind =
             if settled { (second.now_ns - first.now_ns).saturating_sub(self.difference_ns) } else { two - one };
-        // The first tap leads, so that what was retransmitted is known before it comes past the second.
+        // The first tap leads, so that retransmits are known before they pass the second tap.
         Some(if behind.saturating_add(LEAD_NS) >= 0 { Tap::First } else { Tap::Second })
     }
 
-    /// Ends a tap's capture.
+    /// Marks the end of a tap's capture.
     pub fn end(&mut self, tap: Tap) {
         self.sides[tap as usize].ended = true;
     }
@@ -291,8 +292,8 @@ impl Pairing {
         self.sides[tap as usize].copies.is_copy(Candidate { print, time_ns, upward, identified, moves })
     }
 
-    /// The packet of the other tap that this one is: among twins the one whose delay is the most usual, then the oldest. A
-    /// retransmitted copy, without an identification or timestamps, is the twin of the one that was lost.
+    /// Takes the matching packet of the other tap: of identical ones the one with the most usual delay, then the
+    /// oldest. A retransmit without IP identification or timestamps is identical to the lost packet.
     fn take_best(&mut self, tap: Tap, print: u64, seen: &Seen) -> Option<Seen> {
         let flows = &self.flows;
         let unusual = |other: &Seen| {
@@ -306,7 +307,7 @@ impl Pairing {
     }
 
     fn tuple(&mut self, key: Key) -> u32 {
-        // Trains of one flow are the rule.
+        // Packets of one flow usually come in trains.
         if let Some((latest, number)) = self.latest
             && latest == key
         {
@@ -321,7 +322,7 @@ impl Pairing {
         number
     }
 
-    /// The connection that a packet of a tap belongs to.
+    /// Returns the connection that a packet of a tap belongs to.
     #[inline]
     fn flow(&mut self, tap: Tap, tuple: u32, body: Body<'_>, upward: bool, time_ns: i64) -> u32 {
         let turns = matches!(body, Body::Tcp(tcp) if tcp.flags.has(TURNING));
@@ -331,7 +332,8 @@ impl Pairing {
         }
     }
 
-    /// The same where it may be another one than before: both taps call it by the client's initial sequence number.
+    /// Finds or creates the connection of a packet that may open a new one. Both taps identify it by the client's
+    /// initial sequence number.
     #[cold]
     fn find_flow(&mut self, tap: Tap, tuple: u32, body: Body<'_>, upward: bool, time_ns: i64) -> u32 {
         let Some((key, _)) = self.latest else { return 0 };
@@ -349,7 +351,7 @@ impl Pairing {
             (None, Body::Udp(..)) => None,
         };
         let flows = &mut self.flows;
-        // At its first packet a tap may be in the middle of what the other has the beginning of, or the other way round.
+        // At its first packet, one tap may be in the middle of a connection of which the other has the beginning.
         let same = |number: &&u32| {
             let known = flows[**number as usize].client;
             known == client || now.is_none() && (known.is_none() || client.is_none())
@@ -377,7 +379,7 @@ impl Pairing {
         number
     }
 
-    /// Gives a segment to the analysis of what arrives after this tap.
+    /// Passes a segment to the analysis of arrivals after this tap.
     fn arrived(&mut self, tap: Tap, flow: u32, upward: bool, tcp: &TcpHeader, identification: u16, time_ns: i64) {
         let frame = u64::from(self.sides[tap as usize].frames);
         let directions = &mut self.flows[flow as usize].directions;
@@ -428,7 +430,8 @@ impl Pairing {
         if one > between.top.0 {
             between.top = (one, two);
         }
-        // As if the first clock had not been set back: time that passes twice would mix what lies before and after the step.
+        // Continue as if the first clock had not been set back: repeated times would mix packets before and after the
+        // step.
         let set_back = self.set_back.iter().rev().find(|(rank, _)| *rank < first.rank);
         let time_ns = first.time_ns.saturating_add(set_back.map_or(0, |(_, total_ns)| *total_ns));
         if let Some(upward_is_forward) = flow.upward_is_forward {
@@ -439,8 +442,8 @@ impl Pairing {
         }
     }
 
-    /// Finds out which way a flow's directions go. Towards the second tap the difference is greater, by the round trip
-    /// between the taps: that holds whatever the clocks say, of packets that are not far from each other in time.
+    /// Determines the forward direction of a flow. Towards the second tap the clock difference is greater, by the RTT
+    /// between the taps: true for any clock offset, if the packets are close in time.
     fn decide(&mut self, number: u32) {
         let flow = &mut self.flows[number as usize];
         let [up, down] = [0, 1].map(|direction| flow.directions[direction].latest_ns);
@@ -458,7 +461,8 @@ impl Pairing {
         }
     }
 
-    /// Packets that the other tap should have captured by now: it has captured later ones, by the clock of their tap.
+    /// Gives up packets that the other tap should have captured by now: it has captured later ones, by the clock of
+    /// their tap.
     #[inline]
     fn give_up(&mut self) {
         // The directions differ by the RTT.
@@ -501,15 +505,15 @@ impl Pairing {
         }
     }
 
-    /// Whether a packet of one tap would have come past the other before its capture began, or after its end, by the delays
-    /// seen. What was sent after it and came is a proof that it would have come in time.
+    /// Returns whether a packet of one tap would have passed the other before its capture began, or after its end, by
+    /// the delays seen. A match of an earlier packet excludes the first, of a later one the second.
     fn is_outside(&self, side: usize, seen: &Seen, (flow, upward): (u32, bool), end: bool) -> bool {
         let other = &self.sides[1 - side];
         let Some(first_ns) = other.first_ns else { return false };
         let between = &self.flows[flow as usize].directions[usize::from(!upward)];
         let began = between.began.or(between.span).or(self.began).or(self.span);
         let Some((began, span)) = began.zip(between.span.or(self.span)) else { return false };
-        // By the other tap's clock, at the soonest and at the latest.
+        // Earliest and latest time by the other tap's clock.
         let (soonest, latest) = match side {
             0 => (seen.time_ns.saturating_add(began.0), seen.time_ns.saturating_add(span.1)),
             _ => (seen.time_ns.saturating_sub(began.1), seen.time_ns.saturating_sub(span.0)),
@@ -519,7 +523,7 @@ impl Pairing {
         soonest < first_ns && seen.rank < bottom || end && latest > other.now_ns && seen.rank > top
     }
 
-    /// Ends it: what lies between the taps, and what that means for each flow.
+    /// Finishes the matching. Returns the losses and delays between the taps and of each flow.
     pub fn finish(mut self, from: String, to: String) -> Placed {
         for side in 0..2 {
             while self.sides[side].waiting.oldest().is_some() {

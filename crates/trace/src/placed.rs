@@ -1,4 +1,4 @@
-//! Losses and delays between two taps and in the receiver host, as the document has them.
+//! Losses and delays between two taps and in the receiver host, for the document.
 
 use landspeed_model::{
     LossPlace, PathDirection, TraceDocument, TraceEndpoint, TraceFlow, TraceLoss, TracePath, TraceTransport, Warning,
@@ -9,21 +9,21 @@ use crate::clocks::{Clocks, Delays};
 use crate::key::{Key, document_endpoint};
 use crate::pairing::Between;
 
-/// Maximum number of losses in the document, of each place.
+/// Maximum number of losses in the document, per place.
 const MAX_LOSSES: usize = 1_000;
 
-/// A flow when both captures have ended.
+/// A flow at the end of both captures.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub key: Key,
     /// Initial sequence number of the client, if it is known.
     pub client: Option<u32>,
-    /// Its first packet at the first tap, or at the second if the first has none, by that tap's clock.
+    /// Time of its first packet at the first tap, or at the second if the first has none, by that tap's clock.
     pub first_ns: i64,
-    /// Upward, downward.
+    /// Upward (lower to higher endpoint), downward.
     pub directions: [Between; 2],
     pub upward_is_forward: bool,
-    /// Of each direction: after its last tap.
+    /// Packets of each direction after its last tap.
     pub behind: [Behind; 2],
 }
 
@@ -99,7 +99,7 @@ impl Placed {
                 let is_forward = upward == between.upward_is_forward;
                 let index = usize::from(!upward);
                 if chain && direction.lost_network.is_none() {
-                    // An earlier pair of taps does not have the flow.
+                    // An earlier pair of taps did not see the flow.
                     continue;
                 }
                 // Losses of a chain add up.
@@ -142,7 +142,8 @@ impl Placed {
         }
     }
 
-    /// Returns the flow of the document, and whether its source is the lesser end. Several connections may have its four-tuple.
+    /// Returns the flow that corresponds to one of the document, and whether its source is the lower endpoint.
+    /// Several connections may have the same four-tuple.
     fn find(&self, flow: &TraceFlow, start_ns: u64) -> Option<(&Ended, bool)> {
         let ends = [&flow.source, &flow.destination];
         let client = flow.handshake.as_ref().and_then(|handshake| handshake.client_sequence);
@@ -219,7 +220,8 @@ impl Placed {
 }
 
 impl Ended {
-    /// Returns whether one tap has both directions and the other has nothing: such a flow takes another path, and is not lost.
+    /// Returns whether one tap has both directions and the other has none: such a flow takes another path, and is not
+    /// lost.
     pub fn is_unknown(&self) -> bool {
         let seen = |tap: usize| self.directions.iter().all(|between| between.passed[tap] > 0);
         let matched: u64 = self.directions.iter().map(|between| between.matched).sum();
@@ -238,7 +240,7 @@ impl Ended {
         self.behind = Default::default();
     }
 
-    /// Returns itself if it has these ends, and whether from the first to the second is upward.
+    /// Returns the flow if it has these endpoints, and whether source to destination is upward.
     fn is(&self, [source, destination]: [&TraceEndpoint; 2]) -> Option<(&Self, bool)> {
         let (low, high) = (document_endpoint(self.key.low()), document_endpoint(self.key.high()));
         if low == *source && high == *destination {
@@ -247,7 +249,7 @@ impl Ended {
         (high == *source && low == *destination).then_some((self, false))
     }
 
-    /// Lists its losses. `zero_ns` is the document's start by the clock of each tap.
+    /// Appends its losses. `zero_ns` is the document's start by the clock of each tap.
     fn list(&self, path: &TracePath, zero_ns: [i64; 2], losses: &mut Vec<TraceLoss>) {
         let (low, high) = (document_endpoint(self.key.low()), document_endpoint(self.key.high()));
         for (direction, between) in self.directions.iter().enumerate() {

@@ -5,21 +5,22 @@ use std::hash::{BuildHasher as _, Hasher as _};
 use foldhash::fast::FixedState;
 use landspeed_wire::{Flags, TcpHeader};
 
-/// Bytes of a datagram in its fingerprint: they contain sequence numbers, and short snap lengths keep them.
+/// Bytes of a datagram's payload in its fingerprint: they contain sequence numbers, and short snap lengths keep
+/// them.
 pub const DATAGRAM_HEAD: usize = 16;
 
 /// The fields that identify a packet.
 #[derive(Debug, Clone, Copy)]
 pub enum Body<'a> {
-    /// A segment.
+    /// A TCP segment.
     Tcp(&'a TcpHeader),
-    /// A datagram: ports, payload, what it begins with if that was captured.
+    /// A UDP datagram: ports, payload length, and the start of its payload if that was captured.
     Udp([u16; 2], u32, Option<&'a [u8]>),
 }
 
 impl Body<'_> {
-    /// Whether it has data or opens or closes a connection. `None` for a datagram without an identification, which may be like
-    /// any other.
+    /// Returns whether it has data, SYN or FIN. `None` for a datagram without an IP identification, which may be
+    /// identical to another one.
     pub fn moves(self, identified: bool) -> Option<bool> {
         match self {
             Self::Tcp(tcp) => Some(tcp.payload > 0 || tcp.flags.has(Flags(Flags::SYN.0 | Flags::FIN.0))),
@@ -27,7 +28,7 @@ impl Body<'_> {
         }
     }
 
-    /// Source and destination port.
+    /// Returns source and destination port.
     pub fn ports(self) -> [u16; 2] {
         match self {
             Self::Tcp(tcp) => [tcp.source, tcp.destination],
@@ -36,8 +37,8 @@ impl Body<'_> {
     }
 }
 
-/// The fingerprint of a packet: `ends` are its flow and direction, where those are the same at both taps, and else 0. `None` for
-/// one that cannot be distinguished from others.
+/// Returns the fingerprint of a packet. `ends` identifies its flow and direction if these are the same at both
+/// taps, otherwise it is 0. `None` if the packet cannot be distinguished from others.
 #[inline]
 pub fn fingerprint(identification: u16, body: Body<'_>, ends: u64) -> Option<u64> {
     let mut hasher = FixedState::default().build_hasher();
@@ -56,8 +57,8 @@ pub fn fingerprint(identification: u16, body: Body<'_>, ends: u64) -> Option<u64
         }
         Body::Udp(_, payload, head) => {
             hasher.write_u64(u64::from(payload));
-            // IPv6 has no identification: the payload identifies it, of which both taps need the same length. Its checksum
-            // does not: a host that leaves it to its interface shows another one.
+            // IPv6 has no identification: the start of the payload replaces it, of which both taps need the same
+            // length. The UDP checksum is not used: with checksum offload, the sender's capture shows another value.
             if identification == 0 {
                 hasher.write(head?);
             }

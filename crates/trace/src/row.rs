@@ -1,4 +1,4 @@
-//! Rows: one frame and its analysis each, for columns, graphs and the list of packets.
+//! Rows: one frame with its analysis each, for columns, graphs and the packet list.
 
 use landspeed_wire::Flags;
 
@@ -8,12 +8,12 @@ use crate::key::Endpoint;
 /// The class of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Class {
-    /// No sequence numbers: an ACK, a reset.
+    /// No sequence numbers: a pure ACK, or a RST.
     #[default]
     Bare,
     /// New data, in order.
     New,
-    /// Fast retransmit: SACKs or duplicate ACKs asked for it.
+    /// Fast retransmit, requested by SACKs or duplicate ACKs.
     Fast,
     /// Retransmitted after an RTO, or in the recovery that the RTO began.
     Timeout,
@@ -21,7 +21,7 @@ pub enum Class {
     Tail,
     /// Retransmitted; lost before the tap.
     LostBeforeTap,
-    /// Retransmitted without evidence why.
+    /// Retransmitted for an unknown reason.
     Unclassified,
     /// Reordered: filled a hole, and was sent before the packet that opened it.
     OutOfOrder,
@@ -54,16 +54,16 @@ impl Class {
     }
 }
 
-/// A frame.
+/// A frame and its analysis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Row {
     /// Number of the frame in the capture, from 1.
     pub number: u64,
-    /// When, nanoseconds since the Unix epoch.
+    /// Capture timestamp, nanoseconds since the Unix epoch.
     pub time_ns: u64,
-    /// Interface of the capture.
+    /// Interface number in the capture.
     pub interface: u32,
-    /// Bytes on the wire.
+    /// Frame length on the wire, bytes.
     pub wire: u32,
     /// Gap to the previous frame of the same station, nanoseconds.
     pub gap_ns: Option<u64>,
@@ -74,46 +74,47 @@ pub struct Row {
 /// A frame as part of its flow.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RowFlow {
-    /// The flow's number, in the order they began, from 0. A flow that was evicted and comes back gets another.
+    /// Number of the flow in order of appearance, from 0. A flow that returns after its eviction gets a new one.
     pub number: u64,
-    /// Source.
+    /// Source address and port.
     pub source: Endpoint,
-    /// Destination.
+    /// Destination address and port.
     pub destination: Endpoint,
-    /// Whether the direction is from the flow's lesser end to its greater one.
+    /// Whether the packet goes from the flow's lower endpoint to its higher one.
     pub upward: bool,
     /// Payload on the wire, bytes.
     pub payload: u32,
-    /// IPv4's identification; 0 says nothing.
+    /// IPv4 identification; 0 if unknown.
     pub identification: u16,
-    /// DSCP and ECN.
+    /// DSCP and ECN bits of the IP header.
     pub traffic_class: u8,
-    /// Of a TCP segment.
+    /// TCP fields; `None` for UDP.
     pub tcp: Option<RowTcp>,
 }
 
-/// A TCP segment. Numbers are unwrapped to 64 bits and count from the first one of their direction at the tap.
+/// A TCP segment. Sequence numbers are unwrapped to 64 bits, relative to the first one of their direction at the
+/// tap.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RowTcp {
-    /// Flags.
+    /// TCP flags.
     pub flags: Flags,
-    /// Its class.
+    /// Class of the segment.
     pub class: Class,
     /// Whether it is a duplicate acknowledgement.
     pub duplicate_ack: bool,
-    /// Its first number.
+    /// First sequence number.
     pub sequence: i64,
-    /// One past its last number.
+    /// One past the last sequence number.
     pub end: i64,
-    /// Acknowledgement number; `None` without the flag, or before the other direction was seen.
+    /// ACK number; `None` without the ACK flag, or before the other direction was seen.
     pub acknowledgement: Option<i64>,
-    /// The window it announces, scaled, bytes.
+    /// Announced window, scaled, bytes.
     pub window: u64,
     /// SACK blocks, half open, in the order sent.
     pub sack: [(i64, i64); 4],
-    /// How many of them there are.
+    /// Number of valid entries in `sack`.
     pub sacks: u8,
-    /// TSval and TSecr.
+    /// TSval and TSecr of the timestamps option.
     pub timestamps: Option<(u32, u32)>,
     /// RTT of an ACK (Karn's rule), nanoseconds.
     pub rtt_ns: Option<u64>,
@@ -147,14 +148,14 @@ impl RowTcp {
 
 /// A consumer of rows.
 pub trait Observer {
-    /// Whether rows are made at all.
+    /// Whether rows are produced at all.
     const WANTED: bool = true;
 
-    /// Takes a row, in the order of the capture.
+    /// Receives a row, in the order of the capture.
     fn row(&mut self, row: &Row);
 }
 
-/// No consumer.
+/// An observer that wants no rows.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unobserved;
 

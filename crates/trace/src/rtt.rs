@@ -2,17 +2,17 @@
 
 use crate::histogram::Histogram;
 
-/// Segments waited for at once.
+/// Maximum number of segments timed at once.
 const PENDING: usize = 8;
-/// Samples from which on a direction gets a histogram.
+/// Number of samples from which a direction gets a histogram.
 const ENOUGH: u64 = 32;
 
-/// A segment whose acknowledgement is awaited, in as few bytes as it takes: they are kept for every flow.
+/// A segment waiting for its ACK, in as few bytes as possible: every flow has several.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sent {
-    /// Where it ends, without the upper half.
+    /// Lower half of the sequence number at its end.
     end: u32,
-    /// When it passed, nanoseconds: the upper half, the lower half.
+    /// Timestamp, nanoseconds: upper half, lower half.
     time: [u32; 2],
 }
 
@@ -25,7 +25,7 @@ impl Sent {
         u64::from(self.time[0]) << 32 | u64::from(self.time[1])
     }
 
-    /// Whether it ends at or before a number less than 2 GiB away.
+    /// Returns whether it ends at or below a number less than 2 GiB away.
     fn is_below(self, number: u64) -> bool {
         (number as u32).wrapping_sub(self.end) as i32 >= 0
     }
@@ -38,7 +38,7 @@ pub struct RoundTrips {
     waiting: u8,
     last_end: u64,
     pending: [Sent; PENDING],
-    /// How many.
+    /// Number of samples.
     pub count: u64,
     /// Minimum, nanoseconds.
     pub min_ns: u64,
@@ -46,17 +46,17 @@ pub struct RoundTrips {
     pub max_ns: u64,
     /// Sum, nanoseconds.
     pub sum_ns: u64,
-    /// Their distribution, where there is room for one.
+    /// Distribution of the samples; `None` for few samples, or if too many directions have one.
     pub histogram: Option<Histogram>,
 }
 
 impl RoundTrips {
-    /// Reads a byte of each cache line that a sample needs; the value has no meaning.
+    /// Reads a byte of each cache line that a sample needs, to prefetch it; the value is meaningless.
     pub fn prefetch(&self) -> u64 {
         u64::from(self.pending[0].end) ^ self.count
     }
 
-    /// New data up to `end` passed, with so much in flight.
+    /// Records new data up to `end`, with `in_flight` bytes in flight.
     #[inline]
     pub fn sent(&mut self, end: u64, time_ns: u64, in_flight: u64) {
         let spaced = end.wrapping_sub(self.last_end) >= in_flight / PENDING as u64;
@@ -74,7 +74,7 @@ impl RoundTrips {
         }
     }
 
-    /// Everything below `acked` has arrived. Returns the round trip this ends, if it was measured, nanoseconds.
+    /// Accounts for a cumulative ACK. Returns the RTT sample, if a segment was timed, nanoseconds.
     #[inline]
     pub fn acked(&mut self, acked: u64, time_ns: u64, room: &mut u32) -> Option<u64> {
         if self.waiting == 0 || !self.pending[0].is_below(acked) {
@@ -82,7 +82,7 @@ impl RoundTrips {
         }
         let covered =
             self.pending[..usize::from(self.waiting)].iter().take_while(|sent| sent.is_below(acked)).count();
-        // The last covered segment is the one this acknowledgement answers; earlier ones may have waited for it.
+        // The ACK answers the last segment it covers; earlier ones may have waited for that one.
         let sample = time_ns.saturating_sub(self.pending[covered - 1].time_ns());
         self.pending.copy_within(covered.., 0);
         self.waiting -= covered as u8;
@@ -90,7 +90,7 @@ impl RoundTrips {
         Some(sample)
     }
 
-    /// Counts a sample; `room` is how many histograms may still be made.
+    /// Adds a sample; `room` is the number of histograms that may still be allocated.
     pub fn record(&mut self, sample: u64, room: &mut u32) {
         self.min_ns = if self.count == 0 { sample } else { self.min_ns.min(sample) };
         self.max_ns = self.max_ns.max(sample);
@@ -108,10 +108,10 @@ impl RoundTrips {
         }
     }
 
-    /// The median: of the distribution, or the mean of the few there were. `None` without a sample.
+    /// Returns the median RTT, or without a histogram the mean. `None` without a sample.
     pub fn typical_ns(&self) -> Option<u64> {
         let median = self.histogram.as_ref().and_then(|histogram| histogram.quantile(0.5));
-        // A bucket's middle may lie beside all that was seen.
+        // The middle of a bucket may lie outside the measured range.
         let median = median.map(|median| median.clamp(self.min_ns, self.max_ns));
         median.or_else(|| self.sum_ns.checked_div(self.count))
     }

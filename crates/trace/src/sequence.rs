@@ -1,15 +1,15 @@
-//! Sequence numbers of 32 bits, unwrapped to 64.
+//! Unwrapping of 32-bit sequence numbers to 64 bits.
 
-/// Where an unwrapped space begins: far enough from 0 that what came before the capture fits below.
+/// Start of the unwrapped numbers: far enough from 0 for data sent before the capture began.
 const BASE: u64 = 1 << 40;
 
-/// The unwrapped number closest to `near` that ends in `sequence`.
+/// Returns the unwrapped number closest to `near` whose lower 32 bits are `sequence`.
 pub fn unwrap(sequence: u32, near: u64) -> u64 {
     let ahead = sequence.wrapping_sub(near as u32) as i32;
     near.wrapping_add_signed(i64::from(ahead))
 }
 
-/// The unwrapped number a direction's first sequence number gets.
+/// Returns the unwrapped value of a direction's first sequence number.
 pub fn anchor(sequence: u32) -> u64 {
     BASE | u64::from(sequence)
 }
@@ -22,7 +22,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_number_less_than_2_gib_away_is_found(start: u32, steps in prop::collection::vec(0_u32..0x7fff_ffff, 1..200)) {
+        fn later_numbers_within_2_gib_unwrap_correctly(start: u32, steps in prop::collection::vec(0_u32..0x7fff_ffff, 1..200)) {
             let (mut near, mut truth) = (anchor(start), anchor(start));
             for step in steps {
                 truth += u64::from(step);
@@ -32,7 +32,7 @@ mod tests {
         }
 
         #[test]
-        fn a_number_before_is_found_too(start: u32, back in 0_u32..0x7fff_ffff) {
+        fn earlier_numbers_within_2_gib_unwrap_correctly(start: u32, back in 0_u32..0x7fff_ffff) {
             let near = anchor(start);
             prop_assert_eq!(unwrap(start.wrapping_sub(back), near), near - u64::from(back));
         }

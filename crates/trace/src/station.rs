@@ -6,21 +6,21 @@ use crate::bursts::Bursts;
 use crate::framing::Framing;
 use crate::histogram::Histogram;
 
-/// Size classes of frames, bytes, both bounds included: bare acknowledgements, frames of a 1500-byte MTU, larger ones.
+/// Size classes of frames, bytes, both bounds included: pure ACKs, frames up to a 1500-byte MTU, larger ones.
 const CLASSES: [(u32, u32); 3] = [(0, 128), (129, 1522), (1523, u32::MAX)];
 const MILLISECOND_NS: u64 = 1_000_000;
-/// Acknowledgements this close were sent, or held back, together.
+/// Maximum gap between ACKs that were sent, or held back, together, nanoseconds.
 const BUNCHED_NS: u64 = 1_000;
-/// Gaps from here on may show a framing underneath.
+/// Minimum gap considered for the most common gap between ACKs, which may show a framing below IP, nanoseconds.
 const USUAL_FROM_NS: u64 = 2_000;
-/// Minimum frames of a train for the rate of the link it came from.
+/// Minimum frames of a train for an estimate of the link's rate.
 const TELLING_FRAMES: u64 = 10;
 
 /// Rates in bins of one width.
 #[derive(Debug, Clone)]
 struct Bins {
     width_ns: u64,
-    /// End of the present bin; 0 before the first frame.
+    /// End of the open bin; 0 before the first frame.
     end_ns: u64,
     bytes: u64,
     bins: u64,
@@ -50,8 +50,7 @@ impl Bins {
         }
     }
 
-    /// Opens the bin of a time, if that is not before the end of the present one: frames that step back in time count to the
-    /// bin that is open.
+    /// Opens the bin that contains a time. Frames that step back in time count in the open bin.
     fn open_bin(&mut self, time_ns: u64) {
         if time_ns < self.end_ns {
             return;
@@ -84,7 +83,7 @@ impl Bins {
         }
         self.close();
         let bps = |bytes: f64| bytes * 8e9 / self.width_ns as f64;
-        // The quantile over all bins, where the empty ones come first.
+        // Quantile over all bins, of which the empty ones rank first.
         let quantile = |share: f64| {
             let rank = share * self.bins as f64 - self.empty as f64;
             if rank <= 0.0 {
@@ -104,27 +103,27 @@ impl Bins {
     }
 }
 
-/// Where the train under way began.
+/// Start of the current train.
 #[derive(Debug, Clone, Copy, Default)]
 struct Train {
     first_ns: u64,
-    /// The station's frames before it.
+    /// Number of the station's frames before the train.
     frames: u64,
-    /// The station's bytes before its second frame.
+    /// The station's bytes up to and including the train's first frame.
     bytes: u64,
 }
 
-/// One source of frames.
+/// A source of frames: a MAC address on an interface.
 #[derive(Debug, Clone)]
 pub struct Station {
-    /// Interface of the capture.
+    /// Interface number in the capture.
     pub interface: u32,
     /// Source address of its frames; `None` where the link has none.
     pub mac: Option<[u8; 6]>,
     frames: u64,
-    /// Every frame's bytes are counted here.
+    /// Bins of 1 ms, in which every frame is counted.
     fine: Bins,
-    /// Has the bytes of the bins of `fine` that are over: the open one is a part of its open one.
+    /// Bins of 10 ms. They get the bytes of a bin of `fine` when that is closed.
     coarse: Bins,
     last_ns: u64,
     gaps: [Histogram; 3],
@@ -141,7 +140,7 @@ pub struct Station {
 }
 
 impl Station {
-    /// A station nothing was seen of yet.
+    /// Creates a station without frames.
     pub fn new(interface: u32, mac: Option<[u8; 6]>, train_gap_ns: u64, above_bps: Option<u64>) -> Self {
         Self {
             interface,
@@ -200,12 +199,12 @@ impl Station {
         gap_ns
     }
 
-    /// Bytes so far.
+    /// Returns the number of bytes so far.
     fn wire_bytes(&self) -> u64 {
         self.fine.total_bytes + self.fine.bytes
     }
 
-    /// Opens the bins of a time that is past the end of the open one.
+    /// Opens the bins that contain a time after the end of the open one.
     #[cold]
     fn open_bin(&mut self, time_ns: u64) {
         self.coarse.bytes += self.fine.bytes;
@@ -223,12 +222,12 @@ impl Station {
         self.longest = self.longest.max(frames);
         let span_ns = self.last_ns.saturating_sub(train.first_ns);
         if frames >= TELLING_FRAMES && span_ns > 0 {
-            // In Mb/s, so that every line's rate is far from the end of the histogram.
+            // In Mb/s, so that every link rate is far from the end of the histogram.
             self.train_rates.record((self.wire_bytes() - train.bytes).saturating_mul(8_000) / span_ns);
         }
     }
 
-    /// As the document says it; times count from `zero_ns`.
+    /// Returns the station for the document; times are relative to `zero_ns`.
     pub fn document(mut self, interface: String, zero_ns: u64) -> TraceStation {
         self.end_train();
         let wire_bytes = self.wire_bytes();

@@ -9,26 +9,26 @@ use crate::key::Key;
 use crate::lifetime::Lifetime;
 use crate::udp::Datagrams;
 
-/// Positions checked for the least recently used flow when one must go.
+/// Number of positions checked for the least recently used flow on eviction.
 const LOOKED_AT: usize = 32;
 
-/// A flow. Every packet needs the first three fields: they are one cache line.
+/// A flow. Every packet needs the first three fields, which share a cache line.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Flow {
-    /// Its ends.
+    /// Endpoints and protocol.
     pub key: Key,
-    /// Latest packet, nanoseconds.
+    /// Timestamp of the latest packet, nanoseconds.
     pub last_ns: u64,
-    /// What its transport made of it.
+    /// State of the transport protocol.
     pub state: State,
-    /// In the order they began, from 0.
+    /// Number of the flow in order of appearance, from 0.
     pub number: u64,
-    /// First packet, nanoseconds.
+    /// Timestamp of the first packet, nanoseconds.
     pub first_ns: u64,
-    /// How far a TCP connection has come.
+    /// Progress of a TCP connection.
     pub lifetime: Lifetime,
-    /// Whether another connection has taken its four-tuple.
+    /// Whether another connection uses its four-tuple now.
     pub over: bool,
 }
 
@@ -43,16 +43,16 @@ impl Flow {
     }
 }
 
-/// State by transport.
+/// State by transport protocol.
 #[derive(Debug)]
 pub enum State {
-    /// TCP.
+    /// A TCP connection.
     Tcp(Box<Connection>),
-    /// UDP, by direction: index 0 is from the lesser end to the greater one.
+    /// UDP by direction: index 0 is from the lower endpoint to the higher.
     Udp(Box<[Datagrams; 2]>),
 }
 
-/// Position of a flow, and its hash. The index of many flows must fit a core's cache, so it has no keys.
+/// Position of a flow, and its hash. It has no key, so that the index of many flows fits a core's cache.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     hash: u32,
@@ -61,34 +61,34 @@ struct Entry {
 
 impl Entry {
     fn new(key: &Key, at: u32) -> Self {
-        // The upper bits choose the share of a core, and are alike in its table.
+        // The upper bits select the share of a core, and are equal within its table.
         Self { hash: (key.mixed() >> 20) as u32, at }
     }
 
-    /// The hash in 64 bits: `HashTable` uses both ends.
+    /// Returns the hash widened to 64 bits: `HashTable` uses the upper and the lower bits.
     fn wide(self) -> u64 {
         u64::from(self.hash) << 32 | u64::from(self.hash)
     }
 }
 
-/// Flows by their ends, no more than a fixed number at once.
+/// Flows by key, up to a maximum number.
 #[derive(Debug)]
 pub struct Table {
     index: HashTable<Entry>,
     flows: Vec<Flow>,
-    /// Connections whose four-tuple another one has taken, the oldest first.
+    /// Connections whose four-tuple was reused, oldest first.
     over: VecDeque<Flow>,
     most: usize,
-    /// Window scale of connections whose handshake the capture does not have.
+    /// Window scale assumed for connections without a captured handshake.
     window_scale: Option<u8>,
-    /// Position of the last packet's flow: trains of one flow are the rule.
+    /// Position of the last packet's flow: packets of one flow usually come in trains.
     latest: u32,
     hand: usize,
     begun: u64,
 }
 
 impl Table {
-    /// An empty one for so many flows.
+    /// Creates an empty table for up to `most` flows.
     pub fn new(most: usize, window_scale: Option<u8>) -> Self {
         Self {
             index: HashTable::new(),
@@ -102,44 +102,45 @@ impl Table {
         }
     }
 
-    /// Whether a flow with these ends is at a position.
+    /// Returns whether the flow at a position has this key.
     #[inline]
     pub fn is_at(&self, at: u32, key: &Key) -> bool {
         self.flows.get(at as usize).is_some_and(|flow| flow.key == *key)
     }
 
-    /// Whether the last packet's flow had these ends.
+    /// Returns whether the last packet's flow had this key.
     #[inline]
     pub fn is_latest(&self, key: &Key) -> bool {
         self.is_at(self.latest, key)
     }
 
-    /// Position of the flow with these ends; `None` if it is new.
+    /// Returns the position of the flow with this key; `None` if it is new.
     pub fn position(&self, key: &Key) -> Option<u32> {
         let wanted = Entry::new(key, 0);
         let found = self.index.find(wanted.wide(), |entry| entry.hash == wanted.hash && self.is_at(entry.at, key))?;
         Some(found.at)
     }
 
-    /// Position of the first flow with the hash of these ends, hardly ever another flow. Reads no flow.
+    /// Returns the position of the first flow with the hash of this key, which is almost always the right one.
+    /// Accesses no flow.
     #[inline]
     pub fn guess(&self, key: &Key) -> Option<u32> {
         let wanted = Entry::new(key, 0);
         Some(self.index.find(wanted.wide(), |entry| entry.hash == wanted.hash)?.at)
     }
 
-    /// The flow that is there.
+    /// Returns the flow at a position.
     pub fn at(&self, position: u32) -> Option<&Flow> {
         self.flows.get(position as usize)
     }
 
-    /// The flow that is there.
+    /// Returns the flow at a position, mutably.
     #[inline]
     pub fn at_mut(&mut self, position: u32) -> Option<&mut Flow> {
         self.flows.get_mut(position as usize)
     }
 
-    /// Reads what the next packet of a flow needs, to prefetch it; the value has no meaning.
+    /// Reads what the next packet of a flow needs, to prefetch it; the value is meaningless.
     pub fn prefetch(&self, position: u32) -> u64 {
         self.flows.get(position as usize).map_or(0, |flow| match &flow.state {
             State::Tcp(connection) => flow.last_ns ^ connection.prefetch(),
@@ -147,7 +148,7 @@ impl Table {
         })
     }
 
-    /// Position of the flow of the next packet, if there is one with these ends. `guess` is where it may be.
+    /// Returns the position of the flow with this key, which becomes the latest. `guess` is its likely position.
     #[inline]
     pub fn find(&mut self, key: &Key, guess: Option<u32>) -> Option<u32> {
         let guess = guess.unwrap_or(self.latest);
@@ -155,7 +156,7 @@ impl Table {
         Some(self.latest)
     }
 
-    /// Begins a flow. Returns its position, and a flow that had to go for it.
+    /// Adds a flow. Returns its position, and the flow that was evicted for it.
     pub fn begin(&mut self, key: Key, time_ns: u64) -> (u32, Option<Flow>) {
         let flow = Flow::new(self.begun, key, time_ns, self.window_scale);
         self.begun += 1;
@@ -183,7 +184,7 @@ impl Table {
         self.flows.push(flow);
     }
 
-    /// Begins another connection with the four-tuple of the last packet. Returns a flow that had to go for it.
+    /// Starts another connection with the four-tuple of the last packet. Returns the flow that was evicted for it.
     pub fn renew(&mut self, time_ns: u64) -> Option<Flow> {
         let gone = if self.len() < self.most { None } else { self.over.pop_front() };
         let flow = self.flows.get_mut(self.latest as usize)?;
@@ -197,7 +198,7 @@ impl Table {
         gone
     }
 
-    /// The least recently used of the next few: a clock hand, so that no list has to be kept in order.
+    /// Returns the least recently used of the next few flows (clock algorithm, which needs no ordered list).
     fn oldest(&mut self) -> usize {
         let length = self.flows.len();
         let looked_at = (0..LOOKED_AT.min(length)).map(|step| (self.hand + step) % length);
@@ -206,12 +207,12 @@ impl Table {
         at
     }
 
-    /// How many flows there are.
+    /// Returns the number of flows.
     pub fn len(&self) -> usize {
         self.flows.len() + self.over.len()
     }
 
-    /// Takes a flow of another table, which this one did not have.
+    /// Adds a flow of another table that is not in this one.
     pub fn take(&mut self, flow: Flow) {
         self.begun = self.begun.max(flow.number + 1);
         if flow.over {
@@ -221,13 +222,13 @@ impl Table {
         self.push(flow);
     }
 
-    /// Takes the flows of another table, which had no flow of this one.
+    /// Adds the flows of another table, none of which are in this one.
     pub fn join(&mut self, other: Self) {
         self.flows.extend(other.flows);
         self.over.extend(other.over);
     }
 
-    /// All of them.
+    /// Returns all flows.
     pub fn into_flows(self) -> Vec<Flow> {
         self.flows.into_iter().chain(self.over).collect()
     }

@@ -1,30 +1,30 @@
 //! A UDP flow, and the sequence numbers in its datagrams.
 //!
-//! Ports do not identify the protocol. Every known one is tried, and the one whose numbers increase by datagram, whose
-//! tag stays and whose clock runs as the capture's does, is it.
+//! Ports do not identify the protocol. Every known one is tried, and the one is chosen whose numbers increase
+//! from datagram to datagram, whose tag is constant, and whose clock runs like the capture's.
 
 use landspeed_model::{TraceDirection, TraceNumbered};
 use landspeed_wire::{Numbered, Numbering};
 
-/// Window behind the greatest number in which duplicates are recognised.
+/// Window below the highest number in which duplicates are recognised.
 const WINDOW: u64 = 256;
-/// A number further ahead than this does not go on from the one before: nothing loses so many at once.
+/// Maximum jump of the sequence number within a stream: more than is lost at once.
 const FURTHEST: u64 = 1 << 20;
-/// RTP's number wraps too soon for that (`MAX_DROPOUT`, RFC 3550).
+/// Maximum jump for RTP, whose numbers wrap too soon for the above (`MAX_DROPOUT`, RFC 3550).
 const FURTHEST_RTP: u64 = 3_000;
-/// A sender's clock may differ from the capture's by this much more than at the start, nanoseconds: queues, drift.
+/// Maximum change of the difference between the sender's clock and the capture's, nanoseconds: queues, drift.
 const CLOCKS_NS: u64 = 2_000_000_000;
-/// Datagrams that go on from each other before anything is said.
+/// Minimum number of datagrams in sequence for a result.
 const ENOUGH: u64 = 10;
-/// A greater value is not a sequence number.
+/// Maximum plausible sequence number.
 const HIGHEST: u64 = 1 << 62;
-/// Where unwrapped numbers begin, so that there is room below.
+/// Start of the unwrapped numbers, with room for earlier ones below.
 const BASE: u64 = 1 << 40;
 
 /// One direction of a UDP flow.
 #[derive(Debug, Clone, Default)]
 pub struct Datagrams {
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
     wire_bytes: u64,
     /// Payload, bytes.
@@ -32,38 +32,38 @@ pub struct Datagrams {
     candidates: [Option<Candidate>; 4],
 }
 
-/// A protocol it may be.
+/// A protocol that the flow may use.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     tag: u32,
-    /// The sender's clock when the first came, and the capture's.
+    /// The sender's clock and the capture's at the first datagram, nanoseconds.
     clocks: Option<(u64, u64)>,
     highest: u64,
     first: u64,
-    /// Of the last numbers up to `highest`, those that came, by their number modulo the window.
+    /// Bitmap of the latest numbers up to `highest` that were received, by number modulo the window.
     seen: [u64; 4],
     received: u64,
     reordered: u64,
     duplicates: u64,
-    /// Datagrams that went on from the others, and those that did not.
+    /// Datagrams that continue the sequence, and (`misses`) those that do not.
     hits: u64,
     misses: u64,
 }
 
 impl Datagrams {
-    /// A datagram passes; `head` is the captured beginning of its payload.
+    /// Accounts for a datagram; `head` is the captured start of its payload.
     pub fn pass(&mut self, wire: u32, length: u32, head: &[u8], time_ns: u64) {
         self.packets += 1;
         self.wire_bytes += u64::from(wire);
         self.payload_bytes += u64::from(length);
-        // Once a protocol is out of the question, it stays so.
+        // A protocol that was excluded is not tried again.
         let known = self.packets > ENOUGH;
         for (numbering, slot) in Numbering::ALL.into_iter().zip(&mut self.candidates) {
             match (slot.as_mut(), numbering.read(head)) {
                 (Some(candidate), Some(read)) if read.number < HIGHEST => {
                     candidate.take(numbering, read, time_ns);
                     if candidate.hits == 0 {
-                        // The first may have been something else: a greeting.
+                        // The first datagram may have been something else, such as a greeting.
                         let misses = candidate.misses;
                         *candidate = Candidate { misses, ..Candidate::new(numbering, read, time_ns) };
                     }
@@ -80,7 +80,7 @@ impl Datagrams {
         }
     }
 
-    /// Returns it as in the document.
+    /// Returns the direction for the document.
     pub fn document(&self) -> TraceDirection {
         let candidates = Numbering::ALL.into_iter().zip(self.candidates);
         let candidates = candidates.filter_map(|(numbering, candidate)| Some((numbering, candidate?)));
@@ -100,7 +100,8 @@ impl Datagrams {
 impl Candidate {
     fn new(numbering: Numbering, read: Numbered, time_ns: u64) -> Self {
         let highest = BASE.wrapping_add(read.number);
-        // A stream whose first datagrams are missing has lost them; one that began long before the capture has not.
+        // If few datagrams are missing at the start, they are lost; if many, the stream began long before the
+        // capture.
         let missed =
             numbering.first().and_then(|first| read.number.checked_sub(first)).filter(|&missed| missed < WINDOW);
         let mut candidate = Self {
@@ -136,7 +137,7 @@ impl Candidate {
             let (ran, passed) = (sent_ns.wrapping_sub(sent).cast_signed(), time_ns.wrapping_sub(seen).cast_signed());
             ran.abs_diff(passed) < CLOCKS_NS
         });
-        // How far ahead, as a signed number of the protocol's bits.
+        // Distance to the highest number, as a signed number of the protocol's width.
         let spare = 64 - numbering.bits();
         let ahead = read.number.wrapping_sub(self.highest.wrapping_sub(BASE)) << spare;
         let ahead = ahead.cast_signed() >> spare;
@@ -145,7 +146,7 @@ impl Candidate {
             self.misses += 1;
             return;
         }
-        // A constant value is not a sequence number; a rare repetition is a copy.
+        // A constant value is not a sequence number; a rare repetition is a duplicate.
         if ahead == 0 {
             self.duplicates += 1;
             self.misses += 1;
@@ -165,13 +166,13 @@ impl Candidate {
         let behind = ahead.unsigned_abs();
         let position = self.highest - behind;
         if behind >= WINDOW {
-            // Too late to distinguish a copy from a reordered datagram; it did arrive.
+            // Too late to distinguish a duplicate from a reordered datagram; it counts as received.
             self.reordered += 1;
             self.received += u64::from(position >= self.first);
         } else if position >= self.first && self.marked(position) {
             self.duplicates += 1;
         } else {
-            // One from before the first that was seen: that one had overtaken it.
+            // A datagram from before the first one seen, which had overtaken it.
             self.first = self.first.min(position);
             self.mark(position);
             self.reordered += 1;

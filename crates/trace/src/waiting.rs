@@ -7,30 +7,30 @@ use hashbrown::hash_table::Entry;
 
 use crate::pairing::Seen;
 
-/// Twins of a fingerprint that are compared: what is sent twice alike arrives in the order sent, mostly.
+/// Maximum number of twins (identical packets) compared; they usually arrive in the order sent.
 const COMPARED: usize = 64;
 
-/// A packet.
+/// A packet, linked to its twins.
 #[derive(Debug, Clone, Copy)]
 struct Kept {
     seen: Seen,
     print: u64,
     waits: bool,
-    /// The number of the next younger twin that waits; its own if there is none.
+    /// Number of the next younger waiting twin; its own if there is none.
     next: u32,
-    /// Of the oldest twin: the number of the youngest.
+    /// In the oldest twin: number of the youngest.
     last: u32,
 }
 
-/// The packets. They are kept in the order read and leave in nearly that order, which memory is good at; what is looked up at
-/// random, four bytes for each fingerprint that waits, fits a core's cache.
+/// The packets, in the order read, and leaving in nearly that order: memory is accessed sequentially. Only the
+/// index is accessed at random, and with four bytes per waiting fingerprint it fits a core's cache.
 #[derive(Debug, Default)]
 pub struct Waiting {
-    /// The number of the oldest packet that waits, by fingerprint.
+    /// Number of the oldest waiting packet, by fingerprint.
     index: HashTable<u32>,
-    /// All since the oldest that was not forgotten, also those that do not wait any more.
+    /// All packets since the oldest one kept, also those that no longer wait.
     kept: VecDeque<Kept>,
-    /// The number of the oldest one.
+    /// Number of the oldest packet kept.
     first: u32,
     waiting: usize,
 }
@@ -41,7 +41,7 @@ impl Waiting {
         self.waiting
     }
 
-    /// Keeps a packet behind its twins.
+    /// Adds a packet after its twins.
     #[inline]
     pub fn put(&mut self, print: u64, seen: Seen) {
         let Self { index, kept, first, waiting } = self;
@@ -62,7 +62,7 @@ impl Waiting {
         kept.push_back(Kept { seen, print, waits: true, next: number, last: number });
     }
 
-    /// Takes the packet of a fingerprint; of twins the least unusual one, then the oldest.
+    /// Takes the packet with a fingerprint: of twins the least unusual one, then the oldest.
     #[inline]
     pub fn take_best(&mut self, print: u64, unusual: impl Fn(&Seen) -> i64) -> Option<Seen> {
         let Self { index, kept, first, waiting } = self;
@@ -90,7 +90,7 @@ impl Waiting {
         seen
     }
 
-    /// Takes one of the twins of the oldest one.
+    /// Removes a twin from the list that begins with `oldest`.
     fn unlink(&mut self, oldest: u32, number: u32) {
         let Self { index, kept, first, waiting } = self;
         let at = |number: u32| number.wrapping_sub(*first) as usize;
@@ -120,18 +120,18 @@ impl Waiting {
         }
     }
 
-    /// When the packet that was kept first passed, whether it still waits or not.
+    /// Returns the timestamp of the oldest packet kept, waiting or not.
     #[inline]
     pub fn oldest(&self) -> Option<i64> {
         self.kept.front().map(|kept| kept.seen.time_ns)
     }
 
-    /// Forgets the packet that was kept first, and returns it if it still waits.
+    /// Drops the oldest packet kept, and returns it if it still waits.
     #[inline]
     pub fn take_oldest(&mut self) -> Option<Seen> {
         let oldest = *self.kept.front()?;
         if oldest.waits {
-            // It is the oldest of its twins.
+            // It is also the oldest of its twins.
             self.unlink(self.first, self.first);
         }
         self.kept.pop_front();
@@ -168,9 +168,9 @@ mod tests {
     }
 
     proptest! {
-        /// Against lists of each fingerprint.
+        /// Compares the result with one list per fingerprint.
         #[test]
-        fn identical_packets_are_kept_like_in_a_list(steps in prop::collection::vec((0_u8..4, 0_u64..3, 0_i64..50), 1..400)) {
+        fn identical_packets_behave_like_a_list(steps in prop::collection::vec((0_u8..4, 0_u64..3, 0_i64..50), 1..400)) {
             let mut waiting = Waiting::default();
             let mut lists: Vec<Vec<i64>> = vec![Vec::new(); 3];
             let mut order: VecDeque<(u64, i64)> = VecDeque::new();

@@ -1,7 +1,7 @@
-//! Graphs for xplot, in tcptrace's files, commands and colours.
+//! Graphs for xplot, with the file names, commands and colours of tcptrace.
 //!
-//! Sequence numbers count from the first of their direction, as with `tcptrace -zy`, and are unwrapped; times have nine
-//! digits. Text is handed out as it comes, so that the size of a flow does not matter.
+//! Sequence numbers are relative to the first of their direction, as with `tcptrace -zy`, and unwrapped; times
+//! have nine decimals. Text is written as it is produced, so memory does not grow with the size of a flow.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -13,16 +13,16 @@ use landspeed_wire::Flags;
 use crate::key::{Endpoint, document_endpoint};
 use crate::{Class, Observer, Row, RowFlow, RowTcp};
 
-/// Segments of the mean of the throughput, as tcptrace's `-A10`.
+/// Number of segments in an average of the throughput, as with tcptrace's `-A10`.
 const MEAN_OF: u32 = 10;
-/// Text kept before it is handed out, bytes.
+/// Amount of text buffered before it is written, bytes.
 const CHUNK: usize = 64 << 10;
-/// Duplicate acknowledgements that are marked.
+/// Number of the duplicate ACK that is marked.
 const THIRD: u32 = 3;
 
-/// Who takes the text: a file's name and what is appended to it.
+/// A consumer of the text of several files.
 pub trait Write {
-    /// Appends to a file.
+    /// Appends text to a file.
     fn append(&mut self, name: &str, text: &str);
 }
 
@@ -32,7 +32,7 @@ impl<F: FnMut(&str, &str)> Write for F {
     }
 }
 
-/// A file under way.
+/// A file being written.
 #[derive(Debug, Default)]
 struct Sheet {
     name: String,
@@ -52,7 +52,7 @@ impl Sheet {
     }
 }
 
-/// A moment and a number: where a line begins.
+/// Time and value of a point, where a line begins.
 #[derive(Debug, Clone, Copy)]
 struct Point {
     time_ns: u64,
@@ -75,33 +75,33 @@ struct GraphDirection {
     first_ns: Option<u64>,
     last_ns: u64,
     total: u64,
-    /// Since when the mean under way counts, how many segments, and their bytes.
+    /// Start of the current average, number of its segments, and their bytes.
     group: (u64, u32, u64),
     mean: [Option<Point>; 2],
 }
 
-/// A flow that is drawn.
+/// A drawn flow.
 #[derive(Debug)]
 struct Drawn {
-    /// The lesser end sent first.
+    /// Whether the lower endpoint sent first.
     upward_is_first: bool,
-    /// The first sender's, and the other's.
+    /// Graphs of the first sender, and of the other.
     directions: [GraphDirection; 2],
 }
 
-/// Graphs of a few flows under way.
+/// Graphs of a few flows.
 #[derive(Debug)]
 pub struct Xplot<W> {
     to: W,
     wanted: Vec<(TraceEndpoint, TraceEndpoint)>,
     flows: HashMap<u64, Box<Drawn>, FixedState>,
-    /// The greatest flow number seen, and how many TCP flows.
+    /// Highest flow number seen, and (`connections`) number of TCP flows.
     seen: Option<u64>,
     connections: u64,
     drawn: usize,
 }
 
-/// tcptrace's name of a host: `a` to `z`, then `aa` and so on.
+/// Returns tcptrace's name of a host: `a` to `z`, then `aa` and so on.
 fn letter_name(mut number: u64) -> String {
     let mut name = Vec::new();
     loop {
@@ -120,7 +120,7 @@ fn seconds(time_ns: u64) -> String {
 }
 
 impl<W: Write> Xplot<W> {
-    /// Graphs of the first `most` TCP flows that a document lists; it is of the same capture.
+    /// Creates graphs of the first `most` TCP flows listed in a document of the same capture.
     pub fn new(document: &TraceDocument, most: usize, to: W) -> Self {
         let listed = document.flows.iter().filter(|flow| flow.transport == TraceTransport::Tcp).take(most);
         let wanted = listed.map(|flow| (flow.source.clone(), flow.destination.clone())).collect();
@@ -144,7 +144,7 @@ impl<W: Write> Xplot<W> {
         self.flows.insert(flow.number, Box::new(Drawn { upward_is_first: flow.upward, directions }));
     }
 
-    /// Hands out the rest. Returns how many flows were drawn.
+    /// Writes the remaining text. Returns the number of flows drawn.
     pub fn finish(mut self) -> usize {
         for sheet in self.flows.values_mut().flat_map(|flow| &mut flow.directions).flat_map(GraphDirection::sheets) {
             sheet.text.push_str("go\n");
@@ -247,7 +247,7 @@ impl GraphDirection {
         }
     }
 
-    /// What is outstanding, and what the receiver would take.
+    /// Draws the outstanding data and the receive window.
     fn window(&mut self, in_flight: u64, time_ns: u64) {
         let room = self.edge.zip(self.ack).map(|(edge, ack)| edge.value - ack.value);
         let text = &mut self.outstanding.text;
@@ -343,7 +343,7 @@ impl GraphDirection {
     }
 }
 
-/// A dot, and a line to the one before.
+/// Draws a dot, and a line to the previous one.
 fn join(text: &mut String, color: &str, before: &mut Option<Point>, time_ns: u64, value: i64) {
     let now = seconds(time_ns);
     let _ = write!(text, "{color}\ndot {now} {value}\n");
@@ -357,7 +357,7 @@ mod tests {
     use super::letter_name;
 
     #[test]
-    fn hosts_are_named_as_tcptrace_names_them() {
+    fn hosts_have_the_names_of_tcptrace() {
         let names = [0, 1, 25, 26, 27, 51, 52, 701, 702].map(letter_name);
         assert_eq!(names, ["a", "b", "z", "aa", "ab", "az", "ba", "zz", "aaa"]);
     }

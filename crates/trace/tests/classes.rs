@@ -30,7 +30,7 @@ fn a_clean_transfer_has_an_rtt_and_no_events() {
 }
 
 #[test]
-fn sacked_data_above_makes_it_a_fast_retransmit() {
+fn sacks_or_duplicate_acks_mean_a_fast_retransmit() {
     for sack in [true, false] {
         let mut play = Play::new();
         play.sack = sack;
@@ -48,7 +48,7 @@ fn sacked_data_above_makes_it_a_fast_retransmit() {
 }
 
 #[test]
-fn silence_makes_it_an_rto_until_recovery_ends() {
+fn a_long_idle_time_means_rto_until_recovery_ends() {
     let mut play = Play::new();
     (0..4).for_each(|segment| play.data(20, segment));
     play.data(240, 0);
@@ -63,7 +63,7 @@ fn silence_makes_it_an_rto_until_recovery_ends() {
 }
 
 #[test]
-fn the_last_segment_after_a_short_silence_is_a_tlp() {
+fn a_tail_retransmit_after_short_idle_time_is_a_tlp() {
     let mut play = Play::new();
     (0..4).for_each(|segment| play.data(20, segment));
     play.ack(30, 3);
@@ -75,7 +75,7 @@ fn the_last_segment_after_a_short_silence_is_a_tlp() {
 }
 
 #[test]
-fn a_reported_hole_was_lost_before_the_tap() {
+fn a_sacked_hole_is_a_loss_before_the_tap() {
     let mut play = Play::new();
     for segment in [0, 1, 3, 4, 5] {
         play.data(20, segment);
@@ -96,7 +96,7 @@ fn a_reported_hole_was_lost_before_the_tap() {
 }
 
 #[test]
-fn an_older_identification_in_a_hole_is_reordering() {
+fn an_older_ip_identification_in_a_hole_is_reordering() {
     let mut play = Play::new();
     play.data(20, 0);
     let late = play.identification;
@@ -113,7 +113,7 @@ fn an_older_identification_in_a_hole_is_reordering() {
 }
 
 #[test]
-fn the_same_packet_twice_is_duplicated_in_the_network() {
+fn an_identical_packet_is_a_network_duplicate() {
     let mut play = Play::new();
     play.data(20, 0);
     let same = Extra { identification: Some(play.identification - 1), ..Extra::default() };
@@ -170,7 +170,7 @@ proptest! {
                 play.ack(ms + 25, round * 10 + 10);
             }
             let mut flow = play.flow();
-            // These are numbers of the packets themselves.
+            // Events have absolute sequence numbers.
             for event in &mut flow.events {
                 event.sequence = if event.direction == PacketDirection::Forward { event.sequence.wrapping_sub(first) } else { 0 };
             }
@@ -185,7 +185,7 @@ proptest! {
     }
 
     #[test]
-    fn noise_never_panics(frames in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..100), any::<u32>(), any::<u64>()), 0..60)) {
+    fn random_frames_never_panic(frames in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..100), any::<u32>(), any::<u64>()), 0..60)) {
         let mut analysis = Analysis::new(Limits { flows: 3, listed: 2, ..Limits::default() });
         for (mut data, original, time_ns) in frames {
             if let Some(first) = data.first_mut() {

@@ -1,4 +1,4 @@
-//! Two clocks that drift and step: what is reported, and the delay without them.
+//! Two clocks that drift and step: the reported values, and the delay corrected for them.
 
 use crate::taps;
 use etherparse::PacketBuilder;
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 const MS: i64 = 1_000_000;
 const BEGIN: i64 = 1_000_000 * MS;
 
-/// Data there and acknowledgements back, evenly over some time.
+/// Forward data and reverse ACKs, at regular intervals.
 #[derive(Debug, Clone)]
 struct Talk {
     packets: u32,
@@ -20,9 +20,9 @@ struct Talk {
     one_way_ns: i64,
     offset_ns: i64,
     drift_ppm: f64,
-    /// When the second clock steps, as a share of the time, and by how much.
+    /// Step of the second clock: time as a share of the run, and size in nanoseconds.
     step: Option<(f64, i64)>,
-    /// How long each packet waits in a queue, by its number, each way.
+    /// Queueing delay of each packet by its number, nanoseconds: forward, reverse.
     queue: fn(u32, u32) -> [i64; 2],
 }
 
@@ -65,7 +65,8 @@ impl Talk {
             taps[1].push((self.second_clock(arrived_ns), false, number));
             taps[0].push((arrived_ns + self.one_way_ns + back, false, number));
         }
-        // In the order they passed: the second clock may step back in between.
+        // Only the first tap needs sorting: at the second the order is that of the packets, although its clock may
+        // step back.
         taps[0].sort_unstable();
         taps::document(&taps, false, |&(time_ns, forward, number)| {
             let bytes = packet(forward, number);
@@ -79,7 +80,7 @@ impl Talk {
     }
 }
 
-/// Waiting times like those of a queue that is mostly empty, and of one that is filled in the middle of the time.
+/// Delays like those of a queue that is mostly empty, and full for a while in the middle of the run.
 fn busy(number: u32, of: u32) -> [i64; 2] {
     let noise = |salt: u32| SplitMix64::new((number ^ salt).into()).below(3 * MS as u64) as i64;
     let hump = if (of / 3..of / 2).contains(&number) { 40 * MS } else { 0 };

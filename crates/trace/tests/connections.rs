@@ -26,7 +26,7 @@ fn segment(forth: bool, sequence: u32, ack: u32, flags: u8, window: u16, payload
     packet
 }
 
-/// How a connection ends.
+/// How a connection ends: FIN, RST, or neither.
 #[derive(Debug, Clone, Copy)]
 enum End {
     Fin,
@@ -34,7 +34,7 @@ enum End {
     Nothing,
 }
 
-/// A connection: initial sequence numbers, segments, of which some are lost behind the tap, and its end.
+/// A connection: initial sequence numbers, number of segments, number of them lost after the tap, and its end.
 #[derive(Debug, Clone)]
 struct Transfer {
     numbers: [u32; 2],

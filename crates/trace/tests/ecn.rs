@@ -1,4 +1,4 @@
-//! ECN marks and AccECN's counter, and TCP options that the snap length cut.
+//! ECN marks, AccECN's counter, and TCP options truncated by the snap length.
 
 use landspeed_model::{BuildInfo, TraceDocument, TraceEcn};
 use landspeed_trace::{Analysis, Limits};
@@ -20,13 +20,13 @@ struct Segment<'a> {
     forward: bool,
     sequence: u32,
     ack: u32,
-    /// The flag AE of RFC 9768, beside the eight of RFC 3168.
+    /// The AE flag of RFC 9768, in addition to the eight flags of RFC 3168.
     ae: bool,
     flags: u8,
     codepoint: u8,
     payload: u16,
     options: &'a [u8],
-    /// Bytes of the packet that are captured; all of them when zero.
+    /// Captured bytes of the packet; 0 for all.
     snap: usize,
 }
 
@@ -67,16 +67,17 @@ impl Tap {
     }
 }
 
-/// A transfer of segments, of which those with `true` are marked CE, each acknowledged at once. With AccECN the
-/// acknowledgements carry its counter (RFC 9768, 3.2), else ECE until the sender says CWR (RFC 3168, 6.1).
+/// Returns the ECN counts of a transfer. Segments with `true` are marked CE, and each segment is acknowledged at
+/// once. With AccECN the ACKs carry its counter (RFC 9768, 3.2), otherwise the ACK of a marked segment has ECE
+/// (RFC 3168, 6.1).
 fn transfer(marked: &[bool], accurate: bool) -> (TraceEcn, TraceEcn) {
     let mut tap = Tap::new();
     let syn = Segment { forward: true, sequence: 999, ae: accurate, flags: SYN | ECE | CWR, ..Segment::default() };
     tap.sees(syn);
-    // CWR alone: the SYN came without ECT, and AccECN is taken; ECE alone: classic ECN is.
+    // CWR alone: the SYN came without ECT, and AccECN is accepted. ECE alone: classic ECN is accepted.
     let taken = if accurate { CWR } else { ECE };
     tap.sees(Segment { sequence: 499, ack: 1000, flags: SYN | ACK | taken, ..Segment::default() });
-    // The client's first acknowledgement says that the SYN-ACK came without ECT: 0b010.
+    // The client's first ACK reports that the SYN-ACK came without ECT: 0b010.
     let end = if accurate { ACK | CWR } else { ACK };
     tap.sees(Segment { forward: true, sequence: 1000, ack: 500, flags: end, ..Segment::default() });
     let mut count = 5_u8;
@@ -87,7 +88,7 @@ fn transfer(marked: &[bool], accurate: bool) -> (TraceEcn, TraceEcn) {
             forward: true,
             sequence,
             ack: 500,
-            // The sender counts nothing: it got no marks.
+            // The sender's counter stays at 5: it received no marks.
             ae: accurate,
             flags: if accurate { ACK | ECE } else { ACK },
             codepoint: if mark { CE } else { ECT0 },
@@ -111,21 +112,21 @@ fn transfer(marked: &[bool], accurate: bool) -> (TraceEcn, TraceEcn) {
 
 proptest! {
     #[test]
-    fn each_mark_is_counted_where_it_passes_and_is_reported(
+    fn ce_marks_and_their_reports_are_counted(
         marked in proptest::collection::vec(any::<bool>(), 1..60), accurate: bool,
     ) {
         let marks = marked.iter().filter(|&&mark| mark).count() as u64;
         let (forward, reverse) = transfer(&marked, accurate);
         prop_assert_eq!((forward.ce, forward.ect0), (marks, marked.len() as u64 - marks));
         prop_assert_eq!((forward.accurate, reverse.accurate), (accurate, accurate));
-        // The counter has three bits and wraps; it is never off where each mark is acknowledged.
+        // The counter has three bits and wraps; it is exact if each mark is acknowledged.
         prop_assert_eq!(reverse.reported_ce, accurate.then_some(marks));
         prop_assert_eq!(reverse.ece, if accurate { 0 } else { marks });
         prop_assert_eq!(forward.reported_ce, accurate.then_some(0));
     }
 }
 
-/// Two NOPs and a SACK block, three times: 36 bytes, as with timestamps on.
+/// Returns two NOPs and timestamps, two NOPs and two SACK blocks: 32 bytes.
 fn long_options() -> Vec<u8> {
     let mut options = vec![1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2, 1, 1, 5, 18];
     for edge in [2000_u32, 2100, 2300, 2400] {

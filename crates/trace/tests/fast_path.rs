@@ -8,20 +8,20 @@ use proptest::prelude::*;
 
 const ACK: u8 = 0x10;
 
-/// What is out of the ordinary about a segment.
+/// An irregularity of a segment.
 #[derive(Debug, Clone, Copy)]
 enum Odd {
     Nothing,
-    /// Numbers off by so much.
+    /// Sequence number off by this much.
     Sequence(i32),
     Acknowledgement(i32),
     Flags(u8),
     Window(u16),
-    /// The first block's place behind what is acknowledged, its length, and how many follow.
+    /// SACK blocks: offset of the first from the ACK number, length of each, number of further blocks.
     Sack(i32, u32, u8),
     NoTimestamps,
     Cut(usize),
-    /// A byte of the frame is another one.
+    /// A byte of the frame is replaced.
     Byte(usize, u8),
     Earlier(u64),
     OtherInterface,
@@ -35,7 +35,7 @@ struct Event {
     back: bool,
     after_ns: u64,
     payload: u16,
-    /// Segments of those under way that are acknowledged.
+    /// Number of segments in flight that are acknowledged.
     acknowledges: u32,
     odd: Odd,
 }
@@ -75,7 +75,7 @@ fn event() -> impl Strategy<Value = Event> {
     )
 }
 
-/// Where the two directions of a flow are.
+/// Next sequence number, and latest ACK number, of both directions of a flow.
 #[derive(Debug, Clone, Copy)]
 struct State {
     next: [u32; 2],
@@ -150,7 +150,7 @@ proptest! {
         events in prop::collection::vec(event(), 70..500), starts: [u32; 2], handshake: bool, flows in 1_usize..4,
         burst: bool,
     ) {
-        // While copies are looked for, nothing takes the fast path.
+        // The fast path is off while copies are searched for.
         let burst_bps = burst.then_some(10_000_000);
         let limits = Limits { flows, burst_bps, look_for_copies: 0, ..Limits::default() };
         let mut paths = [Analysis::new(limits), Analysis::new(limits)];

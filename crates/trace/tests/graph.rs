@@ -1,4 +1,4 @@
-//! Series for graphs: what is kept is what passed, whatever is given up stays counted, and all of it is bounded.
+//! Series for graphs: kept records match the packets, dropped packets stay counted, and memory is bounded.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 const MSS: u32 = 1000;
 const START_NS: u64 = 1_700_000_000_000_000_000;
 
-/// A capture that is made while it is analysed.
+/// A capture that is generated while it is analysed.
 struct Tap<O> {
     analysis: Analysis,
     observer: O,
@@ -25,7 +25,7 @@ impl<O: Observer> Tap<O> {
         Self { analysis: Analysis::new(Limits::default()), observer }
     }
 
-    /// A segment of the flow with this port: data from the client, or an acknowledgement from the server.
+    /// Adds a segment of the flow with this port: data from the client, or an ACK from the server.
     fn segment(&mut self, since_ns: u64, port: u16, data: Option<(u32, u32)>, ack: u32) {
         let (from, to, ports) = if data.is_some() {
             ([10, 0, 0, 1], [10, 0, 0, 2], (port, 5001))
@@ -55,10 +55,10 @@ fn graphs(tap: Tap<Graphs>) -> TraceGraphs {
     document.graphs.expect("they were asked for")
 }
 
-/// A record as read back: time, kind, and the first number and the last, or what is acknowledged and the window.
+/// A decoded record: time, kind, and first and end sequence number, or ACK number and window.
 type Record = (u64, u8, i64, i64);
 
-/// What the page does, written again.
+/// Decodes records as the report page does.
 fn records(detail: &TraceDetail) -> Vec<Record> {
     let bytes = STANDARD.decode(&detail.records).expect("base64");
     let mut at = 0;
@@ -79,7 +79,7 @@ fn records(detail: &TraceDetail) -> Vec<Record> {
         (detail.start_ns, detail.next, detail.ack, detail.window as i64, 0_i64);
     let mut out = Vec::new();
     for _ in 0..detail.packets {
-        // The tag is below 0x80, so that it reads as a number too.
+        // The tag is below 0x80, so it can be read as a number.
         let tag = leb(&bytes).0 as u8;
         let kind = tag & 0x0f;
         time = time.wrapping_add_signed(signed(leb(&bytes).0));
@@ -117,7 +117,7 @@ fn packets_in_buckets(series: &TraceSeries) -> u64 {
 
 proptest! {
     #[test]
-    fn records_are_the_rows_they_were_made_from(
+    fn decoded_records_match_the_rows(
         moves in prop::collection::vec((0_u64..3_000_000, any::<bool>(), 0_u32..8, 1_u32..1500), 1..500),
     ) {
         let limits = GraphLimits::default();
@@ -139,7 +139,7 @@ proptest! {
         for (wait, data, back, length) in moves {
             now += wait;
             if data {
-                // Some go back, as retransmissions do.
+                // Some start earlier, as retransmits do.
                 let start = if back == 0 { next.saturating_sub(2 * MSS).max(1) } else { next };
                 tap.segment(now, 40_000, Some((start, length)), 1);
                 next = next.max(start + length);
@@ -187,7 +187,7 @@ fn dropped_packets_are_in_buckets_and_losses_are_kept() {
     assert_eq!(records[0].0, 0, "the beginning is kept");
     let last = u64::from(PACKETS - 1) * 10_000 + 5_000;
     assert_eq!(records.last().map(|record| record.0), Some(last), "and the end");
-    // What was given up did not take the samples of the rest with it: no tenth of the time is without a packet.
+    // The remaining packets sample the whole time: every tenth of it has some.
     let tenths: BTreeMap<u64, u32> = records.iter().map(|record| (record.0 * 10 / (last + 1), 1)).collect();
     assert_eq!(tenths.len(), 10, "{tenths:?}");
 }
@@ -228,7 +228,7 @@ fn the_largest_flows_are_drawn() {
 }
 
 #[test]
-fn pieces_for_xplot_make_complete_files() {
+fn xplot_files_are_complete() {
     let mut first = Tap::new(landspeed_trace::Unobserved);
     let play = |tap: &mut dyn FnMut(u64, Option<(u32, u32)>, u32)| {
         for i in 0..20_000_u32 {

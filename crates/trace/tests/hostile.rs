@@ -1,4 +1,5 @@
-//! What the fuzz targets claim of captures, on stable: valid ones damaged a little, and noise.
+//! The properties checked by the fuzz targets for captures, on stable Rust: valid files slightly corrupted, and
+//! random bytes.
 
 use landspeed_wire::LinkType;
 use landspeed_wire::capture::write;
@@ -7,7 +8,7 @@ use proptest::prelude::*;
 #[path = "../../../fuzz/src/captures.rs"]
 mod claims;
 
-/// A pcap or pcapng file of raw IP frames.
+/// Returns a pcap or pcapng file of raw IP frames.
 fn file(frames: &[(u32, Vec<u8>)], ng: bool) -> Vec<u8> {
     let mut bytes = Vec::new();
     if ng {
@@ -35,7 +36,7 @@ fn file(frames: &[(u32, Vec<u8>)], ng: bool) -> Vec<u8> {
     bytes
 }
 
-/// Something that begins like a TCP packet over IPv4.
+/// Generates frames that begin like a TCP packet over IPv4.
 fn frame() -> impl Strategy<Value = (u32, Vec<u8>)> {
     (any::<u32>(), prop::collection::vec(any::<u8>(), 0..70)).prop_map(|(time, mut data)| {
         for (at, value) in [(0, 0x45), (9, 6), (32, 0x50)] {
@@ -51,7 +52,7 @@ proptest! {
     #![proptest_config(crate::cases(300))]
 
     #[test]
-    fn a_damaged_file_is_handled(
+    fn corrupted_files_are_handled(
         frames in prop::collection::vec(frame(), 0..12), ng: bool,
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6), cut: Option<prop::sample::Index>,
     ) {
@@ -73,12 +74,12 @@ proptest! {
     }
 
     #[test]
-    fn any_conversation_makes_a_sound_document(bytes in prop::collection::vec(any::<u8>(), 0..800)) {
+    fn any_conversation_gives_a_consistent_document(bytes in prop::collection::vec(any::<u8>(), 0..800)) {
         claims::conversation(&bytes);
     }
 
     #[test]
-    fn any_two_taps_make_a_sound_document(bytes in prop::collection::vec(any::<u8>(), 0..800)) {
+    fn any_two_taps_give_a_consistent_document(bytes in prop::collection::vec(any::<u8>(), 0..800)) {
         claims::two_taps(&bytes);
     }
 }

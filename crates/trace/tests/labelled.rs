@@ -1,17 +1,17 @@
-//! A generator of conversations whose every event has a label: whatever happens in whatever order, from whatever first
-//! number, each is reported as what it was, and nothing else is reported.
+//! Generated conversations in which every event has a label: in any order, and from any initial sequence number,
+//! each event is reported as labelled, and nothing else is reported.
 
 use crate::play::{Extra, MS, MSS, Play};
 use landspeed_wire::LinkType;
 use landspeed_wire::capture::Frame;
 use proptest::prelude::*;
 
-/// Segments of a round.
+/// Number of segments per round.
 const ROUND: u32 = 10;
-/// From one round to the next, milliseconds.
+/// Time from one round to the next, milliseconds.
 const APART: u64 = 500;
 
-/// What happens in a round. Places are segments of it.
+/// The event of a round. Numbers are segments of the round.
 #[derive(Debug, Clone, Copy)]
 enum Event {
     Nothing,
@@ -27,17 +27,17 @@ enum Event {
     NeedlessTail,
     /// RTO.
     Timeout,
-    /// Passed by the next two, its identification being older.
+    /// Reordered: overtaken by the next two, with an older IP identification.
     Late(u32),
-    /// Twice, by the network.
+    /// Duplicated in the network.
     Copied(u32),
     /// The receiver's window closes, is probed, and opens.
     ZeroWindow,
-    /// All segments in one, as TSO and GRO have it.
+    /// All segments in one super-packet, as with TSO and GRO.
     Super,
-    /// A frame that contradicts itself.
+    /// A malformed frame.
     Mangled,
-    /// A frame from before.
+    /// A frame with an earlier timestamp.
     Backward,
     /// A frame that is not IP.
     Foreign,
@@ -166,7 +166,7 @@ fn round(play: &mut Play, number: u32, event: Event, labels: &mut Labels) {
         Event::Mangled | Event::Backward | Event::Foreign => {
             all(play, &[]);
             let (link, time_ns, data): (_, _, &[u8]) = match event {
-                // A header of 8 bytes; one that says it is longer than the packet.
+                // A header length of 8 bytes; one that is greater than the packet.
                 Event::Mangled if number.is_multiple_of(2) => (LinkType::RAW, ms, &[0x42; 40]),
                 Event::Mangled => {
                     (LinkType::RAW, ms, &[0x4f, 0, 0, 21, 0, 0, 0, 0, 64, 6, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2])

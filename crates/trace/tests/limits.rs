@@ -48,7 +48,7 @@ fn an_idle_application_is_sender_limited() {
     play.data(20, 0);
     play.segment(30 * MS, false, 1, play.number(1), 0, window(0));
     play.segment(40 * MS, false, 1, play.number(1), 0, window(1000));
-    // A small write, pushed.
+    // A small write, with PSH.
     play.segment(2_000 * MS, true, play.number(1), 1, 100, Extra { push: true, ..Extra::default() });
     play.segment(2_010 * MS, false, 1, play.number(1) + 100, 0, Extra::default());
     play.segment(4_000 * MS, true, play.number(1) + 100, 1, 100, Extra { push: true, ..Extra::default() });
@@ -79,7 +79,7 @@ fn keep_alives_and_probes_are_counted() {
         play.segment(at * MS, true, play.number(1) - 1, 1, length, Extra::default());
         play.ack(at + 10, 1);
     }
-    // A window closed, a byte sent into it twice, and taken the second time.
+    // A closed window; a byte is sent into it twice, and accepted the second time.
     play.segment(6_000 * MS, false, 1, play.number(1), 0, window(0));
     play.segment(6_300 * MS, true, play.number(1), 1, 1, Extra::default());
     play.segment(6_310 * MS, false, 1, play.number(1), 0, window(0));

@@ -1,4 +1,4 @@
-//! The analysis of captures.
+//! Integration tests of the analysis of captures.
 
 mod classes;
 mod clocks;
@@ -15,7 +15,7 @@ mod play;
 mod taps;
 mod two_taps;
 
-/// Property tests of so many cases; more of them with `PROPTEST_CASES`.
+/// Returns a configuration with `usual` cases, or as many as `PROPTEST_CASES` says.
 fn cases(usual: u32) -> proptest::prelude::ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(usual);
     proptest::prelude::ProptestConfig::with_cases(cases)

@@ -18,7 +18,7 @@ enum Kind {
     Rtp,
 }
 
-/// A payload with a number and the time it is sent, the rest filled with noise.
+/// Returns a payload with a sequence number and the send time, padded with noise.
 fn payload(kind: Kind, number: u64, time_ns: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     let (seconds, micros) = ((time_ns / 1_000_000_000) as u32, (time_ns / 1_000 % 1_000_000) as u32);
@@ -63,7 +63,7 @@ fn numbered(datagrams: &[(u64, Vec<u8>)]) -> Option<TraceNumbered> {
 }
 
 proptest! {
-    // RTP's 16 bits wrap among them.
+    // RTP's 16-bit numbers wrap in this range.
     #[test]
     fn each_sequence_number_is_counted_once(
         kind in prop::sample::select(vec![Kind::Landspeed, Kind::Iperf3, Kind::Iperf3Wide, Kind::Rtp]),
@@ -73,7 +73,7 @@ proptest! {
         let mut datagrams = Vec::new();
         for number in (0..700).filter(|number| !lost.contains(number)) {
             let sent_ns = BEGIN + number * APART_NS;
-            // A latecomer comes a few places behind, a copy right behind.
+            // A late datagram arrives a few places later, a duplicate right after its original.
             let time_ns = sent_ns + if late.contains(&number) { 30 * APART_NS + 1 } else { 0 };
             datagrams.push((time_ns, payload(kind, number, sent_ns)));
             if twice.contains(&number) {

@@ -1,4 +1,4 @@
-//! Losses between two taps, placed packet for packet whatever the clocks say.
+//! Losses between two taps, located packet by packet for any clock offset.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 const MSS: u32 = 1000;
 const MS: u64 = 1_000_000;
-/// When both captures begin, by the first tap's clock.
+/// Start of both captures by the first tap's clock.
 const BEGIN: u64 = 1_000_000 * MS;
 
 /// A packet at one tap.
@@ -21,7 +21,7 @@ struct At {
 }
 
 impl At {
-    /// Its time, the headers that were captured, and its length.
+    /// Returns the time, the captured headers, and the length.
     fn captured(&self) -> (u64, Vec<u8>, u32) {
         (self.time_ns, self.bytes[..self.bytes.len().min(80)].to_vec(), self.length)
     }
@@ -31,7 +31,7 @@ fn packet(forward: bool, sequence: u32, ack: u32, length: u32, identification: u
     reporting(forward, sequence, ack, length, identification, translated, None)
 }
 
-/// A packet with a DSACK: what came twice, and the range around it that is held.
+/// Returns a packet, with a DSACK if `twice` is given: the duplicate range, and the SACKed range around it.
 fn reporting(
     forward: bool,
     sequence: u32,
@@ -67,7 +67,7 @@ fn reporting(
     frame
 }
 
-/// What happens to a transfer of so many segments.
+/// A transfer of some segments, and its events.
 #[derive(Debug, Clone)]
 struct Story {
     segments: u32,
@@ -75,11 +75,11 @@ struct Story {
     network: Vec<u32>,
     /// Lost after the second tap.
     receiver: Vec<u32>,
-    /// Sent again although they had arrived.
+    /// Retransmitted although they had arrived.
     unneeded: Vec<u32>,
-    /// Held back past the next two.
+    /// Overtaken by the next two.
     late: Vec<u32>,
-    /// Acknowledgements lost on the way back.
+    /// ACKs lost between the taps.
     acks: Vec<u32>,
     offset_ns: i64,
     one_way_ns: u64,
@@ -89,7 +89,7 @@ struct Story {
 }
 
 impl Story {
-    /// The packets at both taps, in the order of each.
+    /// Returns the packets at both taps, in the order of each.
     fn taps(&self) -> [Vec<At>; 2] {
         let (mut near, mut far) = (Vec::new(), Vec::new());
         let mut identification = 0_u16;
@@ -112,12 +112,12 @@ impl Story {
             let time_ns = BEGIN + u64::from(segment) * 10_000;
             data(segment, time_ns, self.network.contains(&segment), self.late.contains(&segment));
         }
-        // Each loss is repaired a second later.
+        // Each loss is retransmitted a second later.
         let again = self.network.iter().chain(&self.receiver).chain(&self.unneeded);
         for (number, &segment) in again.enumerate() {
             data(segment, BEGIN + 1000 * MS + number as u64 * 10_000, false, false);
         }
-        // The receiver says at once what it got twice.
+        // The receiver reports duplicates at once.
         let number = |segment: u32| self.first.wrapping_add(segment * MSS);
         for (count, &segment) in self.unneeded.iter().enumerate() {
             let time_ns = BEGIN + 1900 * MS + count as u64 * 10_000;
@@ -149,7 +149,7 @@ impl Story {
     }
 }
 
-/// Whether a segment that is held back lets the next two past: they must arrive, and in their time.
+/// Returns whether the next two segments overtake a delayed one: they must arrive, and on time.
 fn overtaken(segment: u32, network: &BTreeSet<u32>, late: &BTreeSet<u32>) -> bool {
     let next = [segment + 1, segment + 2];
     segment < 197
@@ -184,10 +184,10 @@ proptest! {
     fn each_loss_is_located(story in story()) {
         let document = story.document();
         let path = &document.path[0];
-        // Of what was lost before anything came past the second tap, nobody knows whether it was there yet.
+        // Losses before the first packet at the second tap are undetermined: its capture may have begun later.
         let early = (0..200).take_while(|segment| story.network.contains(segment)).count();
         prop_assert_eq!(path.forward.lost_data, (story.network.len() - early) as u64);
-        // Of the acknowledgements that nothing came after, the first capture says nothing.
+        // Lost ACKs that no other ACK follows are undetermined at the first tap.
         let open = (0..200).rev().take_while(|number| story.acks.contains(number)).count();
         prop_assert_eq!(path.reverse.lost_other, (story.acks.len() - open) as u64);
         prop_assert_eq!((path.forward.undetermined, path.reverse.undetermined), (early as u64, open as u64));
@@ -197,7 +197,7 @@ proptest! {
         let flow = &document.flows[0];
         prop_assert_eq!(flow.lost_network, Some((story.network.len() - early) as u64));
         prop_assert_eq!(flow.lost_receiver, Some(story.receiver.len() as u64));
-        // Packet for packet.
+        // Compare packet by packet.
         let listed = |place| {
             let of = document.losses.iter().filter(|loss| loss.place == place && loss.payload_bytes > 0);
             let number = |loss: &TraceLoss| loss.sequence.map(|sequence| sequence.wrapping_sub(story.first) / MSS);
@@ -236,7 +236,7 @@ fn captures_of_different_flows_do_not_match() {
     assert!(document.warnings.iter().any(|warning| warning.code == "nothing-in-common"));
 }
 
-/// A datagram over IPv6, which has no identification.
+/// Returns a datagram over IPv6, which has no identification.
 fn datagram(number: u32, length: usize) -> Vec<u8> {
     let mut payload = vec![0; length];
     payload[..4].copy_from_slice(&number.to_be_bytes());
@@ -247,7 +247,7 @@ fn datagram(number: u32, length: usize) -> Vec<u8> {
     frame
 }
 
-/// What two taps say of packets given with their times.
+/// Returns the document of two taps, from their packets with timestamps.
 fn document_of(taps: &[Vec<(u64, Vec<u8>)>; 2]) -> TraceDocument {
     taps::document(taps, false, |(time_ns, bytes)| {
         (*time_ns, bytes[..bytes.len().min(80)].to_vec(), bytes.len() as u32)
@@ -283,7 +283,8 @@ proptest! {
     fn a_lost_tail_counts_only_if_the_other_tap_continued(
         tail in 1_u32..40, head in 0_u32..40, on_ns in 1_u64..20 * MS, one_way_ns in 1_000_u64..2 * MS, later: bool,
     ) {
-        // The second tap begins after the head, and the tail is lost. Another flow goes on for a while, or nothing does.
+        // The second tap begins after the head, and the tail is lost. Another flow continues for a while, or none
+        // does.
         let first = datagram(0, 200);
         let mut near = vec![(BEGIN - 5 * MS, first)];
         let mut far = Vec::new();
@@ -306,7 +307,7 @@ proptest! {
         prop_assert_eq!(forward.matched, u64::from(300 - tail - head));
         let (mut lost, mut undetermined) = (0, u64::from(head) + 1);
         *(if later { &mut lost } else { &mut undetermined }) += u64::from(tail);
-        // The other flow's packet came when the first tap had ended.
+        // The packet of the other flow came after the first capture ended.
         undetermined += u64::from(later);
         prop_assert_eq!((forward.lost_data, forward.undetermined), (lost, undetermined));
         prop_assert_eq!(document.losses.len() as u64, lost);

@@ -1,5 +1,6 @@
-//! Two taps whose clocks are set, whose captures hold copies, or between which addresses change: what is lost is placed all the
-//! same, and what the receiver host dropped is distinguished from what the network duplicated or reordered.
+//! Two taps whose clocks are set, whose captures contain copies, or between which addresses change. Losses are
+//! still located, and drops of the receiver host are distinguished from duplication and reordering in the
+//! network.
 
 use std::collections::BTreeSet;
 
@@ -12,26 +13,26 @@ const MS: i64 = 1_000_000;
 const MSS: u32 = 1_000;
 const FIRST: u32 = 4_000_000_000;
 
-/// A transfer.
+/// A transfer, with its losses, duplicates and delays.
 #[derive(Debug, Clone)]
 struct Transfer {
     segments: u32,
-    /// From one segment to the next, nanoseconds.
+    /// Time from one segment to the next, nanoseconds.
     apart_ns: i64,
     one_way_ns: i64,
-    /// Lost between the taps, dropped behind the second.
+    /// Segments lost between the taps, and (`receiver`) dropped after the second.
     network: BTreeSet<u32>,
     receiver: BTreeSet<u32>,
-    /// Duplicated in the network, and so much later.
+    /// Segments duplicated in the network, and the delay of the duplicate.
     twice: BTreeSet<u32>,
     twice_after_ns: i64,
-    /// Held back so long, nanoseconds.
+    /// Delayed segments, and their additional delay.
     late: BTreeSet<u32>,
     late_ns: i64,
     sack: bool,
     dsack: bool,
     identified: bool,
-    /// The address of the sender at the second tap.
+    /// Address of the sender at the second tap.
     sender_there: [u8; 4],
 }
 
@@ -55,7 +56,7 @@ impl Default for Transfer {
     }
 }
 
-/// A packet at one tap: its time, and its bytes without the payload.
+/// A packet at one tap: time, bytes without the payload, and length of the payload.
 type At = (i64, Vec<u8>, u32);
 
 fn packet(sender: [u8; 4], forward: bool, numbers: [u32; 2], payload: u32, id: u16, sack: &[(u32, u32)]) -> Vec<u8> {
@@ -81,8 +82,8 @@ fn packet(sender: [u8; 4], forward: bool, numbers: [u32; 2], payload: u32, id: u
 }
 
 impl Transfer {
-    /// The packets at both taps, in the order of each. What is lost or dropped is retransmitted 30 ms later; what is late by
-    /// more than 10 ms too.
+    /// Returns the packets at both taps, in the order of each. Lost and dropped segments are retransmitted 30 ms
+    /// later, and so are those delayed by more than 10 ms.
     fn taps(&self) -> [Vec<At>; 2] {
         let number = |segment: u32| FIRST.wrapping_add(segment * MSS);
         let mut sent: Vec<(i64, u32, bool)> =
@@ -158,7 +159,7 @@ fn some(most: usize) -> impl Strategy<Value = BTreeSet<u32>> {
     prop::collection::btree_set(10_u32..900, 0..most)
 }
 
-/// Sets that have nothing in common, and no neighbours.
+/// Returns the sets without common or neighbouring segments.
 fn make_disjoint(sets: [BTreeSet<u32>; 3]) -> [BTreeSet<u32>; 3] {
     let mut taken: BTreeSet<u32> = BTreeSet::new();
     sets.map(|set| {
@@ -178,7 +179,7 @@ proptest! {
         by_ns in prop_oneof![-4_000 * MS..-2 * MS, -300 * MS..-2 * MS, 2 * MS..300 * MS, 2 * MS..4_000 * MS, Just(3_600_000 * MS), Just(-3_600_000 * MS)],
     ) {
         let [network, receiver, _] = make_disjoint([network, receiver, BTreeSet::new()]);
-        // On either side of the step there must be enough to tell it from a queue.
+        // Both sides of the step need enough packets to distinguish it from a queue.
         let transfer = Transfer { segments: 2_000, network, receiver, ..Transfer::default() };
         let mut taps = transfer.taps();
         let when = BEGIN + (at * 200.0) as i64 * MS;
@@ -224,7 +225,7 @@ proptest! {
     fn copies_of_a_mirror_port_change_nothing(
         network in some(8), receiver in some(8), after_ns in 0_i64..3 * MS, mirrored in 1_usize..4, hop: bool, identified: bool,
     ) {
-        // Without an identification a copy must come before a retransmission could.
+        // Without an IP identification, a copy must come before a retransmit could.
         let after_ns = if identified { after_ns } else { after_ns % MS };
         let [network, receiver, _] = make_disjoint([network, receiver, BTreeSet::new()]);
         let transfer = Transfer { network, receiver, identified, ..Transfer::default() };
@@ -293,7 +294,7 @@ fn losses_are_counted_in_both_directions() {
     assert_eq!((flow.forward.lost_network, flow.forward.lost_receiver), (Some(2), Some(1)));
     assert_eq!((flow.reverse.lost_network, flow.reverse.lost_receiver), (Some(0), None));
     assert!(flow.forward.goodput_bps.is_some());
-    // The frame of each loss is the one that passed last.
+    // Each loss has the number of the packet's frame at the last tap that saw it.
     let frames: Vec<u64> = document.losses.iter().map(|loss| loss.frame).collect();
     assert!(frames.iter().all(|&frame| frame > 0), "{frames:?}");
 }

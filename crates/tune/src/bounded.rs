@@ -1,4 +1,4 @@
-//! Knobs that give up on a call that hangs: the watchdog must restore what it can, whatever one driver does.
+//! Knobs with timeouts: if a call into one driver hangs, the watchdog still restores everything else.
 
 use std::cell::Cell;
 use std::sync::mpsc;
@@ -9,12 +9,12 @@ use landspeed_model::Target;
 use crate::knobs::Ties;
 use crate::{Device, KnobError, Knobs, Value};
 
-/// How long a call may take, until one took longer. Waiting for a link after a reset takes up to 20 s.
+/// Timeout of a call before any call has timed out. Waiting for a link after a reset takes up to 20 s.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long a call may take after one has hung: what hangs on the same lock of the kernel hangs, too.
+/// Timeout of a call after one has hung: others may wait for the same kernel lock.
 const IMPATIENCE: Duration = Duration::from_secs(2);
 
-/// Knobs whose calls each run in a separate thread, which is left behind when the call does not return.
+/// Runs each call in a separate thread, which is abandoned if the call does not return in time.
 #[derive(Debug)]
 pub struct BoundedKnobs<K> {
     inner: K,
@@ -23,7 +23,7 @@ pub struct BoundedKnobs<K> {
 }
 
 impl<K: Knobs + Clone + Send + 'static> BoundedKnobs<K> {
-    /// Bounds the calls of other knobs.
+    /// Wraps `inner` with the default timeouts.
     pub fn new(inner: K) -> Self {
         Self::with_limits(inner, PATIENCE, IMPATIENCE)
     }
@@ -32,7 +32,7 @@ impl<K: Knobs + Clone + Send + 'static> BoundedKnobs<K> {
         Self { inner, patience: Cell::new(patience), impatience }
     }
 
-    /// What a call returns; `None` if it does not in time.
+    /// Returns the result of a call, or `None` after the timeout.
     fn call<T: Send + 'static>(&self, call: impl FnOnce(&K) -> T + Send + 'static) -> Option<T> {
         let inner = self.inner.clone();
         let (say, hear) = mpsc::channel();
@@ -72,7 +72,8 @@ impl<K: Knobs + Clone + Send + 'static> Knobs for BoundedKnobs<K> {
             .unwrap_or_else(|| Err(KnobError::unreadable(&Target::Mtu { interface: interface.to_owned() }, HANGS)))
     }
 
-    /// A device that cannot be asked for is taken to be there under its old name: what is on it is then found to hang.
+    /// If the query hangs, assumes that the device exists under its old name: reads and writes then report that
+    /// they hang.
     fn find(&self, device: &Device) -> Option<String> {
         let seen = device.clone();
         self.call(move |inner| inner.find(&seen)).unwrap_or_else(|| Some(device.name.clone()))
@@ -114,7 +115,7 @@ mod tests {
 
     use super::*;
 
-    /// A host with one sysctl that can be read and written, and an interface whose driver never returns.
+    /// A host with one accessible sysctl, and an interface whose driver never returns.
     #[derive(Clone)]
     struct Hanging(Arc<Mutex<String>>);
 

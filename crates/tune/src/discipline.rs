@@ -1,21 +1,21 @@
-//! A queueing discipline as `tc` takes it (`fq maxrate 8gbit`), to its netlink attributes.
+//! Parses a qdisc in `tc` syntax (`fq maxrate 8gbit`) for netlink.
 
 use landspeed_netlink::configure::{Codel, Delivery, Discipline, Fq, FqCodel, Tbf};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
-/// What is to send.
+/// A requested qdisc.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Wanted {
-    /// Whatever the kernel attaches by itself: the root is deleted.
+    /// The kernel's default: the root qdisc is deleted.
     Default,
-    /// A kind without options.
+    /// A kind with default options.
     Bare(&'static str),
-    /// A kind with options.
+    /// A kind with explicit options.
     With(Discipline),
 }
 
 impl Wanted {
-    /// The kernel's name of it; none for the default.
+    /// The kernel's name of the kind; `None` for the default.
     pub fn kind(&self) -> Option<&'static str> {
         match self {
             Self::Default => None,
@@ -24,12 +24,13 @@ impl Wanted {
         }
     }
 
-    /// Whether it has to be the root, also where there are several queues: its classes are for the interface as a whole.
+    /// Whether it must be the root even with several queues, because its classes cover the whole interface
+    /// (htb).
     pub fn is_whole(&self) -> bool {
         matches!(self, Self::With(Discipline::Htb { .. }))
     }
 
-    /// Parses `KIND [OPTION VALUE]…`. The error says what is wrong and what is possible.
+    /// Parses `KIND [OPTION VALUE]…`. The error names the problem and the alternatives.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut words = Words { rest: text.split_whitespace(), kind: "" };
         let kind = words.rest.next().ok_or("no queueing discipline is named; write `fq` or `fq maxrate 8gbit`")?;
@@ -61,7 +62,7 @@ impl Wanted {
     }
 }
 
-/// The rest of the words.
+/// The words not parsed yet.
 struct Words<'a> {
     rest: std::str::SplitWhitespace<'a>,
     kind: &'a str,
@@ -83,7 +84,7 @@ impl<'a> Words<'a> {
 
     fn microseconds(&mut self, option: &str) -> Result<u32, String> {
         let text = self.value(option)?;
-        // A bare number is microseconds to tc.
+        // A number without unit is in microseconds, as in tc.
         let ns = text
             .parse::<u64>()
             .map(|us| us.saturating_mul(1000))
@@ -164,7 +165,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// A rate as `tc` takes it (`8gbit`, `500mbit`) or as the rest of this program does (`8G`), in bytes/s.
+/// Parses a rate in tc syntax (`8gbit`, `500mbit`) or landspeed syntax (`8G`); returns bytes/s.
 pub(crate) fn bytes_per_s(text: &str) -> Result<u64, String> {
     let lower = text.to_ascii_lowercase();
     let plain = lower.strip_suffix("bit").unwrap_or(&lower);
@@ -177,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pacing_limit_is_read_as_tc_reads_it() {
+    fn fq_maxrate_is_parsed_as_in_tc() {
         let fq =
             |rate| Ok(Wanted::With(Discipline::Fq(Fq { flow_max_rate_bytes_per_s: Some(rate), ..Fq::default() })));
         assert_eq!(Wanted::parse("fq maxrate 8gbit"), fq(1_000_000_000));

@@ -1,4 +1,4 @@
-//! What a journal's records come to: where the transaction stands, and each of its steps.
+//! The state of a transaction and of its steps, from its journal.
 
 use crate::Value;
 use crate::journal::{Baseline, Entry, Journal, JournalStep};
@@ -6,87 +6,88 @@ use crate::persist::FileChange;
 use crate::transaction::RestoreOutcome;
 use serde::Serialize;
 
-/// Where a transaction stands.
+/// State of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// Nothing but the plan.
+    /// Only the plan is recorded.
     Planned,
-    /// The watchdog runs; nothing is written.
+    /// The watchdog runs; nothing has been written.
     Armed,
-    /// Being written.
+    /// Settings are being written.
     Applying,
-    /// Written; a confirmation is due by then (`CLOCK_MONOTONIC`, nanoseconds).
+    /// All settings are written; a confirmation is required before the deadline.
     AwaitingConfirm {
-        /// When it is too late.
+        /// Deadline of the confirmation (`CLOCK_MONOTONIC`, nanoseconds).
         deadline_ns: u64,
     },
-    /// It stays.
+    /// Confirmed: the changes stay.
     Committed,
-    /// Being rolled back.
+    /// The rollback is in progress.
     Reverting,
-    /// All is as it was.
+    /// Everything is restored.
     Reverted,
-    /// Something is left to a person.
+    /// The rollback is incomplete and needs manual attention.
     NeedsAttention,
 }
 
 impl State {
-    /// Whether it is still open.
+    /// Whether the transaction is neither confirmed nor finished.
     pub fn is_unfinished(&self) -> bool {
         !matches!(self, Self::Committed | Self::Reverted | Self::NeedsAttention)
     }
 }
 
-/// Where a step stands.
+/// State of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepState {
-    /// Not begun by the journal.
+    /// The journal has no record of its start.
     Untouched,
-    /// About to be written, or to be put back, when the records end: what is there now is of our making.
+    /// The records end during a write or a restore: the current value may be this transaction's.
     InFlight {
-        /// What was there before.
+        /// Value before the write.
         before: Value,
     },
-    /// Written.
+    /// The setting was written and read back.
     Applied {
-        /// What was there before.
+        /// Value before the write.
         before: Value,
-        /// What was read back.
+        /// Value read back after the write.
         observed: Value,
-        /// Whether the driver rounded.
+        /// Whether the driver rounded or clamped the value.
         rounded: bool,
     },
-    /// Dealt with by a revert.
+    /// A rollback has processed the step.
     Settled {
-        /// What was there before.
+        /// Value before the write.
         before: Value,
-        /// What was read back after it was written, if that is known.
+        /// Value read back after the write, if it was recorded.
         observed: Option<Value>,
-        /// How.
+        /// Result of the rollback for this step.
         outcome: RestoreOutcome,
     },
 }
 
 impl Journal {
-    /// The plan.
+    /// Steps of the plan; empty without a plan.
     pub fn steps(&self) -> &[JournalStep] {
         self.entries()
             .find_map(|e| if let Entry::Planned { steps, .. } = e { Some(steps.as_slice()) } else { None })
             .unwrap_or(&[])
     }
 
-    /// The host before.
+    /// State of the host before the first write.
     pub fn baseline(&self) -> Option<&Baseline> {
         self.entries().find_map(|e| if let Entry::Planned { baseline, .. } = e { Some(baseline) } else { None })
     }
 
-    /// Whether it begins with a plan.
+    /// Whether the first record is a plan.
     pub fn is_planned(&self) -> bool {
         matches!(self.entries().next(), Some(Entry::Planned { .. }))
     }
 
-    /// Where it stands. A journal without its plan needs attention: it has its name only once the plan is in it.
+    /// State of the transaction. A journal without a plan needs attention: a journal gets its name only once
+    /// the plan is in it.
     pub fn state(&self) -> State {
         if !self.is_planned() {
             return State::NeedsAttention;
@@ -111,7 +112,7 @@ impl Journal {
         state
     }
 
-    /// Where a step stands.
+    /// State of a step, by number from 0.
     pub fn step_state(&self, number: usize) -> StepState {
         let mut state = StepState::Untouched;
         for entry in self.entries() {
@@ -160,7 +161,7 @@ impl Journal {
         state
     }
 
-    /// The step that was being written when the watchdog took the transaction over.
+    /// Number of the step that was being written when the watchdog took the transaction over.
     pub(crate) fn hung_step(&self) -> Option<usize> {
         let mut in_flight = None;
         for entry in self.entries() {
@@ -174,7 +175,7 @@ impl Journal {
         None
     }
 
-    /// Why it is where it is, in the words of the last record that has any.
+    /// Reason of the current state: from the last record that has one.
     pub fn reason(&self) -> Option<&str> {
         if !self.is_planned() {
             return Some(
@@ -187,7 +188,7 @@ impl Journal {
         })
     }
 
-    /// Files it wrote for the next boot and has not put back, and whether writing them was finished.
+    /// Files written for the next boot and not restored, and whether writing them was completed.
     pub fn persisted(&self) -> Option<(&[FileChange], bool)> {
         let mut last = None;
         for entry in self.entries() {

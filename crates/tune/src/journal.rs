@@ -1,5 +1,5 @@
-//! What a transaction does, written down before it is done: one record a line, each with a checksum, each on the disk before
-//! the host is touched. A record that was being written when the machine stopped is recognised and cut off.
+//! Write-ahead journal of a transaction: one record per line, each with a checksum, and each on disk before
+//! the host is changed. A record that was incomplete when the machine stopped is detected and truncated.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -14,43 +14,44 @@ mod record;
 
 pub use record::{Baseline, Entry, JournalStep, Record};
 
-/// Room kept for a journal from its start, bytes: a disk that fills up later must not stop a revert.
+/// Disk space reserved when a journal is created, bytes: a disk that fills up later must not prevent a
+/// revert.
 const RESERVED_BYTES: u32 = 256 << 10;
-/// Characters of the checksum kept: 64 bits are plenty against a torn line.
+/// Length of the checksum in hexadecimal digits: 64 bits suffice to detect a torn line.
 const SUM_CHARACTERS: usize = 16;
 
-/// Why a journal could not be kept or read.
+/// Errors of writing or reading a journal.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// A file operation failed.
     #[error("cannot {operation} {path}: {cause}{}", advice(.cause))]
     File {
-        /// Which.
+        /// `read`, `write` or another verb for the message.
         operation: &'static str,
-        /// On what.
+        /// File or directory concerned.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         cause: io::Error,
     },
-    /// Others could have written it.
+    /// Another user could have written the file or directory.
     #[error(transparent)]
     Untrusted(#[from] Untrusted),
-    /// Another process of this program has taken the transaction over.
+    /// Another process took the transaction over.
     #[error(
         "the watchdog has taken transaction {id} over, because its time was up: this process writes nothing more"
     )]
     TakenOver {
-        /// Which.
+        /// Number of the transaction.
         id: u32,
     },
-    /// A line that is not the last does not match its checksum.
+    /// A line other than the last does not match its checksum.
     #[error(
         "{path}, line {line}, is damaged; what came after it is not trusted. Look at the host by hand, then remove the file"
     )]
     Damaged {
-        /// The journal.
+        /// Path of the journal.
         path: PathBuf,
-        /// Line, from 1.
+        /// Line number, from 1.
         line: usize,
     },
 }
@@ -74,14 +75,14 @@ fn advice(cause: &io::Error) -> &'static str {
     }
 }
 
-/// Where the process is made to end or to stop, to test what a crash leaves and what others do meanwhile.
+/// Injected crash or stop, to test recovery and concurrency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It ends right after the nth record of this process is on the disk, from 1.
+    /// Kill the process after its nth record is on disk, from 1.
     AfterRecord(u64),
-    /// It ends right after the nth write to the host by this process, from 1, before anything is recorded.
+    /// Kill the process after its nth write to the host, from 1, before the write is recorded.
     AfterWrite(u64),
-    /// It stops there, until it gets SIGCONT.
+    /// Stop the process (SIGSTOP) after its nth record, from 1, until SIGCONT.
     StopAfterRecord(u64),
 }
 
@@ -99,20 +100,20 @@ impl Fault {
     }
 }
 
-/// Where and who this is.
+/// Identity of this host and the location of its transaction data.
 #[derive(Debug, Clone)]
 pub struct Context {
-    /// State directory.
+    /// State directory, with the journals.
     pub state: PathBuf,
-    /// Boot id.
+    /// Boot id of the running kernel.
     pub boot: String,
     /// Network namespace: device and inode of its file.
     pub namespace: String,
-    /// What happens to a state directory, journal or lock that others could have written.
+    /// Policy for state directories, journals and locks that another user could have written.
     pub policy: Policy,
-    /// Directory of the transactions of this host, whatever their state directory.
+    /// Registry directory: lists this host's transactions of all state directories.
     pub registry: PathBuf,
-    /// For tests.
+    /// Injected fault, for tests.
     pub fault: Option<Fault>,
 }
 
@@ -124,13 +125,13 @@ pub struct Journal {
     path: PathBuf,
     records: Vec<Record>,
     file: Option<File>,
-    /// Bytes of whole lines in the file.
+    /// Length of the complete lines in the file, bytes.
     whole: u64,
     written: u64,
 }
 
 impl Journal {
-    /// Numbers of the journals in the state directory, ascending; none if it does not exist.
+    /// Returns the numbers of all journals in the state directory, ascending; empty if it does not exist.
     pub fn list(context: &Context) -> Result<Vec<u32>, JournalError> {
         let Some(directory) = context.directory()? else { return Ok(Vec::new()) };
         let names = directory.names().map_err(|cause| JournalError::File {
@@ -145,13 +146,14 @@ impl Journal {
         Ok(numbers)
     }
 
-    /// Starts a new one with its plan. It takes its name only when the plan is on the disk: a journal without one is damaged.
+    /// Creates a journal with its plan. The file gets its name only after the plan is on disk, so a journal
+    /// without a plan is damaged.
     pub fn create(context: &Context, planned: Entry) -> Result<Self, JournalError> {
         let id = Self::list(context)?.last().map_or(1, |last| last + 1);
         let path = context.state.join(name_of(id));
         let directory = context.make_directory()?;
         let fail = |operation, cause| JournalError::File { operation, path: path.clone(), cause };
-        // One that a crash left: the caller holds the lock, so no process writes it.
+        // A leftover of a crash: the caller holds the lock, so no process writes it.
         let _ = directory.remove(UNNAMED);
         let file = directory.file(UNNAMED, WHAT, Access::CreateNew)?;
         let mut journal =
@@ -172,7 +174,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Removes one. The caller holds the lock.
+    /// Removes a journal. The caller holds the lock.
     pub(crate) fn remove(context: &Context, id: u32) -> Result<(), JournalError> {
         let Some(directory) = context.directory()? else { return Ok(()) };
         directory.remove(&name_of(id)).map_err(|cause| JournalError::File {
@@ -182,12 +184,12 @@ impl Journal {
         })
     }
 
-    /// Reads one.
+    /// Loads a journal.
     pub fn load(context: &Context, id: u32) -> Result<Self, JournalError> {
         Self::read(context, id, Access::Read).map(|journal| Self { file: None, ..journal })
     }
 
-    /// Reads one and keeps it open: it can be read and written to even when its directory is gone.
+    /// Loads a journal and keeps it open: it stays readable and writable even if its directory is removed.
     pub(crate) fn open(context: &Context, id: u32) -> Result<Self, JournalError> {
         Self::read(context, id, Access::Append)
     }
@@ -203,8 +205,8 @@ impl Journal {
         Ok(Self { id, path, records, file: Some(file), whole: whole as u64, written: 0 })
     }
 
-    /// Reads again what [`Journal::open`] keeps open, for others write to it, too. The caller holds the lock, or only looks.
-    /// Records that were known and are no longer in the file stay known.
+    /// Reads a journal opened by [`Journal::open`] again, because other processes write to it too. The caller
+    /// holds the lock or only reads. Known records that are missing in the file are kept.
     pub(crate) fn reload(&mut self) -> Result<(), JournalError> {
         let fail = |cause| JournalError::File { operation: "read", path: self.path.clone(), cause };
         let Some(file) = &mut self.file else { return Ok(()) };
@@ -219,17 +221,17 @@ impl Journal {
         Ok(())
     }
 
-    /// What is in it.
+    /// All records, in order.
     pub fn records(&self) -> &[Record] {
         &self.records
     }
 
-    /// The entries alone.
+    /// Entries of all records, in order.
     pub fn entries(&self) -> impl DoubleEndedIterator<Item = &Entry> {
         self.records.iter().map(|record| &record.entry)
     }
 
-    /// Writes a record and returns when it is on the disk.
+    /// Appends a record and returns when it is on disk.
     pub fn append(&mut self, context: &Context, entry: Entry) -> Result<(), JournalError> {
         self.write(context, entry)?;
         self.fault(context);
@@ -256,12 +258,12 @@ impl Journal {
         let mut text = String::new();
         let length = file.metadata().map_err(fail)?.len();
         if length < self.whole {
-            // It was truncated: known records are written again.
+            // The file was truncated: write the known records again.
             file.set_len(0).map_err(fail)?;
             self.records.iter().for_each(|known| text.push_str(&self::line(known)));
             self.whole = 0;
         } else if length > self.whole {
-            // Half a line must not stand before the next one.
+            // Remove an incomplete line before appending.
             file.set_len(self.whole).map_err(fail)?;
         }
         text.push_str(&line);
@@ -275,8 +277,9 @@ impl Journal {
         Ok(())
     }
 
-    /// Refuses when another process has written records since this one last read or wrote: it has taken the transaction over,
-    /// and only one may write to the host. A journal that cannot be looked at is not taken over.
+    /// Fails if another process has appended records since this one last read or wrote: it has taken the
+    /// transaction over, and only one process may change the host. If the journal cannot be read, no takeover
+    /// is assumed.
     pub(crate) fn must_be_ours(&mut self) -> Result<(), JournalError> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let mut tail = Vec::new();
@@ -291,7 +294,7 @@ impl Journal {
         Ok(())
     }
 
-    /// A place to end or to stop, for tests.
+    /// Kills or stops the process at the injected fault, for tests.
     fn fault(&self, context: &Context) {
         match context.fault {
             Some(Fault::AfterRecord(number)) if number == self.written => process::kill_self(),
@@ -301,9 +304,9 @@ impl Journal {
     }
 }
 
-/// What a journal is, in errors.
+/// Kind of file, for errors.
 const WHAT: &str = "journal";
-/// The file of a journal whose plan is not on the disk yet.
+/// File name of a journal whose plan is not on disk yet.
 const UNNAMED: &str = "new";
 
 fn name_of(id: u32) -> String {
@@ -311,7 +314,7 @@ fn name_of(id: u32) -> String {
 }
 
 impl Context {
-    /// The state directory; `None` if it is not there.
+    /// Opens the state directory; `None` if it does not exist.
     pub(crate) fn directory(&self) -> Result<Option<Directory>, JournalError> {
         match Directory::open(&self.state, "state directory", false, self.policy) {
             Ok(directory) => Ok(Some(directory)),
@@ -320,13 +323,13 @@ impl Context {
         }
     }
 
-    /// The state directory, made if it is not there.
+    /// Opens the state directory, and creates it if necessary.
     pub(crate) fn make_directory(&self) -> Result<Directory, JournalError> {
         Ok(Directory::open(&self.state, "state directory", true, self.policy)?)
     }
 }
 
-/// Makes the names in a directory last.
+/// Flushes the entries of a directory to disk (fsync).
 pub(crate) fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
@@ -354,7 +357,8 @@ fn parse_line(line: &[u8]) -> Option<Record> {
     (sum(json).as_bytes() == written).then(|| serde_json::from_slice(json).ok())?
 }
 
-/// The records and how many bytes of whole lines there are. The error is the number of a damaged line that is not the last.
+/// Parses records; also returns the length of the complete lines, bytes. The error is the number of a
+/// damaged line that is not the last.
 fn parse(bytes: &[u8]) -> Result<(Vec<Record>, usize), usize> {
     let (mut records, mut whole) = (Vec::new(), 0);
     for (number, line) in bytes.split_inclusive(|&byte| byte == b'\n').enumerate() {
@@ -392,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_cut_anywhere_costs_itself_only() {
+    fn truncated_line_loses_only_itself() {
         let directory = tempfile::tempdir().expect("a directory");
         let journal = three(directory.path());
         let bytes = std::fs::read(&journal.path).expect("its file");
@@ -413,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_line_in_the_middle_is_named() {
+    fn corrupt_line_in_the_middle_is_named() {
         let directory = tempfile::tempdir().expect("a directory");
         let journal = three(directory.path());
         let text = std::fs::read_to_string(&journal.path).expect("its file").replace("committed", "committeb");
@@ -423,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_without_its_journal_writes_no_more() {
+    fn process_writes_nothing_after_a_takeover() {
         let directory = tempfile::tempdir().expect("a directory");
         let context = context(directory.path());
         let mut applier = three(directory.path());
@@ -434,7 +438,7 @@ mod tests {
         assert!(matches!(applier.append(&context, Entry::Committed), Err(JournalError::TakenOver { id: 1 })));
         let last = Journal::load(&context, 1).expect("whole").entries().last().cloned();
         assert_eq!(last, Some(Entry::TakenOver { from: (1, 1) }), "nothing was cut off");
-        // Half a line of this process is not another process.
+        // An incomplete line is not taken for a record of another process.
         let text = std::fs::read_to_string(&watchdog.path).expect("its file") + "{\"sum\":\"12";
         std::fs::write(&watchdog.path, text).expect("torn");
         watchdog.append(&context, Entry::Committed).expect("the torn end is cut off");
@@ -456,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_has_its_name_only_with_its_plan() {
+    fn journal_is_named_only_after_its_plan_is_written() {
         let directory = tempfile::tempdir().expect("a directory");
         let context = context(directory.path());
         std::fs::write(directory.path().join(UNNAMED), "half").expect("what a crash left");
@@ -467,7 +471,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic_or_invent_a_record(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        fn arbitrary_bytes_yield_no_records(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
             if let Ok((records, _)) = parse(&bytes) {
                 prop_assert!(records.is_empty());
             }

@@ -1,62 +1,62 @@
-//! The one seam between a transaction and the host: reading, writing, and knowing a device again.
+//! The interface between a transaction and the host: reads and writes settings, and identifies devices.
 
 use landspeed_model::Target;
 use serde::{Deserialize, Serialize};
 
 use crate::Value;
 
-/// Why a setting could not be read or written.
+/// Errors of reading or writing a setting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KnobError {
     /// This kernel, device or namespace has no such setting.
     #[error("{target} is not there: {why}")]
     Absent {
-        /// Which.
+        /// Name of the setting.
         target: String,
-        /// Why.
+        /// Reason it does not exist.
         why: String,
     },
-    /// The system said no.
+    /// The operating system or the driver returned an error.
     #[error("cannot {operation} {target}: {why}")]
     Refused {
         /// `read` or `write`.
         operation: &'static str,
-        /// Which.
+        /// Name of the setting.
         target: String,
-        /// Why, and what to try.
+        /// Reason, with advice if there is any.
         why: String,
     },
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "made from whatever text or error is at hand")]
 impl KnobError {
-    /// Nothing of that name.
+    /// Returns an error for a setting that does not exist.
     pub fn absent(target: &Target, why: impl ToString) -> Self {
         Self::Absent { target: target.to_string(), why: why.to_string() }
     }
 
-    /// It could not be read.
+    /// Returns an error for a setting that could not be read.
     pub fn unreadable(target: &Target, why: impl ToString) -> Self {
         Self::Refused { operation: "read", target: target.to_string(), why: why.to_string() }
     }
 
-    /// It could not be written.
+    /// Returns an error for a setting that could not be written.
     pub fn unwritable(target: &Target, why: impl ToString) -> Self {
         Self::Refused { operation: "write", target: target.to_string(), why: why.to_string() }
     }
 
-    /// Whether the setting itself is gone.
+    /// Whether the setting itself does not exist.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Absent { .. })
     }
 }
 
-/// What makes a device the same device, whatever its name is now.
+/// Identity of a network device, independent of its current name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Device {
-    /// Name when it was looked at.
+    /// Interface name when the device was read.
     pub name: String,
-    /// Index.
+    /// Interface index.
     pub ifindex: u32,
     /// Hardware address, hexadecimal with colons; empty if it has none.
     pub mac: String,
@@ -65,59 +65,61 @@ pub struct Device {
 }
 
 impl Device {
-    /// Whether both are the same device. The kernel gives an index once; beside it one of the others must agree, for a device
-    /// may be renamed, and it takes another hardware address when it becomes the port of a bond.
+    /// Whether both are the same device. The kernel never reuses an index; in addition the hardware or the bus
+    /// address must agree: a device may be renamed, and it gets another hardware address as a bond port.
     pub fn is(&self, other: &Self) -> bool {
         let hardware = self.bus == other.bus && (!self.bus.is_empty() || self.mac == other.mac);
         self.ifindex == other.ifindex && (hardware || self.bus == other.bus && self.name == other.name)
     }
 }
 
-/// What makes a disruptive step on a device more than a moment's disturbance.
+/// Properties of a device that make a disruptive step affect more than its own traffic.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ties {
-    /// Whether it is hardware: a reset takes the link down.
+    /// Whether it is a physical device: a reset takes the link down.
     pub hardware: bool,
-    /// What depends on it or drives it (`a port of bond0`, `vlan eth0.100 on top`, `an XDP program`, `8 virtual functions`).
+    /// Dependents of the device, such as `bond0 on top of it`, `an XDP program attached`, `8 virtual functions
+    /// in use`.
     pub tied: Vec<String>,
 }
 
-/// Reading and writing settings of a host. [`LiveKnobs`](crate::LiveKnobs) is this machine, [`TwinKnobs`](crate::TwinKnobs) a
-/// host in memory.
+/// Reads and writes settings of a host. [`LiveKnobs`](crate::LiveKnobs) is this machine,
+/// [`TwinKnobs`](crate::TwinKnobs) a simulated host in memory.
 pub trait Knobs {
-    /// The value now.
+    /// Returns the current value.
     fn read(&self, target: &Target) -> Result<Value, KnobError>;
 
-    /// Writes a value: text as a change gives it, or a whole value read before. For a queueing discipline, text sets every leaf
+    /// Writes a value: text as in a change, or a complete value read before. For a qdisc, text sets every leaf
     /// of `mq`, or the root; `default` deletes the root.
     fn write(&self, target: &Target, value: &Value) -> Result<(), KnobError>;
 
-    /// Why a setting that can be read could not be written here whatever the value; `None` if nothing speaks against it.
+    /// Returns why a readable setting cannot be written here with any value; `None` if it can.
     fn read_only(&self, _target: &Target) -> Option<String> {
         None
     }
 
-    /// The device by name.
+    /// Returns the identity of a device, by interface name.
     fn device(&self, interface: &str) -> Result<Device, KnobError>;
 
-    /// The present name of a device seen before; `None` if it is gone.
+    /// Returns the current name of a device; `None` if it is gone.
     fn find(&self, device: &Device) -> Option<String>;
 
-    /// Takes away what a setting left elsewhere when its device went, such as a program at a control group.
+    /// Removes what a setting left behind when its device disappeared, such as a BPF program at a cgroup.
     fn forget(&self, _target: &Target, _device: &Device) {}
 
-    /// What hangs on a device.
+    /// Returns the dependents of a device.
     fn ties(&self, interface: &str) -> Ties;
 
-    /// Waits until the link is up again after a reset, if it was before. Returns whether it has a carrier.
+    /// Waits after a reset until a link that had a carrier has one again. Returns whether it has a carrier.
     fn settle(&self, interface: &str, had_carrier: bool) -> bool;
 
-    /// Whether the link has a carrier.
+    /// Whether the interface has a carrier.
     fn carrier(&self, interface: &str) -> bool;
 
-    /// Default routes, one text each (`default via 10.0.0.1 dev eth0`), in a fixed order.
+    /// Default routes as text (`default via 10.0.0.1 dev eth0`), in a fixed order.
     fn default_routes(&self) -> Vec<String>;
 
-    /// Why packets to an address would not leave this host by an interface that is up; `None` if they would.
+    /// Returns why packets to an address would not leave this host through an interface that is up; `None` if
+    /// they would.
     fn unreachable(&self, peer: &str) -> Option<String>;
 }

@@ -1,8 +1,9 @@
-//! Changes to a host as a transaction: plan, journal, apply, confirm or revert, persist.
+//! Changes to a host as transactions: plan, journal, apply, confirm or revert, persist.
 //!
-//! [`plan`] orders what was asked for and refuses what could not be rolled back. [`Engine`] carries a plan out: each write has
-//! its record on the disk before it ([`Journal`]), with the value that was there; a watchdog that outlives the session takes
-//! everything back unless it is confirmed. [`Knobs`] is the one seam to the host, with a twin in memory.
+//! [`plan`] orders the requested changes and refuses those that could not be rolled back. [`Engine`]
+//! executes a plan: before each write a record with the previous value is on disk ([`Journal`]); a watchdog
+//! that outlives the session rolls everything back unless it is confirmed. [`Knobs`] is the interface to
+//! the host, with an in-memory implementation for tests.
 #![forbid(unsafe_code)]
 
 mod bounded;

@@ -1,7 +1,7 @@
-//! This machine's settings.
+//! Settings of this machine.
 //!
-//! Files of `/sys/class/net` show the network namespace their mount belongs to, which need not be the caller's: before one is
-//! touched, its interface is compared with what netlink says.
+//! `/sys/class/net` shows the network namespace of its mount, which may differ from the caller's: before a
+//! file there is used, its interface is compared with netlink's.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
@@ -20,14 +20,14 @@ mod egress;
 mod network;
 mod qdisc;
 
-/// How long a link may take to come back after a reset, nanoseconds. Training 100G optics takes seconds.
+/// Timeout for a link to come back after a reset, nanoseconds. Link training of 100G optics takes seconds.
 const CARRIER_WAIT_NS: u64 = 20_000_000_000;
-/// How often it is looked at, nanoseconds.
+/// Polling interval of the carrier, nanoseconds.
 const CARRIER_POLL_NS: u64 = 50_000_000;
 const IFF_UP: u32 = 0x1;
 const IFF_LOWER_UP: u32 = 0x1_0000;
 
-/// This machine.
+/// Reads and writes the settings of this machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LiveKnobs;
 
@@ -50,7 +50,7 @@ impl LiveKnobs {
         Ethtool::new(interface).map_err(|why| KnobError::unreadable(target, why))
     }
 
-    /// A directory of `/sys/class/net`, if it is this namespace's.
+    /// Returns the directory of an interface in `/sys/class/net`, if it shows this namespace.
     fn directory(target: &Target, interface: &str) -> Result<PathBuf, KnobError> {
         let (_, link) = Self::link(target, interface)?;
         directory_of(&link).ok_or_else(|| {
@@ -144,8 +144,8 @@ impl LiveKnobs {
             Target::Mtu { .. } => settings.mtu_bytes = Some(number),
             Target::TxQueueLen { .. } => settings.tx_queue_len = Some(number),
             Target::SegmentLimit { name, .. } => match name.as_str() {
-                // Up to 64 KiB the kernel lets this one set IPv4's too, which was not asked for: the same message says what that
-                // was.
+                // Up to 64 KiB the kernel also sets IPv4's limit with this attribute: send IPv4's current value in the
+                // same message to keep it.
                 "gso_max_size" => {
                     settings.gso_max_size_bytes = Some(number);
                     settings.gso_ipv4_max_size_bytes = link.gso_ipv4_max_size_bytes;
@@ -297,7 +297,7 @@ impl Knobs for LiveKnobs {
     }
 }
 
-/// ENODEV is how the kernel says that there is no such interface.
+/// The kernel reports ENODEV for a missing interface.
 fn is_no_device(error: &NetlinkError) -> bool {
     const ENODEV: i32 = 19;
     error.os_error() == Some(ENODEV)
@@ -311,7 +311,7 @@ fn device(link: &Link) -> Device {
     Device { name: link.name.clone(), ifindex: link.index, mac: mac.join(":"), bus }
 }
 
-/// The link's directory, if `/sys` shows this namespace's link of that name.
+/// Returns the link's directory in `/sys`, if it shows this namespace's link.
 fn directory_of(link: &Link) -> Option<PathBuf> {
     let directory = PathBuf::from("/sys/class/net").join(&link.name);
     let read = |file: &str| std::fs::read_to_string(directory.join(file)).ok();
@@ -324,7 +324,7 @@ fn cpufreq(policy: &str) -> PathBuf {
     PathBuf::from("/sys/devices/system/cpu/cpufreq").join(policy)
 }
 
-/// The directory of an interrupt: by its number if that still has the name, else by its name, if one has it.
+/// Returns the directory of an interrupt: by number if it still has the name, or else by name.
 fn interrupt(number: u32, name: &str) -> Option<PathBuf> {
     let by_number = PathBuf::from(format!("/proc/irq/{number}"));
     if by_number.join(name).is_dir() {
@@ -352,7 +352,7 @@ fn switch(target: &Target, text: &str) -> Result<bool, KnobError> {
     }
 }
 
-/// The system's answer, with what to try.
+/// Adds advice to an error of the operating system.
 fn explain(target: &Target, text: &str, why: &io::Error) -> String {
     let hint = match (target, why.kind()) {
         (_, io::ErrorKind::PermissionDenied) => {

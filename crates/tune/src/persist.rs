@@ -1,5 +1,6 @@
-//! Making a confirmed transaction outlive a reboot: each setting goes to the one owner that sets it at boot, in a file of our
-//! own, whole or not at all. What has no owner that does it faithfully is handed to a person, with what to write.
+//! Persists a confirmed transaction across reboots: each setting is written for the one program that sets
+//! it at boot, in a separate file, atomically. Settings that no program restores reliably are reported to
+//! the user with instructions.
 
 use std::fmt::Write as _;
 use std::fs::{File, Permissions};
@@ -22,38 +23,38 @@ mod rules;
 mod sysctl;
 mod tuned;
 
-/// One file before and after.
+/// A file with its contents before and after.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileChange {
-    /// Where.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Its content before; `None` if it was not there.
+    /// Content before; `None` if it did not exist.
     pub before: Option<String>,
-    /// Its content after.
+    /// Content after.
     pub after: String,
-    /// Directories that are made for it, the innermost first.
+    /// Directories created for it, innermost first.
     pub made: Vec<PathBuf>,
 }
 
-/// A setting that a person has to make permanent.
+/// A setting that the user has to persist manually.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ByHand {
-    /// Which.
+    /// Name of the setting.
     pub name: String,
-    /// Why it is not written here, and what to write where.
+    /// Reason it is not written here, and what to add to which file.
     pub instruction: String,
 }
 
-/// What would be written.
+/// Files and settings that persisting a transaction involves.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PersistPlan {
-    /// Files.
+    /// Files to write.
     pub files: Vec<FileChange>,
-    /// Settings that are in them.
+    /// Names of the settings in these files.
     pub covered: Vec<String>,
-    /// Settings left to a person.
+    /// Settings left to the user.
     pub by_hand: Vec<ByHand>,
-    /// What to know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
@@ -62,7 +63,7 @@ impl PersistPlan {
         self.by_hand.push(ByHand { name: name.to_string(), instruction: instruction.into() });
     }
 
-    /// Adds a file, unless it is already as it should be.
+    /// Adds a file, unless it already has this content.
     fn file(&mut self, root: &Path, relative: &str, after: String) -> Result<(), TuneError> {
         let path = root.join(relative);
         let before = read(&path)?;
@@ -76,12 +77,12 @@ impl PersistPlan {
     }
 }
 
-/// A setting to be kept: what it is on, and the value it has now.
+/// A setting to persist, with its current value.
 pub(crate) struct Kept<'a> {
     target: &'a Target,
     device: Option<&'a Device>,
     value: &'a Value,
-    /// As it was asked for.
+    /// The value as requested.
     requested: &'a str,
 }
 
@@ -89,7 +90,7 @@ fn not_possible(why: impl Into<String>) -> TuneError {
     TuneError::NotPossible(why.into())
 }
 
-/// A file's text; `None` if it is not there.
+/// Returns a file's text; `None` if it does not exist.
 fn read(path: &Path) -> Result<Option<String>, TuneError> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
@@ -99,7 +100,7 @@ fn read(path: &Path) -> Result<Option<String>, TuneError> {
 }
 
 impl Engine<'_> {
-    /// What persisting a transaction (the last confirmed one) would write below `root`.
+    /// Returns what persisting a transaction (by default the last confirmed one) would write below `root`.
     pub fn plan_persist(&self, id: Option<u32>, root: &Path) -> Result<(u32, PersistPlan), TuneError> {
         let id = match id {
             Some(id) => id,
@@ -123,7 +124,7 @@ impl Engine<'_> {
             .zip(&states)
             .filter_map(|(step, state)| {
                 let StepState::Applied { observed, .. } = state else { return None };
-                // A sysctl has its owner whatever interface it is of.
+                // A sysctl is persisted by sysctl.d, even one of an interface.
                 let device = step.device.as_ref().filter(|_| !matches!(step.target, Target::Sysctl { .. }));
                 Some(Kept { target: &step.target, device, value: observed, requested: &step.desired })
             })
@@ -141,7 +142,7 @@ impl Engine<'_> {
         Err(not_possible("no transaction has been confirmed: apply and confirm first"))
     }
 
-    /// Writes the files, all or none. The journal has what was there before.
+    /// Writes all files or none. Their previous contents are in the journal.
     pub fn persist(&self, id: u32, plan: &PersistPlan) -> Result<(), TuneError> {
         let _lock = self.lock()?;
         self.recover(&[])?;
@@ -173,7 +174,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Puts the files of a transaction (the last persisted one) back. The run-time settings stay.
+    /// Restores the files of a transaction (by default the last persisted one). Runtime settings are kept.
     pub fn unpersist(&self, id: Option<u32>) -> Result<(u32, Vec<PathBuf>), TuneError> {
         let _lock = self.lock()?;
         let mut found = None;
@@ -193,7 +194,7 @@ impl Engine<'_> {
         Ok((journal.id, left))
     }
 
-    /// Restores files that are unchanged; returns those that were changed since.
+    /// Restores files that have not been modified since; returns the modified ones.
     pub(crate) fn put_files_back(
         &self,
         journal: &mut Journal,
@@ -204,7 +205,7 @@ impl Engine<'_> {
             let _ = std::fs::remove_file(beside(&file.path));
             let now = read(&file.path)?;
             if now == file.before {
-                // Nothing, or put back before.
+                // Nothing was written, or it was restored before.
             } else if now.as_deref() == Some(file.after.as_str()) {
                 let back = match &file.before {
                     Some(before) => write_whole(&FileChange { after: before.clone(), ..file.clone() }),
@@ -216,7 +217,7 @@ impl Engine<'_> {
                 left.push(file.path.clone());
             }
             for directory in &file.made {
-                // Only if it is empty, as it was made.
+                // Removes only an empty directory.
                 let _ = std::fs::remove_dir(directory);
             }
         }
@@ -225,7 +226,7 @@ impl Engine<'_> {
     }
 }
 
-/// Gives each setting to its owner.
+/// Assigns each setting to the program that sets it at boot.
 fn owners(kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) -> Result<(), TuneError> {
     let mut tuned = tuned::Tuned::look(root)?;
     sysctl::plan(kept, root, tuned.as_mut(), plan)?;
@@ -251,10 +252,10 @@ fn owners(kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) -> Result<(), 
     Ok(())
 }
 
-/// Section, key, value.
+/// Section, key and value.
 type Assignment = (String, String, String);
 
-/// The assignments of a file with sections.
+/// Parses the assignments of an INI file.
 fn sections(text: &str) -> Vec<Assignment> {
     let mut section = String::new();
     let mut found = Vec::new();
@@ -270,14 +271,14 @@ fn sections(text: &str) -> Vec<Assignment> {
     found
 }
 
-/// Beside itself, to the disk, then into place.
+/// Writes a file atomically: a temporary file next to it, fsync, rename.
 fn write_whole(file: &FileChange) -> io::Result<()> {
     let directory = file.path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     std::fs::create_dir_all(directory)?;
     let beside = beside(&file.path);
     let result = (|| {
         let mut new = File::create(&beside)?;
-        // As what it replaces; else readable for the services that read it, whatever the mask of who calls.
+        // Keep mode and owner of an existing file; otherwise make it readable for services, whatever the umask.
         let mode = match std::fs::metadata(&file.path) {
             Ok(old) => {
                 fchown(&new, Some(old.uid()), Some(old.gid()))?;
@@ -300,13 +301,13 @@ fn write_whole(file: &FileChange) -> io::Result<()> {
     result
 }
 
-/// Where a file is written before it takes its name. Hidden and without a known ending: no boot program reads it.
+/// Path of the temporary file: hidden and with an unknown extension, so that no boot program reads it.
 fn beside(path: &Path) -> PathBuf {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     path.with_file_name(format!(".{name}.landspeed-new"))
 }
 
-/// The comment every file of ours begins with.
+/// The comment at the beginning of every file written by landspeed.
 fn banner(what: &str) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "# Written by landspeed tune persist: {what}.");

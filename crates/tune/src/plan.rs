@@ -1,4 +1,5 @@
-//! From changes to ordered steps, with what each would disturb and why some are refused. Nothing is written.
+//! Converts changes into ordered steps, each with its disruption or the reason of its refusal. Nothing is
+//! written.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use serde::Serialize;
 use crate::discipline::Wanted;
 use crate::{Device, Knobs, Value, rules};
 
-/// What the person allowed.
+/// Disruptions that the user allows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Allow {
     /// Steps that take a link down for a moment.
@@ -20,49 +21,50 @@ pub struct Allow {
 /// One step of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Step {
-    /// What.
+    /// The setting to change.
     pub target: Target,
-    /// Its name for a person.
+    /// Name of the setting for the user.
     pub name: String,
-    /// The value now; `None` where it cannot be read.
+    /// Current value; `None` if it cannot be read.
     pub observed: Option<Value>,
-    /// The value it is to have.
+    /// Requested value.
     pub desired: String,
-    /// Whether traffic is disturbed.
+    /// Whether the step disrupts traffic.
     pub disruptive: bool,
-    /// Why it will not be carried out.
+    /// Reason of a refusal; `None` for an accepted step.
     pub refused: Option<String>,
-    /// Whether it already is as desired.
+    /// Whether the setting already has the requested value.
     pub no_op: bool,
-    /// Whether it is only watched over: a reset by another step might change it, and then it is put back on revert.
+    /// Whether the step only records the value: a reset by another step may change it, and then a revert
+    /// restores it.
     pub keep: bool,
-    /// The device it belongs to.
+    /// The device of the setting, if it has one.
     pub device: Option<Device>,
-    /// Warnings before the step is applied.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
 impl Step {
-    /// Whether it will be carried out.
+    /// Whether the step will be executed.
     pub fn is_live(&self) -> bool {
         self.refused.is_none() && !self.no_op
     }
 }
 
-/// Steps in the order in which they are carried out; they are rolled back in reverse.
+/// Steps in the order of execution; a rollback uses the reverse order.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Plan {
-    /// The steps, those that will not be carried out included.
+    /// All steps, including refused ones and no-ops.
     pub steps: Vec<Step>,
 }
 
 impl Plan {
-    /// Steps that will be carried out, watched-over ones included.
+    /// Steps that will be executed, including those that only record a value.
     pub fn live(&self) -> impl Iterator<Item = &Step> {
         self.steps.iter().filter(|step| step.is_live())
     }
 
-    /// Steps that write something.
+    /// Number of steps that write something.
     pub fn writes(&self) -> usize {
         self.live().filter(|step| !step.keep).count()
     }
@@ -73,7 +75,7 @@ impl Plan {
     }
 }
 
-/// Orders the changes and reads the host. Impossible changes are in the plan with the reason.
+/// Reads the host and orders the changes. Impossible changes are in the plan with the reason.
 pub fn plan(changes: &[Change], knobs: &dyn Knobs, allow: Allow) -> Plan {
     let mut wanted: Vec<&Change> = Vec::new();
     let mut twice: BTreeMap<&Target, &str> = BTreeMap::new();
@@ -123,7 +125,7 @@ pub fn plan(changes: &[Change], knobs: &dyn Knobs, allow: Allow) -> Plan {
     Plan { steps }
 }
 
-/// What is to keep a control group's rate: the queueing discipline there is, or the one that an earlier step sets.
+/// Checks that a qdisc enforces a cgroup's rate: the current one, or the one that an earlier step sets.
 fn keeper(step: &mut Step, earlier: &[Step], knobs: &dyn Knobs) {
     let Some(interface) = step.target.interface() else { return };
     let qdisc = Target::Qdisc { interface: interface.to_owned() };
@@ -150,7 +152,8 @@ fn keeper(step: &mut Step, earlier: &[Step], knobs: &dyn Knobs) {
     }
 }
 
-/// The queueing disciplines of a device whose channels change: the kernel may drop some with the queues.
+/// Adds a step that records the qdiscs of a device whose channels change: the kernel may remove some with
+/// their queues.
 fn watch_over(target: &Target, knobs: &dyn Knobs, steps: &mut Vec<Step>, cause: &mut Step) {
     let Some(interface) = target.interface() else { return };
     let qdisc = Target::Qdisc { interface: interface.to_owned() };
@@ -175,8 +178,9 @@ fn watch_over(target: &Target, knobs: &dyn Knobs, steps: &mut Vec<Step>, cause: 
     }
 }
 
-/// Where a target stands in the order. Queues exist only after channels; buffers are raised before what uses them; the
-/// default queueing discipline is last, so that it is restored first: deleting a root attaches whatever it is then.
+/// Position of a setting in the order. Queues exist only after channels; limits of buffers are raised
+/// before the buffers; the default qdisc comes last, so that it is restored first: deleting a root attaches
+/// the default of that time.
 fn order(target: &Target) -> (u8, u8) {
     match target {
         Target::Channels { .. } => (0, 0),
@@ -257,8 +261,8 @@ fn look(change: &Change, knobs: &dyn Knobs, allow: Allow) -> Step {
     step
 }
 
-/// Whether nothing has to be done. A queueing discipline with options is set again: what the kernel holds cannot be compared
-/// with words.
+/// Whether nothing needs to be written. A qdisc with options is always set, because the kernel's binary
+/// options cannot be compared with text.
 fn is_as_desired(now: &Value, desired: &str) -> bool {
     match now {
         Value::Text(_) => now.same(&Value::text(desired)),

@@ -1,15 +1,16 @@
-//! What is asked for: settings typed by a person, and changes that an audit recommends.
+//! Requested changes: settings from the command line, and recommendations of an audit.
 
 use landspeed_model::{Applicability, AuditDocument, Change, Side, Target};
 
 use crate::discipline::bytes_per_s;
 
-/// Parses what `--set` takes.
+/// Parses the argument of `--set`.
 ///
-/// `net.ipv4.tcp_rmem=4096 131072 1073741824`, `eth0:mtu=9000`, `eth0:qdisc=fq maxrate 8gbit`, `eth0:rx-ring=8192`,
-/// `eth0:channels=16`, `eth0:adaptive-rx=on`, `eth0:pause-rx=on`, `eth0:gso_max_size=185000`, `eth0:rx-0/rps_cpus=ff`,
-/// `eth0:gro_flush_timeout=20000`, `eth0:tx-tcp-segmentation=on`, `irq:45/mlx5_comp0=0-7`, `cpufreq:policy0/governor=performance`,
-/// `cpu:3/resume-latency=n/a`, `eth0:cgroup/backup.slice=9gbit`. The error says what is wrong.
+/// `net.ipv4.tcp_rmem=4096 131072 1073741824`, `eth0:mtu=9000`, `eth0:qdisc=fq maxrate 8gbit`,
+/// `eth0:rx-ring=8192`, `eth0:channels=16`, `eth0:adaptive-rx=on`, `eth0:pause-rx=on`,
+/// `eth0:gso_max_size=185000`, `eth0:rx-0/rps_cpus=ff`, `eth0:gro_flush_timeout=20000`,
+/// `eth0:tx-tcp-segmentation=on`, `irq:45/mlx5_comp0=0-7`, `cpufreq:policy0/governor=performance`,
+/// `cpu:3/resume-latency=n/a`, `eth0:cgroup/backup.slice=9gbit`. The error explains what is wrong.
 pub fn parse_setting(text: &str) -> Result<Change, String> {
     let help =
         || format!("`{text}` is not a setting; write net.ipv4.tcp_mtu_probing=1, eth0:mtu=9000 or eth0:qdisc=fq");
@@ -48,7 +49,7 @@ pub fn parse_setting(text: &str) -> Result<Change, String> {
     Ok(Change::new(target, desired))
 }
 
-/// A rate as a person writes it, to whole bytes/s, which is what the kernel keeps; `none` takes it away.
+/// Parses a rate limit, rounded down to whole bytes/s as the kernel stores it; `none` removes the limit.
 fn egress(interface: &str, cgroup: &str, desired: &str) -> Result<Change, String> {
     let bytes = if ["none", "0"].contains(&desired) { 0 } else { bytes_per_s(desired)? };
     let target = Target::EgressRate { cgroup: cgroup.trim_matches('/').to_owned(), interface: interface.to_owned() };
@@ -81,7 +82,7 @@ fn of_interface(interface: String, what: &str) -> Target {
     }
 }
 
-/// A change as [`parse_setting`] takes it: `net.ipv4.tcp_rmem=4096 131072 1073741824`, `eth0:qdisc=fq`.
+/// Formats a change for [`parse_setting`]: `net.ipv4.tcp_rmem=4096 131072 1073741824`, `eth0:qdisc=fq`.
 pub fn setting(change: &Change) -> String {
     let of = |interface: &str, what: &str| format!("{interface}:{what}");
     let side = |side: &Side, what: &str| match side {
@@ -110,8 +111,9 @@ pub fn setting(change: &Change) -> String {
     format!("{name}={}", change.desired)
 }
 
-/// The changes an audit recommends. Without `only`, those of findings that are safe to carry out; with it, those of the codes
-/// named, also if they need care. Findings that are only to be displayed never change anything.
+/// Returns the changes that an audit recommends. Without `only`, those of findings that are safe to apply;
+/// with it, those of the named codes, including ones that need care. Display-only findings never change
+/// anything.
 pub fn changes_from_audit(audit: &AuditDocument, only: &[String], except: &[String]) -> Vec<Change> {
     let named = |codes: &[String], code: &str| codes.iter().any(|wanted| wanted.eq_ignore_ascii_case(code));
     audit
@@ -132,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_is_understood() {
+    fn every_setting_syntax_is_parsed() {
         let eth0 = || "eth0".to_owned();
         for (text, target, desired) in [
             (

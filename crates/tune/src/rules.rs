@@ -1,11 +1,12 @@
-//! What may be asked for at all. A change comes from a file or a command line and is carried out by root: everything that is
-//! not a setting of this kind, or that the kernel would take and regret, is refused here, before anything is looked at.
+//! Rules for requested changes. A change comes from a file or a command line and is executed by root:
+//! settings of other kinds, and values that the kernel accepts but that do harm, are refused before the
+//! host is read.
 
 use landspeed_model::{Change, Target};
 
 use crate::discipline::Wanted;
 
-/// Sysctls outside `net.` that bear on a transfer.
+/// Sysctls outside `net.` that affect a transfer.
 const OTHER_SYSCTLS: &[&str] = &[
     "kernel.numa_balancing",
     "kernel.timer_migration",
@@ -18,10 +19,10 @@ const OTHER_SYSCTLS: &[&str] = &[
     "vm.zone_reclaim_mode",
 ];
 
-/// Sysctls of interfaces whose write does more than set a value (Documentation/networking/ip-sysctl.rst).
+/// Interface sysctls with side effects on addresses (Documentation/networking/ip-sysctl.rst).
 const DELETES_ADDRESSES: &[&str] = &["disable_ipv6", "addr_gen_mode", "stable_secret"];
 
-/// Sysctls that show another one in coarser units: writing back what was read does not bring the other back.
+/// Sysctls that show another one in coarser units: writing back the value read does not restore the other.
 const COARSE: &[&str] = &["base_reachable_time", "gc_min_interval", "retrans_time", "unres_qlen"];
 
 const SEGMENT_LIMITS: &[&str] = &["gso_max_size", "gro_max_size", "gso_ipv4_max_size", "gro_ipv4_max_size"];
@@ -30,17 +31,18 @@ const INTERFACE_FILES: &[&str] = &["gro_flush_timeout", "napi_defer_hard_irqs", 
 const COALESCING: &[&str] = &["rx-usecs", "tx-usecs", "rx-frames", "tx-frames"];
 const COALESCING_SWITCHES: &[&str] = &["adaptive-rx", "adaptive-tx"];
 
-/// Rates taken for a control group, bits/s. At the lowest rate one frame takes an eighth of a second; above the most, a frame's time
-/// in whole nanoseconds says too little.
+/// Range of rate limits for a cgroup, bits/s. At the minimum a frame takes an eighth of a second; above the
+/// maximum a frame's time in whole nanoseconds is too imprecise.
 const LEAST_EGRESS_BPS: u64 = 64_000;
 const MOST_EGRESS_BPS: u64 = 1_000_000_000_000;
 
-/// Longest value taken, bytes.
+/// Maximum length of a value, bytes.
 const VALUE_BYTES: usize = 256;
-/// Below this the kernel drops an interface's IPv6 state, and it comes back with defaults (RFC 8200, section 5).
+/// Minimum MTU: below it the kernel deletes an interface's IPv6 state, which comes back with defaults (RFC
+/// 8200, section 5).
 const IPV6_LEAST_MTU: u64 = 1280;
 
-/// Why a change is not carried out whatever the host; `None` if it may be.
+/// Returns why a change is refused on any host; `None` if it is allowed.
 pub fn objection(change: &Change) -> Option<String> {
     judge(change).err()
 }
@@ -222,8 +224,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn negative_and_falling_buffer_sizes_are_refused() {
-        // bpftune wrote negative ones (its issue 36).
+    fn invalid_buffer_sizes_are_refused() {
+        // bpftune wrote negative values (its issue 36).
         for value in
             ["4096 131072 -1", "-4096 131072 6291456", "4096 131072", "131072 4096 6291456", "4096 131072 4294967296"]
         {
@@ -233,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_cannot_make_root_write_anything_else() {
+    fn settings_outside_the_allowed_kinds_are_refused() {
         let interface = "eth0".to_owned();
         for change in [
             Change::sysctl("kernel.core_pattern", "|/tmp/x"),

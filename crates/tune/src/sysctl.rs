@@ -1,18 +1,19 @@
-//! Names of sysctls: where each lies below `/proc/sys`, and the interface it belongs to.
+//! Sysctl names: the path below `/proc/sys`, and the interface a sysctl belongs to.
 
 use std::path::PathBuf;
 
 use landspeed_model::Target;
 
-/// Entries beside the interfaces that belong to none.
+/// Entries among the interfaces that are not interfaces.
 const NO_INTERFACE: &[&str] = &["all", "default"];
 
-/// `net.ipv4.tcp_rmem`; or with slashes, where a name contains dots (`net/ipv4/conf/eth0.100/arp_filter`).
+/// Path of a sysctl, such as `net.ipv4.tcp_rmem`; with slashes if a part contains dots
+/// (`net/ipv4/conf/eth0.100/arp_filter`).
 pub(crate) fn path(name: &str) -> PathBuf {
     PathBuf::from("/proc/sys").join(relative(name))
 }
 
-/// With dots; dots of an interface's own stand as slashes then (sysctl.d(5)).
+/// Returns the name with dots as separators; dots of an interface name become slashes (sysctl.d(5)).
 pub(crate) fn dotted(name: &str) -> String {
     let swap = |c| match c {
         '/' => '.',
@@ -34,7 +35,7 @@ fn relative(name: &str) -> String {
     name.chars().map(swap).collect()
 }
 
-/// The interface a setting belongs to, sysctls of one interface included (`net.ipv4.conf.eth0.arp_filter`).
+/// Interface of a setting, including sysctls of an interface (`net.ipv4.conf.eth0.arp_filter`).
 pub(crate) fn interface(target: &Target) -> Option<String> {
     let Target::Sysctl { name } = target else { return target.interface().map(ToOwned::to_owned) };
     let relative = relative(name);
@@ -47,7 +48,7 @@ pub(crate) fn interface(target: &Target) -> Option<String> {
     }
 }
 
-/// The same setting of the interface under another name.
+/// The same setting under another name of its interface.
 pub(crate) fn on_interface(target: &Target, new: &str) -> Target {
     match (target, interface(target)) {
         (Target::Sysctl { .. }, Some(old)) if old == new => target.clone(),
@@ -69,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sysctl_of_an_interface_follows_its_name() {
+    fn interface_sysctls_follow_a_renamed_interface() {
         for (name, of) in [
             ("net.ipv4.conf.eth0.arp_filter", Some("eth0")),
             ("net/ipv4/conf/eth0.100/arp_filter", Some("eth0.100")),

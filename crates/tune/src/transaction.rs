@@ -1,5 +1,5 @@
-//! Applying, confirming, reverting: every write has its record on the disk before it, every record says what is needed to take
-//! the write back.
+//! Applies, confirms and reverts transactions: before every write a record is on disk that allows to undo
+//! it.
 
 use std::path::PathBuf;
 
@@ -27,29 +27,29 @@ pub use lock::Lock;
 pub use recover::Recovered;
 use restore::RollBack;
 
-/// Shortest and longest time to confirm in, seconds.
+/// Minimum and maximum time to confirm, seconds.
 pub const CONFIRM_RANGE_S: std::ops::RangeInclusive<u64> = 1..=86_400;
 
-/// Why a transaction did not do what it was asked.
+/// Errors of a transaction.
 #[derive(Debug, thiserror::Error)]
 pub enum TuneError {
-    /// The journal could not be kept.
+    /// The journal could not be read or written.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// The state directory cannot be used.
     #[error("cannot use the state directory {path}: {cause}; run as root, or name another with --state")]
     State {
-        /// Which.
+        /// Path of the directory.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         cause: std::io::Error,
     },
     /// The registry of this host's transactions cannot be used.
     #[error("cannot use the transaction registry {path}: {cause}; nothing was changed")]
     Registry {
-        /// Which.
+        /// Path of the registry.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         cause: std::io::Error,
     },
     /// Another command holds the lock.
@@ -58,117 +58,117 @@ pub enum TuneError {
         .process.map(|pid| format!(" (process {pid})")).unwrap_or_default()
     )]
     Busy {
-        /// Its process, if that is known.
+        /// Process id of the holder, if known.
         process: Option<u32>,
     },
-    /// A transaction is open.
+    /// A transaction awaits its confirmation.
     #[error("transaction {id} awaits its confirmation: `landspeed tune confirm` or `landspeed tune revert` it first")]
     Open {
-        /// Which.
+        /// Number of the transaction.
         id: u32,
     },
-    /// A transaction of another state directory is open and has one of the settings.
+    /// An open transaction of another state directory changes one of the settings.
     #[error(
         "nothing was changed: transaction {id} in {} also changes {setting} and is not confirmed; confirm or revert it first \
          (`landspeed tune revert --state {0}`)",
         .state.display()
     )]
     OpenElsewhere {
-        /// Which.
+        /// Number of that transaction.
         id: u32,
-        /// Its state directory.
+        /// State directory of that transaction.
         state: PathBuf,
-        /// A setting of both.
+        /// Name of a setting that both change.
         setting: String,
     },
-    /// Nothing would be written.
+    /// The plan has nothing to write.
     #[error("the plan holds nothing to write")]
     Empty,
-    /// The watchdog did not wake up.
+    /// The watchdog did not start.
     #[error("the watchdog did not start, so nothing was changed: {why}")]
     Watchdog {
-        /// Why.
+        /// Reason for the message.
         why: String,
     },
     /// Applying failed and was rolled back.
     #[error("{why}; {}", if *clean { "everything was put back" } else { "not everything could be put back: see `landspeed tune status`" })]
     Failed {
-        /// What failed.
+        /// The operation that failed, with the reason.
         why: String,
-        /// Whether all is as it was.
+        /// Whether everything was restored.
         clean: bool,
     },
-    /// There is no such transaction, or none in a fitting state.
+    /// There is no such transaction, or it is in the wrong state.
     #[error("{0}")]
     NotPossible(String),
-    /// The host is not as it should be.
+    /// The health check before a confirmation failed; the problems found.
     #[error("not confirmed: {}. Unless it is confirmed, the change is rolled back", .0.join("; "))]
     Unhealthy(Vec<String>),
 }
 
-/// What became of a step on revert.
+/// Result of a rollback for one step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RestoreOutcome {
-    /// It was put back, and read back as it was.
+    /// The previous value was written and read back.
     Restored,
-    /// It was as before already.
+    /// The setting already had the previous value.
     AlreadyThere,
-    /// By the journal it was never written, and it is as before.
+    /// According to the journal the setting was never written, and it has the previous value.
     Unwritten,
-    /// The device or setting is gone, and the change with it.
+    /// The device or setting no longer exists.
     Gone,
-    /// It has a value that the journal does not have: another program changed it, or its record is lost. It was left alone.
+    /// The value is not in the journal: another program changed it, or its record is lost. It was not changed.
     Drift {
-        /// What is there.
+        /// The current value.
         found: Value,
     },
-    /// It could not be read, so nothing is known of it.
+    /// The setting could not be read, so its value is unknown.
     Unchecked {
-        /// Why.
+        /// Error of the read.
         why: String,
     },
-    /// It could not be put back.
+    /// The previous value could not be restored.
     Failed {
-        /// Why.
+        /// Error of the restore.
         why: String,
     },
 }
 
 impl RestoreOutcome {
-    /// Whether nothing is left to do.
+    /// Whether nothing is left to do for this step.
     pub fn is_clean(&self) -> bool {
         matches!(self, Self::Restored | Self::AlreadyThere | Self::Unwritten | Self::Gone)
     }
 }
 
-/// A step as it was written.
+/// A setting that was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Written {
-    /// What.
+    /// The setting.
     pub target: Target,
-    /// What was there.
+    /// Value before the write.
     pub before: Value,
-    /// What was asked for.
+    /// Requested value.
     pub requested: String,
-    /// What was read back.
+    /// Value read back after the write.
     pub observed: Value,
-    /// Whether the driver took another value than asked for.
+    /// Whether the driver rounded or clamped the requested value.
     pub rounded: bool,
 }
 
 /// A transaction that awaits its confirmation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Applied {
-    /// Its number.
+    /// Number of the transaction.
     pub id: u32,
-    /// What was written.
+    /// Settings that were written.
     pub written: Vec<Written>,
-    /// Time to confirm in, seconds, from the first write.
+    /// Time to confirm, seconds, from the first write.
     pub confirm_s: u64,
-    /// When it is rolled back (`CLOCK_MONOTONIC`, nanoseconds).
+    /// Time of the rollback without a confirmation (`CLOCK_MONOTONIC`, nanoseconds).
     pub deadline_ns: u64,
-    /// Its watchdog.
+    /// The watchdog of the transaction.
     pub watchdog: Watchdog,
 }
 
@@ -177,50 +177,50 @@ pub struct Applied {
 pub struct Watchdog {
     /// Process id.
     pub process: u32,
-    /// The systemd unit it runs in, outside the caller's session and control group; `None` without one.
+    /// Its systemd unit, outside the caller's session and cgroup; `None` without one.
     pub unit: Option<String>,
-    /// Why it has no systemd unit: what ends the caller's control group ends it, too.
+    /// Reason it has no systemd unit, in which case it is killed together with the caller's cgroup.
     pub warning: Option<String>,
 }
 
-/// Why a value was not written.
+/// Errors of writing a setting.
 #[derive(Debug, thiserror::Error)]
 enum PutError {
-    /// Another process writes now.
+    /// The journal could not be read, or another process has taken the transaction over.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The host did not take it.
+    /// The setting could not be written.
     #[error(transparent)]
     Knob(#[from] crate::KnobError),
 }
 
-/// Carries transactions out on a host.
+/// Executes transactions on a host.
 pub struct Engine<'a> {
     knobs: &'a dyn Knobs,
     context: Context,
     writes: std::cell::Cell<u64>,
 }
 
-/// Starts the watchdog of a transaction and returns when it is awake.
+/// Starts the watchdog of a transaction and returns when it is running.
 pub type Arm<'a> = &'a mut dyn FnMut(u32) -> Result<Watchdog, String>;
 
 impl<'a> Engine<'a> {
-    /// An engine for this host.
+    /// Creates an engine for a host.
     pub fn new(knobs: &'a dyn Knobs, context: Context) -> Self {
         Self { knobs, context, writes: std::cell::Cell::new(0) }
     }
 
-    /// Where and who this is.
+    /// Identity of this host and the location of its transaction data.
     pub fn context(&self) -> &Context {
         &self.context
     }
 
-    /// The host.
+    /// Access to the host's settings.
     pub fn knobs(&self) -> &dyn Knobs {
         self.knobs
     }
 
-    /// Carries a plan out. `arm` is called before the first write. On any failure everything is rolled back.
+    /// Executes a plan. `arm` is called before the first write. On any failure everything is rolled back.
     pub fn apply(
         &self,
         plan: &Plan,
@@ -232,7 +232,7 @@ impl<'a> Engine<'a> {
         self.carry_out(plan, confirm_s, session, false, arm)
     }
 
-    /// [`Engine::apply`] and [`Engine::hold`], for who has the lock.
+    /// Implementation of [`Engine::apply`] and [`Engine::hold`]; the caller holds the lock.
     fn carry_out(
         &self,
         plan: &Plan,
@@ -276,7 +276,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Registers a transaction, starts its watchdog, and lets the time to confirm in begin.
+    /// Registers a transaction, starts its watchdog and the time to confirm.
     fn arm(&self, journal: &mut Journal, confirm_s: u64, arm: Arm<'_>) -> Result<(Watchdog, u64), TuneError> {
         self.register(journal)?;
         let watchdog = arm(journal.id).map_err(|why| TuneError::Watchdog { why })?;
@@ -287,7 +287,7 @@ impl<'a> Engine<'a> {
     }
 
     fn give_up(&self, journal: &mut Journal, why: String) -> TuneError {
-        // This process judges only its own writes.
+        // This process knows all its writes, so other steps need no check.
         let clean = self
             .roll_back(journal, &why, &RollBack { own: true, ..RollBack::default() })
             .is_ok_and(|state| state == State::Reverted);
@@ -297,7 +297,7 @@ impl<'a> Engine<'a> {
     fn write_all(&self, journal: &mut Journal, deadline_ns: u64) -> Result<Vec<Written>, String> {
         let mut written = Vec::new();
         let steps = journal.steps().to_vec();
-        // Devices whose queues a step has changed: what hangs on them may differ from the plan.
+        // Devices whose queues a step has changed: their other settings may differ from the plan.
         let mut reset = Vec::new();
         for (number, step) in steps.iter().enumerate() {
             let target = self.present(step).ok_or_else(|| format!("{} is gone", step.target))?;
@@ -331,7 +331,7 @@ impl<'a> Engine<'a> {
             }
             let observed = self.knobs.read(&target).map_err(|why| why.to_string())?;
             let accepted = accept(&target, &before, &step.desired, &observed);
-            // The accepted value must be rolled back, whether or not it suffices.
+            // The value read back must be rolled back, whether or not it is accepted.
             let rounded = accepted.as_ref().copied().unwrap_or(true);
             let applied = Entry::Applied { step: number, observed: observed.clone(), rounded };
             journal.append(&self.context, applied).map_err(|why| why.to_string())?;
@@ -342,7 +342,7 @@ impl<'a> Engine<'a> {
         Ok(written)
     }
 
-    /// The one place where the host is written to. A process whose transaction was taken over writes nothing.
+    /// The only function that writes to the host. Refuses if another process has taken the transaction over.
     fn put(&self, journal: &mut Journal, target: &Target, value: &Value) -> Result<(), PutError> {
         journal.must_be_ours()?;
         let outcome = self.knobs.write(target, value);
@@ -350,7 +350,7 @@ impl<'a> Engine<'a> {
         Ok(outcome?)
     }
 
-    /// Something outside of the journal was written: a place to end, for tests.
+    /// Counts a write outside of the journal; kills the process at an injected fault, for tests.
     pub(crate) fn wrote(&self) {
         self.writes.set(self.writes.get() + 1);
         if self.context.fault == Some(Fault::AfterWrite(self.writes.get())) {
@@ -358,7 +358,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// The target under its device's present name; `None` if the device is gone.
+    /// The setting under its device's current name; `None` if the device is gone.
     fn present(&self, step: &JournalStep) -> Option<Target> {
         match &step.device {
             None => Some(step.target.clone()),
@@ -374,13 +374,13 @@ impl<'a> Engine<'a> {
             }
         }
         let peer = session.and_then(|text| text.split_whitespace().next()).map(ToOwned::to_owned);
-        // A peer that could not be reached before cannot report anything after.
+        // A peer that was unreachable before cannot be used for the health check.
         let peer = peer.filter(|peer| self.knobs.unreachable(peer).is_none());
         let session = session.map(ToOwned::to_owned);
         Baseline { routes: self.knobs.default_routes(), carriers, peer, session }
     }
 
-    /// Lets a transaction stay, if the host is well.
+    /// Confirms the open transaction, if the host passes the health check.
     pub fn confirm(&self, session: Option<&str>) -> Result<u32, TuneError> {
         let _lock = self.lock()?;
         let Some(id) = self.open_transaction()? else {
@@ -399,7 +399,7 @@ impl<'a> Engine<'a> {
         self.commit(journal, session)
     }
 
-    /// Lets an open transaction stay, for who has the lock.
+    /// Confirms a transaction; the caller holds the lock.
     fn commit(&self, mut journal: Journal, session: Option<&str>) -> Result<u32, TuneError> {
         let id = journal.id;
         self.same_place(&journal)?;
@@ -421,7 +421,7 @@ impl<'a> Engine<'a> {
         Ok(id)
     }
 
-    /// What is worse than before, or not as it was written.
+    /// Health check: lists what is worse than before, or not as it was written.
     fn ills(&self, journal: &Journal, session: Option<&str>) -> Vec<String> {
         let mut ills = Vec::new();
         let Some(baseline) = journal.baseline() else { return ills };
@@ -448,14 +448,14 @@ impl<'a> Engine<'a> {
                 Some(Ok(now)) if now.same(&observed) => {}
                 Some(Ok(now)) => ills.push(format!("{} was set to {observed} and is {now} now", step.target)),
                 Some(Err(why)) => ills.push(format!("{} cannot be checked: {why}", step.target)),
-                // Its device is gone, which is named above.
+                // A missing device is already in the list.
                 None => {}
             }
         }
         ills
     }
 
-    /// The open transaction.
+    /// Number of the open transaction.
     pub fn open_transaction(&self) -> Result<Option<u32>, TuneError> {
         for id in Journal::list(&self.context)?.into_iter().rev() {
             let journal = Journal::load(&self.context, id)?;
@@ -466,7 +466,7 @@ impl<'a> Engine<'a> {
         Ok(None)
     }
 
-    /// Refuses a transaction of another boot or network namespace.
+    /// Fails for a transaction of another network namespace in the same boot.
     fn same_place(&self, journal: &Journal) -> Result<(), TuneError> {
         let Some(first) = journal.records().first() else { return Ok(()) };
         if first.boot == self.context.boot && first.namespace != self.context.namespace {
@@ -478,7 +478,7 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// A record that would be good to have. What is done does not depend on it, and a full disk must not stop it.
+    /// Appends an optional record: errors, such as a full disk, are ignored.
     fn note(&self, journal: &mut Journal, entry: Entry) -> bool {
         journal.append(&self.context, entry).is_ok()
     }

@@ -1,4 +1,5 @@
-//! A host in memory: for tests of order, of what a driver does to a value, and of what others do meanwhile.
+//! A simulated host in memory, to test the order of writes, reactions of drivers, and changes by other
+//! programs.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -8,10 +9,10 @@ use landspeed_model::Target;
 use crate::knobs::Ties;
 use crate::{Device, KnobError, Knobs, Value};
 
-/// The host's reaction to a write: the value that it keeps, or an error.
+/// Reaction of the host to a write: the value it stores, or an error.
 type OnWrite = Box<dyn FnMut(&Target, &Value) -> Result<Value, String>>;
 
-/// A host in memory. Every write is on record in [`TwinKnobs::log`].
+/// A simulated host in memory. [`TwinKnobs::log`] returns all writes.
 #[derive(Default)]
 pub struct TwinKnobs {
     values: RefCell<BTreeMap<Target, Value>>,
@@ -30,7 +31,7 @@ impl std::fmt::Debug for TwinKnobs {
 }
 
 impl TwinKnobs {
-    /// A host with these settings; every interface they name exists.
+    /// Creates a host with these settings; every interface they name exists.
     pub fn new(settings: impl IntoIterator<Item = (Target, Value)>) -> Self {
         let twin = Self::default();
         for (target, value) in settings {
@@ -51,32 +52,32 @@ impl TwinKnobs {
         }
     }
 
-    /// A write by another program.
+    /// Simulates a write by another program.
     pub fn set(&self, target: &Target, value: Value) {
         self.values.borrow_mut().insert(target.clone(), value);
     }
 
-    /// All settings.
+    /// Returns all settings with their values.
     pub fn values(&self) -> BTreeMap<Target, Value> {
         self.values.borrow().clone()
     }
 
-    /// Everything that was written, in order.
+    /// Returns all writes, in order.
     pub fn log(&self) -> Vec<(Target, Value)> {
         self.log.borrow().clone()
     }
 
-    /// Lets the host treat writes its own way.
+    /// Sets the host's reaction to writes.
     pub fn on_write(&self, act: impl FnMut(&Target, &Value) -> Result<Value, String> + 'static) {
         *self.on_write.borrow_mut() = Some(Box::new(act));
     }
 
-    /// What hangs on an interface.
+    /// Sets the dependents of an interface.
     pub fn tie(&self, interface: &str, ties: Ties) {
         self.ties.borrow_mut().insert(interface.to_owned(), ties);
     }
 
-    /// Gives an interface another name, as udev might.
+    /// Renames an interface, as udev might.
     pub fn rename(&self, from: &str, to: &str) {
         for device in self.devices.borrow_mut().iter_mut().filter(|device| device.name == from) {
             to.clone_into(&mut device.name);
@@ -90,7 +91,7 @@ impl TwinKnobs {
         }
     }
 
-    /// Takes an interface away with its settings.
+    /// Removes an interface with its settings.
     pub fn remove(&self, interface: &str) {
         self.devices.borrow_mut().retain(|device| device.name != interface);
         self.values.borrow_mut().retain(|target, _| target.interface() != Some(interface));
@@ -106,7 +107,7 @@ impl TwinKnobs {
         self.hidden.borrow_mut().retain(|hidden| hidden != target);
     }
 
-    /// Makes the host ill: the management peer is out of reach.
+    /// Makes the management peer unreachable, with this reason.
     pub fn cut(&self, why: &str) {
         self.ills.borrow_mut().push(why.to_owned());
     }

@@ -1,4 +1,4 @@
-//! What a setting is, typed enough to be put back.
+//! Values of settings, in a form that can be restored.
 
 use std::fmt;
 
@@ -11,19 +11,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Value {
-    /// As text: a sysctl as the kernel prints it, a number in decimal, `on` or `off`, a list of CPUs.
+    /// Text: a sysctl as the kernel prints it, a decimal number, `on` or `off`, a CPU list.
     Text(String),
-    /// The queueing disciplines of an interface, all of them.
+    /// All qdiscs of an interface.
     Qdiscs(QdiscTree),
 }
 
 impl Value {
-    /// Text of a value.
+    /// Creates a text value.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
-    /// Whether both say the same: white space in text does not count, nor what would be attached by default.
+    /// Whether both values are equal, ignoring white space in text and the default qdisc kind.
     pub fn same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Text(a), Self::Text(b)) => a.split_whitespace().eq(b.split_whitespace()),
@@ -32,7 +32,7 @@ impl Value {
         }
     }
 
-    /// The number it is, if it is one.
+    /// The value as a number, if it is one.
     pub fn number(&self) -> Option<u64> {
         match self {
             Self::Text(text) => text.trim().parse().ok(),
@@ -41,7 +41,7 @@ impl Value {
     }
 }
 
-/// As a person reads it, in one line.
+/// Formats the value in one line.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -51,54 +51,54 @@ impl fmt::Display for Value {
     }
 }
 
-/// Every queueing discipline of an interface.
+/// All qdiscs of an interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QdiscTree {
-    /// `net.core.default_qdisc` when it was read; empty where it cannot be read.
+    /// `net.core.default_qdisc` when the tree was read; empty if unknown.
     pub default_kind: String,
-    /// The disciplines: the root, then by their parents.
+    /// The qdiscs: the root first, then ordered by parent.
     pub qdiscs: Vec<QdiscNode>,
 }
 
-/// One queueing discipline.
+/// One qdisc of a tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QdiscNode {
-    /// Kind.
+    /// Kind, such as `fq`.
     pub kind: String,
-    /// Handle, major in the upper half; 0 for one the kernel attached by itself.
+    /// Handle, major number in the upper 16 bits; 0 if the kernel attached it automatically.
     pub handle: u32,
-    /// Parent; `0xffffffff` at the root.
+    /// Parent handle; `0xffffffff` for the root.
     pub parent: u32,
-    /// The kernel's options as dumped, base64.
+    /// Options as dumped by the kernel, in base64.
     pub options: Option<String>,
-    /// What a dump does not contain in full.
+    /// Properties that a dump does not contain completely; they prevent a restore.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extras: Vec<String>,
 }
 
 impl QdiscNode {
-    /// Keeps the dumped bytes as text.
+    /// Encodes dumped options as base64.
     pub fn encode_options(bytes: &[u8]) -> String {
         STANDARD.encode(bytes)
     }
 
-    /// The dumped bytes; `None` if the text is not what [`QdiscNode::encode_options`] made.
+    /// Decodes the dumped options; `None` if the text is not valid base64.
     pub fn decode_options(&self) -> Option<Option<Vec<u8>>> {
         self.options.as_ref().map(|text| STANDARD.decode(text).ok()).map_or(Some(None), |bytes| bytes.map(Some))
     }
 
-    /// Whether it hangs on the root.
+    /// Whether it is the root qdisc.
     pub fn is_root(&self) -> bool {
         self.parent == Qdisc::ROOT
     }
 
-    /// Whether it is for packets coming in, or a hook for filters of both directions.
+    /// Whether it is an ingress or clsact qdisc.
     pub fn is_ingress(&self) -> bool {
         self.parent == Qdisc::INGRESS
     }
 }
 
-/// Kinds whose dump says everything that is needed to make them again.
+/// Kinds whose dump contains everything needed to create them again.
 const FAITHFUL: &[&str] = &[
     "noqueue",
     "mq",
@@ -116,22 +116,22 @@ const FAITHFUL: &[&str] = &[
 ];
 
 impl QdiscTree {
-    /// The discipline at the root.
+    /// The root qdisc.
     pub fn root(&self) -> Option<&QdiscNode> {
         self.qdiscs.iter().find(|node| node.is_root())
     }
 
-    /// Disciplines below the root that transmit.
+    /// Qdiscs below the root, without ingress.
     pub fn leaves(&self) -> impl Iterator<Item = &QdiscNode> {
         self.qdiscs.iter().filter(|node| !node.is_root() && !node.is_ingress())
     }
 
-    /// Whether the kernel attached the root by itself: putting it back is "delete the root".
+    /// Whether the kernel attached the root automatically: it is restored by deleting the root.
     pub fn is_default(&self) -> bool {
         self.root().is_none_or(|root| root.handle == 0)
     }
 
-    /// What decides how the interface sends: the leaves of `mq`, else the root.
+    /// The qdiscs that schedule transmission: the leaves of `mq`, or else the root.
     pub fn senders(&self) -> Vec<&QdiscNode> {
         match self.root() {
             Some(root) if root.kind == "mq" => self.leaves().collect(),
@@ -139,7 +139,8 @@ impl QdiscTree {
         }
     }
 
-    /// Why this tree could not be put back exactly; `None` if it can. An ingress hook stays in place.
+    /// Returns why this tree could not be restored exactly; `None` if it could. An ingress qdisc is not
+    /// touched.
     pub fn obstacle(&self) -> Option<String> {
         for node in self.qdiscs.iter().filter(|node| !node.is_ingress()) {
             if !FAITHFUL.contains(&node.kind.as_str()) {
@@ -154,7 +155,7 @@ impl QdiscTree {
                 return Some(format!("the {} has {extra}, which the kernel does not report in full", node.kind));
             }
         }
-        // A default leaf comes back as whatever is the default then.
+        // A default leaf is restored as the current default.
         let other = |node: &&QdiscNode| {
             node.handle == 0 && !["mq", "noqueue"].contains(&node.kind.as_str()) && node.kind != self.default_kind
         };
@@ -179,7 +180,7 @@ fn article(word: &str) -> &'static str {
     if word.starts_with(['a', 'e', 'i', 'o', 'h']) { "an" } else { "a" }
 }
 
-/// `mq of 4: fq ×4`, `fq_codel`, `mq of 4: pfifo ×2, fq ×2`.
+/// Formats a tree, such as `mq with fq ×4`, `fq_codel` or `mq (default) with pfifo ×2, fq ×2`.
 impl fmt::Display for QdiscTree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(root) = self.root() else { return f.write_str("none") };
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unrestorable_tree_gives_the_reason() {
+    fn unrestorable_qdisc_tree_has_a_reason() {
         let fine = tree("fq_codel", vec![node("mq", 0, Qdisc::ROOT), node("fq_codel", 0, 1)]);
         assert_eq!(fine.obstacle(), None);
         assert!(fine.is_default());
@@ -226,13 +227,13 @@ mod tests {
     }
 
     #[test]
-    fn white_space_does_not_differ() {
+    fn white_space_is_ignored_in_comparison() {
         assert!(Value::text("4096\t131072\t6291456").same(&Value::text("4096 131072 6291456 ")));
         assert!(!Value::text("1").same(&Value::text("0")));
     }
 
     #[test]
-    fn a_tree_reads_in_one_line() {
+    fn qdisc_tree_is_formatted_in_one_line() {
         let mq = tree("fq", vec![node("mq", 0, Qdisc::ROOT), node("fq", 0, 1), node("fq", 0, 2)]);
         assert_eq!(mq.to_string(), "mq (default) with fq ×2");
     }

@@ -1,4 +1,5 @@
-//! A control group's rate on a real interface: measured, beside a transfer that is not in the group, and rolled back.
+//! A cgroup's rate limit on a real interface: measured next to a transfer outside the cgroup, and rolled
+//! back.
 
 use std::io::Read as _;
 use std::net::TcpListener;
@@ -14,11 +15,11 @@ use landspeed_testkit::{in_lab_kernel, skip};
 use landspeed_tune::{Allow, Context, Engine, Knobs as _, LiveKnobs, State, Value, Watchdog, plan};
 
 const RATE_BPS: u64 = 80_000_000;
-/// Left out at the beginning, and measured after it, nanoseconds.
+/// Time left out at the beginning of a measurement, nanoseconds.
 const SETTLE_NS: u64 = 300_000_000;
 const MEASURE_NS: u64 = 1_500_000_000;
 
-/// A control group that is gone after the test.
+/// A cgroup, removed after the test.
 struct Group {
     path: PathBuf,
     name: String,
@@ -42,11 +43,11 @@ impl Drop for Group {
     }
 }
 
-/// A process that sends as fast as it can; ended and waited for when dropped.
+/// A process that sends at full rate; killed on drop.
 struct Sender(Child);
 
 impl Sender {
-    /// Sends from `left`, as a member of `group`.
+    /// Starts a sender in `left`, as a member of `group`.
     fn new(left: &Namespace, to: &str, group: Option<&Path>) -> Self {
         let join = group.map_or_else(String::new, |group| format!("echo $$ > {}/cgroup.procs && ", group.display()));
         let script = format!("{join} exec 3<>/dev/tcp/{to}/5210 && exec timeout 30 cat /dev/zero >&3");
@@ -73,7 +74,7 @@ fn watchdog(_: u32) -> Result<Watchdog, String> {
     Ok(Watchdog { process: 1, unit: None, warning: None })
 }
 
-/// What the senders brought across in the same time, bits/s, in the order of the list.
+/// Goodput of concurrent senders, bits/s, in the order of `groups`.
 fn goodput(left: &Namespace, right: &Namespace, groups: &[Option<&Path>]) -> Vec<f64> {
     let listener = right.run(|| TcpListener::bind("10.9.0.2:5210")).expect("the address is ours");
     let mut senders = Vec::new();
@@ -133,7 +134,7 @@ fn a_group_limit_affects_only_its_group() {
         }
         assert_eq!(left.run(|| LiveKnobs.read(&rate)), Ok(Value::text(RATE_BPS.to_string())));
         let measured = goodput(&left, &right, &[Some(group.path.as_path()), None]);
-        // TCP's payload is 1448 of 1514 bytes; what was queued at the beginning comes on top.
+        // 1448 of 1514 bytes of a frame are payload; data queued at the beginning may add to it.
         let share = measured[0] / RATE_BPS as f64;
         assert!((0.90..1.02).contains(&share), "{kind}: {share} of the rate");
         assert!(measured[1] > 2.0 * measured[0], "{kind}: the other one is not held: {measured:?}");

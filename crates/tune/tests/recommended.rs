@@ -1,5 +1,5 @@
-//! What checks recommend, `tune` accepts: every change that a finding proposes, on every check's example host, for slow and
-//! fast goals and all roles.
+//! `tune` accepts what checks recommend: every change that a finding proposes, on every check's example
+//! host, for slow and fast goals and all roles.
 #![forbid(unsafe_code)]
 
 use landspeed_checks::{all, audit, out_of_order};
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 const ROLES: [Role; 5] = [Role::Dtn, Role::Benchmark, Role::Latency, Role::Guest, Role::Router];
 
-/// What is wrong with a finding's changes.
+/// Returns what is wrong with a finding's changes.
 fn refused(finding: &Finding) -> Vec<String> {
     let by_hand = finding.applicability == Applicability::DisplayOnly && !finding.changes.is_empty();
     let objections = finding.changes.iter().filter_map(|change| {
@@ -50,7 +50,7 @@ fn every_recommended_change_is_accepted() {
     assert!(changes > 1000, "{changes} changes were recommended");
 }
 
-/// The JSON pointers of all numbers in `value`.
+/// Collects the JSON pointers of all numbers in `value`.
 fn numbers(value: &Value, path: &str, found: &mut Vec<String>) {
     match value {
         Value::Number(_) => found.push(path.to_owned()),
@@ -69,7 +69,7 @@ fn numbers(value: &Value, path: &str, found: &mut Vec<String>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
     #[test]
-    fn recommended_changes_are_accepted_whatever_was_recorded(
+    fn recommended_changes_are_accepted_for_arbitrary_facts(
         number in 0..all().count(),
         values in prop::collection::vec(
             (any::<prop::sample::Index>(), prop_oneof![0_u64..5, any::<u32>().prop_map(u64::from), any::<u64>()]),
@@ -87,7 +87,7 @@ proptest! {
         for (place, value) in values {
             let mut one = json.clone();
             *one.pointer_mut(place.get::<String>(&places)).expect("it is there") = value.into();
-            // Values outside the type's range are refused before any check.
+            // Values outside the type's range are rejected before any check.
             if serde_json::from_value::<Facts>(one.clone()).is_ok() {
                 json = one;
             }

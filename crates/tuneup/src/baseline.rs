@@ -1,4 +1,4 @@
-//! The first settings with their noise.
+//! Goodput of the first settings, with its noise.
 
 use landspeed_model::{Parameters, TuneupBaseline, Verdict};
 use landspeed_stats::{Interval, ratio};
@@ -6,9 +6,9 @@ use landspeed_stats::{Interval, ratio};
 use crate::Measurement;
 use crate::ladder::middle_bps;
 
-/// `None` before two tests.
+/// Summarises the baseline; `None` with fewer than two tests.
 pub(crate) fn baseline(tests: &[Measurement], verdict: &Verdict, settings: &Parameters) -> Option<TuneupBaseline> {
-    // In turns: the first, third … against the second, fourth …
+    // Odd against even tests: their ratio shows the noise.
     let rates: Vec<f64> = tests.iter().map(|test| test.goodput_bps).collect();
     let every_other = |from: usize| rates.iter().skip(from).step_by(2).copied().collect::<Vec<_>>();
     let (a, b) = (every_other(0), every_other(1));

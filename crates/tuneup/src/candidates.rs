@@ -1,4 +1,4 @@
-//! Changes worth trying, the ones that the verdict points to first.
+//! Candidate changes, those that the verdict suggests first.
 
 mod together;
 
@@ -12,48 +12,50 @@ use crate::facts::{EndFacts, Facts};
 use crate::placement::placements;
 use crate::{Settings, placement};
 
-/// Write sizes that amortise the cost of a system call: one that fits the second-level cache, and the default of `run`.
+/// Write sizes that amortise the cost of a system call: one that fits the L2 cache, and the default of `run`.
 const WRITES: [u64; 2] = [1 << 20, 128 << 10];
-/// Congestion controls worth trying where the kernel offers them: the default, and the one that does not take loss for congestion.
+/// Congestion controls to try if the kernel has them: the default, and one that does not treat loss as
+/// congestion.
 const CONGESTION: [&str; 2] = ["bbr", "cubic"];
-/// Pacing below the rate of the slower link: room for headers and for the bursts that pacing leaves.
+/// Pacing rate as a share of the slower link's rate: leaves room for headers and for the bursts that pacing
+/// leaves.
 const PACE_SHARE: f64 = 0.94;
-/// Queueing disciplines that pace or manage their queue: no candidate replaces them.
+/// Queueing disciplines that pace or manage their queue; candidates do not replace them.
 const GOOD_QDISCS: [&str; 4] = ["fq", "fq_codel", "cake", "noqueue"];
-/// What a bare queue is replaced by: the first that the host has. The last is in every kernel.
+/// Replacements for other queueing disciplines; the first one available is used. Every kernel has the last one.
 const NEW_QDISCS: [(&str, &str); 3] = [
     ("fq", "fq paces each flow and its queue is not shared"),
     ("fq_codel", "fq_codel gives each flow a queue of its own and keeps it short"),
     ("pfifo_fast", "the kernel's own queue holds as many packets as the interface asks for (txqueuelen)"),
 ];
-/// Offloads that save CPU time on every path.
+/// Offloads that save CPU time on any path.
 const OFFLOADS: [&str; 5] =
     ["tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-generic-segmentation", "rx-gro", "tx-scatter-gather"];
 
-/// One change to the best settings so far.
+/// A change to the best settings so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
-    /// What it sets, as one word: the same change has the same key whatever it starts from.
+    /// Key of the change, independent of the settings it starts from.
     pub key: String,
-    /// What is changed, in words.
+    /// Description of the change.
     pub change: String,
-    /// Why it may help.
+    /// Reason why the change may help.
     pub reason: String,
-    /// The cause that points to it; `None`: worth a try whatever the cause.
+    /// Cause in the verdict that suggests it; `None` if it is tried with any verdict.
     pub cause: Option<Cause>,
-    /// The settings with it.
+    /// The settings with this change.
     pub settings: Settings,
     kind: Kind,
 }
 
 impl Candidate {
-    /// Whether it makes several changes that were not tried alone.
+    /// Whether it combines several changes that were not tried alone.
     pub fn is_together(&self) -> bool {
         self.kind == Kind::Together
     }
 }
 
-/// What a change is about.
+/// Category of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Window,
@@ -70,7 +72,7 @@ enum Kind {
     Together,
 }
 
-/// Tried whatever the cause, in this order.
+/// Categories tried with any cause, in this order.
 const STANDARD: &[Kind] = &[
     Kind::Window,
     Kind::Writes,
@@ -85,7 +87,7 @@ const STANDARD: &[Kind] = &[
     Kind::Together,
 ];
 
-/// What a cause points to, the most direct first.
+/// Categories that a cause suggests, the most direct first.
 fn kinds(cause: Cause) -> &'static [Kind] {
     use Kind::{Buffers, Congestion, Mss, Offloads, Pacing, Placement, Qdisc, Streams, Window, Writes, ZeroCopy};
     match cause {
@@ -117,10 +119,10 @@ fn kinds(cause: Cause) -> &'static [Kind] {
     }
 }
 
-/// All changes worth trying from `best`: what the cause points to first, then what lifts a restriction, then the rest, and several
-/// at once. A change
-/// that several causes would try is listed once. Host settings are changed only where `host_changes` allows it. For a change whose key
-/// is in `refused`, because a host could not do it, the next best is listed.
+/// Returns all candidates from `best`: first those that the cause suggests, then those that lift a restriction,
+/// then the rest, then combinations. A change that several causes suggest is listed once. Host settings are
+/// changed only with `host_changes`. `refused` has the keys of changes that a host could not make; for these
+/// the next alternative is listed.
 pub fn candidates(
     best: &Settings,
     verdict: &Verdict,
@@ -165,12 +167,12 @@ pub fn candidates(
     found
 }
 
-/// Whether somebody chose a limit: the kernel's own choice is usually better.
+/// Whether the parameters contain a restriction set by the user; the kernel's own choice is usually better.
 pub fn restricted(p: &Parameters) -> bool {
     lifts_restriction(p, &Parameters { streams: p.streams, ..Parameters::default() })
 }
 
-/// Whether a limit that somebody chose is gone.
+/// Whether `then` lacks a restriction that `now` has.
 fn lifts_restriction(now: &Parameters, then: &Parameters) -> bool {
     let pinned = |p: &Parameters| !p.client_cpus.is_empty() || !p.server_cpus.is_empty();
     let short = |p: &Parameters| p.write_bytes < 64 << 10;
@@ -208,7 +210,7 @@ impl Source<'_> {
             let reason = "a fixed socket buffer turns the kernel's autotuning off";
             found.push(self.with("window=auto".to_owned(), change, reason, |p| p.window_bytes = None));
         }
-        // A window that was asked for is not bounded by autotuning's limit, but by rmem_max and wmem_max.
+        // A requested window is bounded by rmem_max and wmem_max, not by autotuning's limit.
         let limited = matches!(self.cause, Some(Cause::ReceiverWindow | Cause::SendBuffer));
         let wanted = self.facts.bdp_bytes().map(|bdp| (2.0 * bdp).max(65_536.0) as u64);
         let most = [&self.facts.client, &self.facts.server].into_iter().filter_map(|end| end.window_max).min();
@@ -223,10 +225,10 @@ impl Source<'_> {
         found
     }
 
-    /// Autotuning's limits.
+    /// Changes of autotuning's limits.
     fn buffers(&self) -> Vec<Candidate> {
         let Some(bdp) = self.facts.bdp_bytes() else { return Vec::new() };
-        // Half of a buffer is bookkeeping, and the rate is to grow.
+        // Half of a buffer is overhead, and the rate should be able to grow.
         let wanted = ((bdp * 8.0) as u64).next_power_of_two().clamp(16 << 20, 1 << 30);
         let ends = [
             (self.facts.receiver(), !self.facts.client_sends, "net.ipv4.tcp_rmem", self.facts.receiver().rmem),
@@ -272,7 +274,7 @@ impl Source<'_> {
         let modes = [SendMode::Sendfile, SendMode::Zerocopy, SendMode::Splice, SendMode::Copy];
         let now = self.parameters().send;
         let useful = |mode: &SendMode| match mode {
-            // Loopback copies MSG_ZEROCOPY sends after all.
+            // Loopback copies MSG_ZEROCOPY sends anyway.
             SendMode::Zerocopy => !self.facts.loopback,
             SendMode::Splice => self.cause == Some(Cause::SenderCpu),
             SendMode::Sendfile | SendMode::Copy => true,
@@ -294,7 +296,7 @@ impl Source<'_> {
             self.cause,
             None | Some(Cause::SenderCpu | Cause::ReceiverCpu | Cause::Application | Cause::SlowReader)
         );
-        // More flows share a lossy path better.
+        // More flows get a larger share of a lossy path.
         let most = if of_cpu { most_streams(self.facts) } else { 16 };
         let to = |streams: u32| {
             let change = format!("streams {now} → {streams}");
@@ -329,7 +331,7 @@ impl Source<'_> {
             found.push(self.with("pace=off".to_owned(), change, reason, |p| p.pace_bps = None));
         }
         let slower = self.facts.slower_link_bps().map(|link| (link as f64 * PACE_SHARE) as u64);
-        // Without losses there is nothing that pacing could avoid.
+        // Without losses, pacing has nothing to avoid.
         let lossy = self.facts.retransmits > 0;
         let wanted = slower.or(self.cause.map(|_| (self.facts.goodput_bps * 1.05) as u64)).filter(|_| lossy);
         if let Some(total) = wanted.filter(|total| *total >= 1_000_000) {
@@ -363,7 +365,7 @@ impl Source<'_> {
         found
     }
 
-    /// The same change at one end of the test.
+    /// A candidate that changes a setting of the client or the server host.
     fn host(&self, client: bool, change: Change, words: &str, reason: &str) -> Candidate {
         let mut settings = self.best.clone();
         let (end, list) =
@@ -415,17 +417,17 @@ impl Source<'_> {
     }
 }
 
-/// One for each core of the end with fewer: more threads only take turns.
+/// One stream per core of the host with fewer cores; more threads would only take turns.
 fn most_streams(facts: &Facts) -> u32 {
     facts.client.cores.len().min(facts.server.cores.len()).max(1) as u32
 }
 
-/// The congestion control in force.
+/// The effective congestion control.
 fn congestion_control<'a>(facts: &'a Facts, parameters: &'a Parameters) -> Option<&'a str> {
     facts.congestion.as_deref().or(parameters.congestion.as_deref())
 }
 
-/// Others that the sender has.
+/// Other congestion controls to try that the sender has.
 fn congestion_controls(facts: &Facts, parameters: &Parameters) -> impl Iterator<Item = &'static str> {
     let others = CONGESTION.into_iter().filter(|name| Some(*name) != congestion_control(facts, parameters));
     others.filter(|name| facts.sender().congestion_available.iter().any(|other| other == name))
@@ -487,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cause_decides_what_is_tried_first() {
+    fn cause_determines_the_first_candidate() {
         let small = settings(Parameters { window_bytes: Some(65_536), write_bytes: 4096, ..Parameters::default() });
         let first = |cause| candidates(&small, &verdict(cause), &facts(), false, &BTreeSet::new()).remove(0);
         assert_eq!(first(Cause::ReceiverWindow).key, "window=auto");
@@ -521,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_listed_once_and_changes_something() {
+    fn candidates_are_unique_and_differ_from_the_best() {
         for cause in [Cause::SenderCpu, Cause::ReceiverWindow, Cause::Policer, Cause::Pacing, Cause::PathMtu] {
             let p = Parameters { pace_bps: Some(1_000_000_000), mss_bytes: Some(1000), ..Parameters::default() };
             let best = settings(p);
@@ -535,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn a_qdisc_the_kernel_lacks_is_followed_by_the_next() {
+    fn refused_qdiscs_are_followed_by_the_next_alternative() {
         let plain = settings(Parameters::default());
         let mut refused = BTreeSet::new();
         let mut offered = Vec::new();
@@ -552,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn pacing_is_tried_only_where_segments_are_lost() {
+    fn pacing_is_tried_only_with_retransmits() {
         let plain = settings(Parameters::default());
         let paced = |retransmits| {
             let facts = Facts { retransmits, ..facts() };

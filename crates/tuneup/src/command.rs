@@ -1,9 +1,9 @@
-//! The options of `landspeed run` that give a test its parameters.
+//! Command-line options of `landspeed run` for the parameters of a test.
 
 use landspeed_model::{Direction, Family, NumaPolicy, PaceScope, Parameters, ReceiveMode, SendMode};
 
-/// Options of `run` for the settings of a TCP test, each option and value as a separate argument. Length, sampling and title are not
-/// among them.
+/// Returns the options of `run` for the settings of a TCP test, each option and value as a separate argument;
+/// without duration, sampling and title.
 pub fn run_options(p: &Parameters) -> Vec<String> {
     let defaults = Parameters::default();
     let mut words: Vec<String> = Vec::new();
@@ -56,7 +56,7 @@ pub fn run_options(p: &Parameters) -> Vec<String> {
     words
 }
 
-/// As `--send` takes it.
+/// Value of the option `--send`.
 pub(crate) fn send_word(mode: SendMode) -> &'static str {
     match mode {
         SendMode::Copy => "copy",
@@ -74,12 +74,12 @@ fn numa(policy: NumaPolicy) -> String {
     }
 }
 
-/// `0,2,3`.
+/// Comma-separated list, such as `0,2,3`.
 pub(crate) fn comma_separated(cores: &[u32]) -> String {
     cores.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// `64K`, `1M`, `1500`.
+/// A size with a unit where exact: `64K`, `1M`, `1500`.
 fn size(bytes: u64) -> String {
     let whole = |shift: u32| bytes > 0 && bytes.trailing_zeros() >= shift;
     match bytes {
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn defaults_need_no_option() {
+    fn default_parameters_need_no_options() {
         assert!(run_options(&Parameters::default()).is_empty());
     }
 

@@ -1,16 +1,16 @@
-//! Whether a change is better than the best so far.
+//! Decision whether a change is better than the best settings so far.
 //!
-//! Tests of both take turns. After 6, 12 and 20 pairs the change is judged by the exact interval of the ratio of their goodputs;
-//! before, hopeless changes are dropped, which cannot keep a useless one. The error rate of a search is divided among its
-//! candidates and their three looks (Bonferroni), so that a pair that is already tuned is left unchanged in at least 19 of 20
-//! searches.
+//! Tests of both alternate. After 6, 12 and 20 pairs the change is judged by the exact confidence interval of
+//! the goodput ratio; in between, hopeless changes are rejected, which cannot accept a useless one. The error
+//! rate of a search is divided among its candidates and their three looks (Bonferroni), so that a tuned pair of
+//! hosts is left unchanged in at least 19 of 20 searches.
 
 use landspeed_model::{TuneupBound, TuneupRules};
 use landspeed_stats::{Interval, median, ratio, smallest_tail};
 
 use crate::Measurement;
 
-/// The rules, which the document states.
+/// The decision rules, which the document contains.
 pub const RULES: TuneupRules = TuneupRules {
     min_ratio: 1.02,
     error_rate: 0.05,
@@ -26,42 +26,44 @@ pub const RULES: TuneupRules = TuneupRules {
     gain_weight_max: 10.0,
 };
 
-/// When a change is judged, pairs of tests, and the tail on either side of the interval then. Their sum is the share of one
-/// candidate in the error rate; at six pairs the tail is the smallest there is, 1/924: no test of one overlaps with the other.
+/// Looks: number of pairs after which a change is judged, and tail probability on either side of the interval.
+/// Their sum is a candidate's share of the error rate. At six pairs the tail is the smallest possible, 1/924:
+/// the rates of the two do not overlap.
 const LOOKS: [(usize, f64); 3] = [(6, 1.0 / 924.0), (12, 0.0007), (20, 0.0007)];
 
-/// Pairs after which a change whose ratio so far is lower than this is dropped. It saves time and can only reject.
+/// Numbers of pairs after which a change is rejected if the ratio so far is below this value. Saves time and
+/// can only reject.
 const HOPELESS: [(usize, f64); 6] = [(3, 1.005), (4, 1.005), (5, 1.008), (6, 1.01), (8, 1.01), (10, 1.015)];
 
-/// What a comparison has come to.
+/// State of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// The ratio and its interval, `None` with fewer than two pairs.
+    /// Goodput ratio with its confidence interval; `None` with fewer than two pairs.
     pub interval: Option<Interval>,
-    /// Level of the interval.
+    /// Confidence level of the interval.
     pub level: f64,
-    /// Latency, retransmits and CPU time against their bounds.
+    /// Latency, retransmits and CPU time with their limits.
     pub bounds: Vec<TuneupBound>,
-    /// Whether it is over, and how.
+    /// Decision, if the comparison is over.
     pub decision: Option<Decision>,
 }
 
-/// How a comparison ended.
+/// Result of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// The change is kept.
+    /// The change is accepted.
     Keep,
-    /// It is not, because of this.
+    /// The change is rejected, with the reason.
     Reject(String),
 }
 
-/// Judges a change by the tests so far, one of each for every pair.
+/// Judges a change by the tests so far; both slices have one test per pair.
 pub fn compare(best: &[Measurement], candidate: &[Measurement]) -> Comparison {
     let rates = |tests: &[Measurement]| tests.iter().map(|test| test.goodput_bps).collect::<Vec<_>>();
     let (a, b) = (rates(best), rates(candidate));
     let pairs = a.len().min(b.len());
     let look = LOOKS.iter().find(|(at, _)| *at == pairs);
-    // Between the looks the widest interval is shown.
+    // Between looks, the widest interval is shown.
     let tail = look.map_or_else(|| smallest_tail(a.len(), b.len()), |(_, tail)| *tail);
     let interval = ratio(&a, &b, tail).ok();
     let bounds = bounds(best, candidate);
@@ -92,8 +94,8 @@ fn decide(interval: Interval, pairs: usize, look: bool, bounds: &[TuneupBound]) 
     (pairs >= last).then(|| Decision::Reject("no gain beyond the noise".to_owned()))
 }
 
-/// The medians of what must not get worse, against limits that grow with the gain: a change that moves twice as much may have
-/// twice the cost. What one of the two has no reading of is left out.
+/// Medians of metrics that must not get worse, with limits that grow with the gain: twice the rate may have
+/// twice the cost. Metrics that a test lacks are omitted.
 fn bounds(best: &[Measurement], candidate: &[Measurement]) -> Vec<TuneupBound> {
     type Figure = fn(&Measurement) -> Option<f64>;
     let middle = |tests: &[Measurement], figure: Figure| {
@@ -110,7 +112,7 @@ fn bounds(best: &[Measurement], candidate: &[Measurement]) -> Vec<TuneupBound> {
             "per GB",
             |test| test.retransmits_per_gb,
             RULES.retransmits_factor,
-            // Retransmits have no meaningful factor where there were none.
+            // A factor is meaningless without retransmits before, so the absolute limit grows too.
             RULES.retransmits_more_per_gb * weight,
         ),
         ("CPU time", "s/Gb", |test| test.cpu_s_per_gb, RULES.cpu_factor, 0.0),
@@ -149,14 +151,14 @@ mod tests {
     const SIX: [f64; 6] = [1.0, 1.01, 0.99, 1.005, 0.995, 1.002];
 
     #[test]
-    fn the_looks_of_all_candidates_together_stay_within_the_error_rate() {
+    fn looks_of_all_candidates_stay_within_the_error_rate() {
         let share: f64 = LOOKS.iter().map(|(_, tail)| tail).sum();
         assert!(share * f64::from(RULES.most_candidates) <= RULES.error_rate);
         assert!((LOOKS[0].1 - smallest_tail(6, 6)).abs() < 1e-12);
     }
 
     #[test]
-    fn a_clear_gain_is_kept_after_six_pairs() {
+    fn clear_gains_are_accepted_after_six_pairs() {
         let (a, b) = (tests(&SIX, 100.0), tests(&SIX.map(|rate| rate * 1.5), 100.0));
         assert_eq!(compare(&a[..5], &b[..5]).decision, None);
         let comparison = compare(&a, &b);
@@ -166,14 +168,14 @@ mod tests {
     }
 
     #[test]
-    fn a_clear_loss_is_dropped_after_two_pairs() {
+    fn clear_losses_are_rejected_after_two_pairs() {
         let (a, b) = (tests(&SIX, 100.0), tests(&SIX.map(|rate| rate * 0.5), 100.0));
         assert_eq!(compare(&a[..1], &b[..1]).decision, None);
         assert_eq!(compare(&a[..2], &b[..2]).decision, Some(Decision::Reject("slower".to_owned())));
     }
 
     #[test]
-    fn a_gain_beyond_its_latency_bound_is_refused() {
+    fn gains_with_excessive_rtt_are_rejected() {
         let (a, b) = (tests(&SIX, 1000.0), tests(&SIX.map(|rate| rate * 1.5), 9000.0));
         let comparison = compare(&a, &b);
         assert_eq!(comparison.decision, Some(Decision::Reject("median RTT above the limit".to_owned())));
@@ -182,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn retransmits_are_weighed_against_the_gain() {
+    fn retransmit_limit_grows_with_the_gain() {
         let with = |rate: f64, retransmits: f64| {
             let mut list = tests(&SIX.map(|value| value * rate), 1.0);
             for test in &mut list {
@@ -193,7 +195,7 @@ mod tests {
         let best = with(0.1, 0.0);
         let decision = |rate: f64, retransmits: f64| compare(&best, &with(rate, retransmits)).decision;
         let refused = Some(Decision::Reject("retransmits above the limit".to_owned()));
-        // A shaper of 100 Mb/s replaced on a veth: 203 times the rate with 1.2 % of segments retransmitted.
+        // A 100 Mb/s shaper on a veth was replaced: 203 times the rate, with 1.2 % of segments retransmitted.
         assert_eq!(decision(20.3, 8078.0), Some(Decision::Keep));
         assert_eq!(decision(0.12, 8078.0), refused, "a fifth more is not worth it");
         assert_eq!(decision(0.2, 6900.0), Some(Decision::Keep));
@@ -202,14 +204,14 @@ mod tests {
     }
 
     #[test]
-    fn a_gain_below_two_percent_is_refused_however_sure() {
+    fn gains_below_two_percent_are_rejected_at_any_confidence() {
         let exact = [1.0; 6];
         let comparison = compare(&tests(&exact, 1.0), &tests(&exact.map(|rate| rate * 1.015), 1.0));
         assert_eq!(comparison.decision, Some(Decision::Reject("the gain is below 2 %".to_owned())));
     }
 
     #[test]
-    fn cpu_time_may_rise_with_the_rate_but_not_for_a_small_gain() {
+    fn cpu_time_limit_grows_with_the_gain() {
         let with_cpu = |rate: f64, cpu: f64| {
             let mut list = tests(&SIX.map(|value| value * rate), 1.0);
             for test in &mut list {

@@ -1,80 +1,80 @@
-//! What a test's document says of hosts and path.
+//! Properties of hosts and path, from the document of a test.
 
 use landspeed_model::{Direction, HostSeries, HostSnapshot, RunDocument};
 
-/// Hosts and path, as far as candidates depend on them.
+/// Properties of hosts and path on which candidates depend.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Facts {
     /// Whether the client sends.
     pub client_sends: bool,
-    /// Whether both ends are on one machine: they share its cores.
+    /// Whether client and server are on one machine, and so share its cores.
     pub same_host: bool,
-    /// Whether data goes over the loopback interface.
+    /// Whether data is sent over the loopback interface.
     pub loopback: bool,
-    /// The client.
+    /// Properties of the client host.
     pub client: EndFacts,
-    /// The server.
+    /// Properties of the server host.
     pub server: EndFacts,
-    /// Payload rate, bits/s.
+    /// Goodput, bits/s.
     pub goodput_bps: f64,
-    /// Minimum RTT, microseconds.
+    /// Minimum RTT, µs.
     pub min_rtt_us: Option<u32>,
-    /// Segments retransmitted.
+    /// Number of retransmitted segments.
     pub retransmits: u64,
-    /// Congestion control in force.
+    /// Congestion control algorithm of the test.
     pub congestion: Option<String>,
-    /// The streams.
+    /// CPUs and queues of each stream.
     pub flows: Vec<FlowFacts>,
 }
 
-/// One host.
+/// Properties of a host.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EndFacts {
-    /// Its cores.
+    /// Cores of the host, by CPU number.
     pub cores: Vec<u32>,
-    /// Those of the node that the interface is attached to, where there are several nodes.
+    /// CPUs on the NUMA node of the interface; empty on hosts with one node.
     pub near_cores: Vec<u32>,
-    /// Interface of the test.
+    /// Interface used by the test.
     pub interface: Option<String>,
-    /// Rate of its link, bits/s, where the driver knows it.
+    /// Link rate, bits/s, if the driver reports it.
     pub link_bps: Option<u64>,
     /// Queueing disciplines of the interface.
     pub qdiscs: Vec<String>,
-    /// Offloads of the interface that are off and can be on.
+    /// Offloads of the interface that are off and can be enabled.
     pub offloads_off: Vec<String>,
-    /// Congestion controls that the kernel has; some may need privilege.
+    /// Congestion controls that the kernel offers; some may need privilege.
     pub congestion_available: Vec<String>,
-    /// Largest receive buffer of autotuning (`tcp_rmem`), bytes.
+    /// Receive buffer limits of autotuning (`tcp_rmem`: minimum, default, maximum), bytes.
     pub rmem: Option<[u64; 3]>,
-    /// Largest send buffer of autotuning (`tcp_wmem`), bytes.
+    /// Send buffer limits of autotuning (`tcp_wmem`: minimum, default, maximum), bytes.
     pub wmem: Option<[u64; 3]>,
-    /// Largest buffer that a program may ask for (`rmem_max`, `wmem_max`), bytes.
+    /// Maximum socket buffer that a program can request (`rmem_max`, `wmem_max`), bytes.
     pub window_max: Option<u64>,
-    /// Interrupts of the interface that were handled during the test: number and names of the actions.
+    /// Interrupts of the interface that were handled during the test: number and action names.
     pub interrupts: Vec<(u32, String)>,
-    /// Receive queues of the interface, where they come in pairs with transmit queues; else 1.
+    /// Number of receive queues, if they are paired with transmit queues; otherwise 1.
     pub receive_queues: u32,
 }
 
-/// One stream.
+/// CPUs and queues of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FlowFacts {
-    /// Its number.
+    /// Id of the stream.
     pub stream: u32,
-    /// CPU that serves its receive queue at the client.
+    /// CPU that serves the client's receive queue of the stream.
     pub client_queue_cpu: Option<u32>,
-    /// The same at the server.
+    /// CPU that serves the server's receive queue of the stream.
     pub server_queue_cpu: Option<u32>,
-    /// Its receive queue at the receiver.
+    /// NAPI id of the receive queue at the receiver.
     pub napi_id: Option<u32>,
-    /// CPU the client's thread is pinned to.
+    /// CPU to which the client's thread is pinned.
     pub client_cpu: Option<u32>,
-    /// The same at the server.
+    /// CPU to which the server's thread is pinned.
     pub server_cpu: Option<u32>,
 }
 
 impl Facts {
-    /// From the document of a test in one direction.
+    /// Extracts the properties from the document of a test in one direction.
     pub fn of(document: &RunDocument) -> Self {
         let client_sends = document.requested.direction == Direction::Upload;
         let hosts = (document.hosts.client.as_ref(), document.hosts.server.as_ref());
@@ -115,13 +115,13 @@ impl Facts {
         if self.client_sends { &self.server } else { &self.client }
     }
 
-    /// Rate of the slower link, bits/s, where it is known and not below what was measured.
+    /// Rate of the slower link, bits/s, if known and not below the measured goodput.
     pub fn slower_link_bps(&self) -> Option<u64> {
         let slower = self.client.link_bps.into_iter().chain(self.server.link_bps).min()?;
         (slower as f64 > self.goodput_bps).then_some(slower)
     }
 
-    /// Bandwidth-delay product of what was measured, bytes.
+    /// Bandwidth-delay product of measured goodput and minimum RTT, bytes.
     pub fn bdp_bytes(&self) -> Option<f64> {
         Some(self.goodput_bps / 8.0 * f64::from(self.min_rtt_us?) * 1e-6)
     }
@@ -170,7 +170,7 @@ fn words(list: &str) -> Vec<String> {
     list.split_whitespace().map(str::to_owned).collect()
 }
 
-/// `0-3,8` as numbers; what cannot be read is left out.
+/// Parses a CPU list such as `0-3,8`; skips invalid parts.
 fn listed(text: &str) -> Vec<u32> {
     let range = |part: &str| -> Option<(u32, u32)> {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_cores_are_read_as_the_kernel_writes_them() {
+    fn kernel_cpu_lists_are_parsed() {
         assert_eq!(listed("0-2,7"), [0, 1, 2, 7]);
         assert_eq!(listed(" 4\n"), [4]);
         assert_eq!(listed("x,3-1,0-99999999"), Vec::<u32>::new());

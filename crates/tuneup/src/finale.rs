@@ -1,4 +1,5 @@
-//! The tests at the end: the first settings, the last, and some that must be slower, in turns.
+//! Final tests: the first settings, the best settings, and settings that must be slower (a sanity check), in
+//! random order.
 
 use landspeed_model::{TuneupAgain, TuneupSanity};
 use landspeed_stats::{Interval, SplitMix64, ratio};
@@ -6,16 +7,16 @@ use landspeed_stats::{Interval, SplitMix64, ratio};
 use crate::ladder::{TAIL, middle_bps};
 use crate::{Measurement, Settings};
 
-/// Tests of each.
+/// Number of tests of each settings.
 const ROUNDS: usize = 4;
-/// The baseline has moved when it differs by this much and the interval excludes 1.
+/// Threshold for a moved baseline: relative change; in addition the interval must exclude 1.
 const MOVED: f64 = 0.05;
-/// Buffers that hold every path back.
+/// Socket buffer that limits any path, bytes.
 const SMALL_WINDOW: u64 = 8 << 10;
-/// Writes that go with it.
+/// Write size used with the small buffer, bytes.
 const SMALL_WRITE: u64 = 1 << 10;
 
-/// Which settings a test has.
+/// Settings of a final test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Original,
@@ -23,13 +24,13 @@ enum Role {
     Bad,
 }
 
-/// Settings that must be slower, and their tests.
+/// Settings that must be slower, with their tests.
 #[derive(Debug, Clone)]
 struct Bad {
     settings: Settings,
     words: String,
     tests: Vec<Measurement>,
-    /// The tests of the result that took turns with them.
+    /// Tests of the best settings that alternated with them.
     beside: Vec<Measurement>,
 }
 
@@ -45,28 +46,28 @@ impl Bad {
     }
 }
 
-/// The end of a search.
+/// State of the final tests.
 #[derive(Debug, Clone)]
 pub(crate) struct Finale {
     original: Settings,
     best: Settings,
     bad: Vec<Bad>,
-    /// Whether anything was kept: else the first settings are the last.
+    /// Whether the best settings differ from the first.
     changed: bool,
     originals: Vec<Measurement>,
     bests: Vec<Measurement>,
-    /// What is left of this round.
+    /// Remaining tests of this round, the next one last.
     queue: Vec<Role>,
     rounds: usize,
 }
 
 impl Finale {
-    /// How many tests it takes.
+    /// Number of final tests.
     pub fn tests(changed: bool) -> u64 {
         (if changed { 3 } else { 2 }) * ROUNDS as u64
     }
 
-    /// `bad` and its words: what must be slower than `best`.
+    /// `bad` are settings that must be slower than `best`, with a description; by default a small window.
     pub fn new(
         original: &Settings,
         best: &Settings,
@@ -91,7 +92,7 @@ impl Finale {
     fn begin_round(&mut self, random: &mut SplitMix64) {
         self.queue = match (self.bad.len(), self.changed) {
             (1, true) => vec![Role::Original, Role::Best, Role::Bad],
-            // The first settings are the last, or were measured enough.
+            // The first settings are the best ones, or were tested enough.
             _ => vec![Role::Best, Role::Bad],
         };
         for at in (1..self.queue.len()).rev() {
@@ -124,7 +125,8 @@ impl Finale {
         }
     }
 
-    /// Takes a test. Returns whether more are to come; the error says why there is no result.
+    /// Handles a test's result. Returns whether there are more tests; an error is the reason why the search has no
+    /// result.
     pub fn take(
         &mut self,
         measured: Result<Measurement, String>,
@@ -140,7 +142,7 @@ impl Finale {
                 self.bests.push(measured);
             }
             (Role::Bad, Ok(measured)) => bad.tests.push(measured),
-            // What is impossible shows nothing.
+            // Settings that are impossible show nothing.
             (Role::Bad, Err(_)) => {}
             (Role::Original | Role::Best, Err(why)) => return Err(why),
         }
@@ -149,7 +151,7 @@ impl Finale {
         }
         self.rounds += 1;
         if self.rounds.is_multiple_of(ROUNDS) {
-            // Where a bad placement makes no difference, as on a slow path, a small window must.
+            // If a bad placement makes no difference, as on a slow path, a small window must.
             let shows = self.bad_now().verdict().is_some_and(|sanity| sanity.shows);
             if shows || self.bad.len() > 1 || !time_left {
                 return Ok(false);
@@ -164,12 +166,12 @@ impl Finale {
         Ok(true)
     }
 
-    /// Tests of the last settings.
+    /// Tests of the best settings.
     pub fn best(&self) -> &[Measurement] {
         &self.bests
     }
 
-    /// Tests of the first settings, where the last are others.
+    /// Tests of the first settings, if they differ from the best.
     pub fn originals(&self) -> &[Measurement] {
         &self.originals
     }
@@ -178,7 +180,7 @@ impl Finale {
         self.bad.iter().filter_map(Bad::verdict).collect()
     }
 
-    /// The first settings at the end over those at the beginning.
+    /// Ratio of the first settings' goodput at the end to that at the beginning.
     pub fn again(&self, baseline: &[Measurement]) -> Option<TuneupAgain> {
         let now = if self.changed { &self.originals } else { &self.bests };
         let rates = |tests: &[Measurement]| tests.iter().map(|test| test.goodput_bps).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! The search: which test comes next, and what follows from those that were run.
+//! The search: selects the next test and evaluates the results.
 
 mod order;
 mod placements;
@@ -20,75 +20,75 @@ use crate::outcome::{Diagnosis, TestOutcome};
 use crate::placement::{bad_placement, placed};
 use crate::{Facts, Measurement, Settings};
 
-/// Length of a test with a verdict, nanoseconds: 20 samples over at least 2 s (docs/verdicts.md).
+/// Duration of a test with a verdict, nanoseconds: 20 samples over at least 2 s (docs/verdicts.md).
 const DIAGNOSIS_NS: u64 = 2_500_000_000;
-/// Its sampling interval.
+/// Sampling interval of a test with a verdict, nanoseconds.
 const DIAGNOSIS_INTERVAL_NS: u64 = 100_000_000;
-/// The same of compared tests: 50 readings of the RTT for each stream.
+/// Sampling interval of a comparison test, nanoseconds: 50 RTT samples per stream.
 const INTERVAL_NS: u64 = 20_000_000;
-/// Round trips that a compared test lasts at least, and those before it that are left out.
+/// Minimum duration of a comparison test, and of the omitted time before it, in RTTs.
 const ROUND_TRIPS: u64 = 20;
-/// Bounds of a compared test's length.
+/// Bounds of a comparison test's duration, nanoseconds.
 const TEST_NS: (u64, u64) = (1_000_000_000, 10_000_000_000);
-/// Bounds of what is left out before it.
+/// Bounds of the omitted time before it, nanoseconds.
 const OMIT_NS: (u64, u64) = (250_000_000, 5_000_000_000);
-/// What a test takes beside its traffic, until it was measured.
+/// Assumed overhead of a test until measured, nanoseconds.
 const OVERHEAD_NS: u64 = 200_000_000;
-/// Pairs of the baseline with itself.
+/// Number of pairs in which the baseline is compared with itself.
 const BASELINE_PAIRS: usize = 4;
-/// Tail of the intervals that only describe: what four tests against four carry.
+/// Tail probability of descriptive intervals: the smallest possible for four tests against four.
 pub(crate) const TAIL: f64 = 1.0 / 70.0;
-/// Share of the speed at which memory is copied from which it is the ceiling: TCP's own work takes the rest.
+/// Share of the memory copy rate that counts as a ceiling: TCP processing needs the rest.
 const MEMORY_SHARE: f64 = 0.8;
 
-/// What a search may do.
+/// Options of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LadderOptions {
-    /// Time it may take, nanoseconds.
+    /// Time limit of the search, nanoseconds.
     pub budget_ns: u64,
-    /// Where the random order begins.
+    /// Seed of the random order of tests.
     pub seed: u64,
-    /// Whether it may change settings of the hosts.
+    /// Whether the search may change host settings.
     pub host_changes: bool,
-    /// Length of each compared test, if it is not to follow from the RTT, nanoseconds.
+    /// Duration of a comparison test, nanoseconds; `None` to derive it from the RTT.
     pub test_ns: Option<u64>,
-    /// The part before it that is left out.
+    /// Omitted time before it, nanoseconds; `None` to derive it from the RTT.
     pub omit_ns: Option<u64>,
     /// Rate at which one core copies memory, bits/s.
     pub memory_bps: Option<f64>,
-    /// Instead of changes, measure the receiving thread on each of these cores against its interrupts (with `host_changes`) or
-    /// against the sending thread on each; empty: on some of all cores.
+    /// Draws a map of these cores instead of trying changes: receiving thread against interrupts (with
+    /// `host_changes`) or against sending thread; if empty, a selection of all cores.
     pub map: Option<Vec<u32>>,
 }
 
-/// The budget does not even cover the baseline and the tests at the end.
+/// The budget is too short for the baseline, one comparison and the final tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooShort {
-    /// The least that makes sense, nanoseconds.
+    /// Minimum budget, nanoseconds.
     pub least_ns: u64,
 }
 
 /// A test to run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Test {
-    /// What it is for.
+    /// Purpose of the test.
     pub kind: TestKind,
-    /// Its settings, length and sampling included.
+    /// Settings, including duration and sampling.
     pub settings: Settings,
-    /// In words, for who waits (`baseline 3 of 8`).
+    /// Description for progress output, such as `baseline 3 of 8`.
     pub what: String,
 }
 
-/// What a test is for.
+/// Purpose of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TestKind {
-    /// Its verdict is wanted.
+    /// Diagnosis: needs a verdict.
     Diagnosis,
-    /// Its figures are.
+    /// Comparison: needs the metrics.
     Compared,
 }
 
-/// What the search is doing.
+/// Phase of the search.
 #[derive(Debug, Clone)]
 enum Phase {
     Diagnose,
@@ -99,13 +99,13 @@ enum Phase {
     Over,
 }
 
-/// One candidate against the best so far.
+/// Comparison of a candidate with the best settings so far.
 #[derive(Debug, Clone)]
 struct Comparing {
     candidate: Candidate,
     best: Vec<Measurement>,
     new: Vec<Measurement>,
-    /// Whether the candidate is the first of this pair.
+    /// Whether the candidate is tested first in this pair.
     candidate_first: bool,
 }
 
@@ -119,7 +119,7 @@ impl Comparing {
     }
 }
 
-/// A search without sockets or clocks: the caller runs the tests and says what time it is.
+/// A search without sockets and clocks: the caller runs the tests and passes the time.
 #[derive(Debug, Clone)]
 pub struct Ladder {
     options: LadderOptions,
@@ -127,10 +127,10 @@ pub struct Ladder {
     phase: Phase,
     original: Settings,
     best: Settings,
-    /// The best ones before, each of which lost to the next.
+    /// Previous best settings, oldest first.
     former: Vec<Settings>,
     diagnosis: Option<Box<Diagnosis>>,
-    /// The first verdict, for the baseline.
+    /// First verdict, for the baseline.
     first_verdict: Option<Verdict>,
     /// Tests of the first settings at the beginning.
     baseline: Vec<Measurement>,
@@ -139,35 +139,35 @@ pub struct Ladder {
     kept: usize,
     compared: u32,
     tried: BTreeMap<String, Tried>,
-    /// Changes that a host could not do.
+    /// Keys of changes that a host could not make.
     refused: BTreeSet<String>,
     tests: u32,
     test_ns: u64,
     omit_ns: u64,
-    /// Time of the compared tests so far, and their number.
+    /// Total time of the comparison tests so far, nanoseconds, and their number.
     spent: (u64, u64),
     asked_ns: Option<u64>,
     ended: Option<(TuneupEnd, String)>,
     finale: Option<Finale>,
-    /// The map of cores, where one is drawn.
+    /// Map of cores, if requested.
     mapping: Option<Mapping>,
 }
 
-/// What became of a change.
+/// Result of a change that was tried.
 #[derive(Debug, Clone, Copy, Default)]
 struct Tried {
     attempts: u32,
-    /// How many changes had been kept when it was last tried.
+    /// Number of accepted changes when it was last tried.
     kept: usize,
-    /// Goodput over the best at that time; 0 where it was not measured.
+    /// Goodput ratio to the best settings at that time; 0 if not measured.
     ratio: f64,
 }
 
 impl Ladder {
-    /// A search that begins with `original`.
+    /// Starts a search from `original`.
     ///
     /// # Errors
-    /// The budget is too short for it.
+    /// If the budget is too short.
     pub fn new(original: Settings, options: LadderOptions) -> Result<Self, TooShort> {
         let ladder = Self {
             random: SplitMix64::new(options.seed),
@@ -194,13 +194,14 @@ impl Ladder {
             mapping: None,
             options,
         };
-        // The baseline, one comparison to its first look, and the end.
+        // Baseline, one comparison up to its first look, final tests.
         let tests = 2 * BASELINE_PAIRS as u64 + 12 + Finale::tests(true);
         let least_ns = 2 * (DIAGNOSIS_NS + ladder.omit_ns) + tests * ladder.test_cost_ns();
         if ladder.options.budget_ns < least_ns { Err(TooShort { least_ns }) } else { Ok(ladder) }
     }
 
-    /// The next test, or `None` when the search is over. The same until its outcome is taken.
+    /// Returns the next test, or `None` when the search is over. Repeated calls return the same test until its
+    /// outcome is passed.
     pub fn next_test(&mut self, now_ns: u64) -> Option<Test> {
         if matches!(self.phase, Phase::Over) {
             return None;
@@ -240,7 +241,7 @@ impl Ladder {
         test
     }
 
-    /// Takes what became of the test of [`Ladder::next_test`].
+    /// Handles the outcome of the test returned by [`Ladder::next_test`].
     pub fn take(&mut self, now_ns: u64, outcome: TestOutcome) {
         self.tests += 1;
         let asked_ns = self.asked_ns.take();
@@ -265,7 +266,7 @@ impl Ladder {
         }
     }
 
-    /// Ends the search: what was found so far stays.
+    /// Ends the search; results so far are kept.
     pub fn stop(&mut self, end: TuneupEnd, because: impl Into<String>) {
         if let Phase::Compare(comparing) = std::mem::replace(&mut self.phase, Phase::Over) {
             let comparison = compare(&comparing.best, &comparing.new);
@@ -285,7 +286,7 @@ impl Ladder {
                 self.diagnosis = Some(diagnosis);
                 self.exclude_former();
             }
-            // With the first settings there is nothing to improve on; later the verdict before stays.
+            // If the first settings fail, there is nothing to improve on; later on, the previous verdict stays.
             TestOutcome::Refused(why) if self.diagnosis.is_none() => return self.stop(TuneupEnd::Failed, why),
             TestOutcome::Measured(_) | TestOutcome::Refused(_) => {}
         }
@@ -319,7 +320,7 @@ impl Ladder {
         }
     }
 
-    /// Begins the next comparison, or the end.
+    /// Starts the next comparison, or the final tests.
     fn choose(&mut self, now_ns: u64) {
         let Some(diagnosis) = &self.diagnosis else { return };
         let verdict = &diagnosis.verdict;
@@ -338,7 +339,7 @@ impl Ladder {
             let why = format!("{} changes were tried, which is all the error rate allows", self.compared);
             return self.begin_finale(TuneupEnd::MostCandidates, why);
         }
-        // Three pairs tell at least whether it is hopeless.
+        // Three pairs are enough to reject a hopeless change.
         if !self.has_time_for(now_ns, 6) {
             return self
                 .begin_finale(TuneupEnd::Budget, "the time was over before every change was tried".to_owned());
@@ -357,7 +358,7 @@ impl Ladder {
             Ok(measured) if new => comparing.new.push(measured),
             Ok(measured) => comparing.best.push(measured),
             Err(why) if new => {
-                // What was never measured has no part in the error rate.
+                // A change that was never measured does not count for the error rate.
                 if comparing.new.is_empty() {
                     self.compared -= 1;
                     self.refused.insert(comparing.candidate.key.clone());
@@ -441,7 +442,7 @@ impl Ladder {
         self.finish(end, because, bad);
     }
 
-    /// The tests at the end.
+    /// Starts the final tests.
     fn finish(&mut self, end: TuneupEnd, because: String, bad: Option<(Settings, String)>) {
         self.ended = Some((end, because));
         let finale = Finale::new(&self.original, &self.best, bad, &mut self.random);
@@ -453,7 +454,7 @@ impl Ladder {
         match finale.take(measured, time_left, &mut self.random) {
             Ok(true) => self.phase = Phase::Finale(Box::new(finale)),
             Ok(false) => {
-                // The fastest of many placements is the luckiest, too: only these tests tell.
+                // The fastest of many placements is partly luck; only the final tests count.
                 let is_better = finale.gain().is_some_and(|gain| gain.low > 1.0);
                 if self.mapping.is_some() && !is_better {
                     self.best = self.original.clone();
@@ -470,12 +471,12 @@ impl Ladder {
         }
     }
 
-    /// What a compared test takes, nanoseconds.
+    /// Expected time of a comparison test, nanoseconds.
     fn test_cost_ns(&self) -> u64 {
         self.spent.0.checked_div(self.spent.1).unwrap_or(self.test_ns + self.omit_ns + OVERHEAD_NS)
     }
 
-    /// Whether so many tests fit before those at the end, and the verdict that would follow.
+    /// Whether there is time for this many tests before the final tests, and the verdict that may follow.
     fn has_time_for(&self, now_ns: u64, tests: u64) -> bool {
         let end = match self.ended {
             Some(_) => 0,
@@ -484,72 +485,72 @@ impl Ladder {
         now_ns + tests * self.test_cost_ns() + end <= self.options.budget_ns
     }
 
-    /// The best settings so far.
+    /// Best settings so far.
     pub fn best(&self) -> &Settings {
         &self.best
     }
 
-    /// Their goodput, bits/s; `None` before the baseline.
+    /// Goodput of the best settings, bits/s; `None` before the baseline.
     pub fn best_bps(&self) -> Option<f64> {
         (!self.baseline.is_empty()).then_some(self.best_bps)
     }
 
-    /// Every change that was tried so far.
+    /// Changes tried so far.
     pub fn rungs(&self) -> &[TuneupRung] {
         &self.rungs
     }
 
-    /// What limits the best settings, and hosts and path.
+    /// Latest verdict, with the properties of hosts and path.
     pub fn diagnosis(&self) -> Option<&Diagnosis> {
         self.diagnosis.as_deref()
     }
 
-    /// Why it ended, once it has.
+    /// Reason of the end, once the search is over.
     pub fn ended(&self) -> Option<(TuneupEnd, &str)> {
         self.ended.as_ref().map(|(end, why)| (*end, why.as_str()))
     }
 
-    /// Tests so far.
+    /// Number of tests so far.
     pub fn tests(&self) -> u32 {
         self.tests
     }
 
-    /// Length of the compared tests and of the part left out, nanoseconds.
+    /// Duration of the comparison tests and of the omitted time, nanoseconds.
     pub fn lengths_ns(&self) -> (u64, u64) {
         (self.test_ns, self.omit_ns)
     }
 
-    /// The first settings with their noise; `None` before they were measured twice.
+    /// Goodput and noise of the first settings; `None` before two tests.
     pub fn baseline(&self) -> Option<TuneupBaseline> {
         baseline(&self.baseline, self.first_verdict.as_ref()?, &self.original.parameters)
     }
 
-    /// Goodput with the threads on each core, where that was asked for and each was measured once.
+    /// Goodput with the threads on each core, if requested and each was measured once.
     pub fn map(&self) -> Option<TuneupMap> {
         self.mapping.as_ref().filter(|mapping| mapping.rounds() > 0).map(Mapping::map)
     }
 
-    /// The settings that had to be slower.
+    /// Results of the sanity checks: settings that must be slower.
     pub fn sanity(&self) -> Vec<TuneupSanity> {
         self.finale.as_ref().map(Finale::sanity).unwrap_or_default()
     }
 
-    /// The first settings, measured again at the end.
+    /// Comparison of the first settings at the end with the baseline.
     pub fn baseline_again(&self) -> Option<TuneupAgain> {
         self.finale.as_ref()?.again(&self.baseline)
     }
 
-    /// Goodput of the result over that of the first settings, in tests that took turns at the end.
+    /// Goodput ratio of the best to the first settings, from the final tests.
     pub fn total_gain(&self) -> Option<Interval> {
         self.finale.as_ref()?.gain()
     }
 
-    /// Where the flows are processed with the best settings.
+    /// CPUs on which the flows are processed with the best settings.
     pub fn placement(&self) -> Vec<TuneupPlacement> {
         self.facts().map(placed).unwrap_or_default()
     }
 
-    /// Changes to the hosts that were kept.
+    /// Accepted changes of host settings.
     pub fn plan(&self) -> &TuneupPlan {
         &self.best.plan
     }
@@ -559,7 +560,7 @@ impl Ladder {
     }
 }
 
-/// Median goodput, bits/s; 0 without a test.
+/// Median goodput, bits/s; 0 without tests.
 pub(crate) fn middle_bps(tests: &[Measurement]) -> f64 {
     median(&tests.iter().map(|test| test.goodput_bps).collect::<Vec<_>>()).unwrap_or(0.0)
 }

@@ -1,8 +1,8 @@
-//! Which setting to try next, and whether to keep it.
+//! Search for better settings: the next change to try, and whether to keep it.
 //!
-//! [`Ladder`] says which test comes next and takes what it measured; it knows neither sockets nor clocks, so that a search of five
-//! minutes is tested in virtual time. [`candidates`] derives what to try from the last verdict and from what the hosts are. A
-//! change is kept by `comparison`'s rules only.
+//! [`Ladder`] selects the next test and evaluates its result; it uses neither sockets nor clocks, so a search
+//! of five minutes can be tested in virtual time. [`candidates`] derives the changes to try from the last
+//! verdict and the properties of the hosts. A change is accepted only by the rules of `comparison`.
 #![forbid(unsafe_code)]
 
 mod baseline;
@@ -27,11 +27,11 @@ pub use ladder::{Ladder, LadderOptions, Test, TestKind, TooShort};
 pub use measurement::Measurement;
 pub use outcome::{Diagnosis, TestOutcome};
 
-/// All that a search may change: what the test does, and what is changed on the hosts for it.
+/// Everything that a search may change: parameters of the test, and host settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// Parameters of the test.
     pub parameters: Parameters,
-    /// Changes to the hosts.
+    /// Changes of host settings.
     pub plan: TuneupPlan,
 }

@@ -1,4 +1,5 @@
-//! A map of cores: goodput with the receiving thread on each core, and its interrupts, or the sending thread, on each.
+//! Map of cores: goodput with the receiving thread on each core, and its interrupts or the sending thread on
+//! each core.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +10,12 @@ use crate::facts::EndFacts;
 use crate::ladder::middle_bps;
 use crate::{Facts, Measurement, Settings};
 
-/// Most cores of a host, unless they were named.
+/// Maximum number of cores per host, unless given by the user.
 const MOST_CORES: usize = 8;
-/// Most tests of each cell.
+/// Maximum number of tests per cell.
 pub(crate) const MOST_ROUNDS: u32 = 5;
 
-/// Two cores and what they gave.
+/// A placement (two cores) and its tests.
 #[derive(Debug, Clone)]
 pub(crate) struct Cell {
     receiver_core: u32,
@@ -24,22 +25,22 @@ pub(crate) struct Cell {
     refused: Option<String>,
 }
 
-/// Every cell in turns.
+/// State of the measurement of all cells.
 #[derive(Debug, Clone)]
 pub(crate) struct Mapping {
     columns: TuneupMapColumns,
     cells: Vec<Cell>,
-    /// What is left of this round, the next last.
+    /// Remaining cells of this round, the next one last.
     queue: Vec<usize>,
     rounds: u32,
 }
 
 impl Mapping {
-    /// With `cores` of each host, or some of all where it is empty. With `moves_interrupts` the columns are those of the receiver's
-    /// interrupts, else the sending thread's.
+    /// Creates a map with `cores` of each host, or a selection if empty. Columns are the cores of the receiver's
+    /// interrupts with `moves_interrupts`, otherwise of the sending thread.
     ///
     /// # Errors
-    /// There are not two cells to compare.
+    /// If there are fewer than two cells to compare, or a core does not exist.
     pub fn new(
         original: &Settings,
         facts: &Facts,
@@ -85,7 +86,7 @@ impl Mapping {
         }
     }
 
-    /// The cell to test.
+    /// The cell to test next.
     fn cell(&self) -> &Cell {
         &self.cells[self.queue.last().copied().unwrap_or(0)]
     }
@@ -98,7 +99,7 @@ impl Mapping {
         format!("{}, round {}", self.words(self.cell()), self.rounds + 1)
     }
 
-    /// `receiver on core 1, interrupts on core 0`.
+    /// Description such as `receiver on core 1, interrupts on core 0`.
     pub fn words(&self, cell: &Cell) -> String {
         let other = match self.columns {
             TuneupMapColumns::Interrupts => "interrupts",
@@ -107,7 +108,7 @@ impl Mapping {
         format!("receiver on core {}, {other} on core {}", cell.receiver_core, cell.column_core)
     }
 
-    /// Takes a test. Returns whether a round is complete.
+    /// Handles a test's result. Returns whether the round is complete.
     pub fn take(&mut self, measured: Result<Measurement, String>, random: &mut SplitMix64) -> bool {
         let Some(cell) = self.queue.pop() else { return true };
         match measured {
@@ -122,7 +123,7 @@ impl Mapping {
         true
     }
 
-    /// Tests of a round.
+    /// Number of tests left in this round.
     pub fn round_tests(&self) -> u64 {
         self.queue.len() as u64
     }
@@ -131,7 +132,7 @@ impl Mapping {
         self.rounds
     }
 
-    /// The cells with the highest and with the lowest median; the error is why there are not two.
+    /// Cells with the highest and the lowest median; an error explains why there are not two.
     pub fn extremes(&self) -> Result<(&Cell, &Cell), String> {
         let mut measured: Vec<&Cell> = self.cells.iter().filter(|cell| cell.refused.is_none()).collect();
         measured.sort_by(|a, b| middle_bps(&a.tests).total_cmp(&middle_bps(&b.tests)));
@@ -148,7 +149,7 @@ impl Mapping {
         let cell = |cell: &Cell| {
             let rates = || cell.tests.iter().map(|test| test.goodput_bps);
             let costs: Option<Vec<f64>> = cell.tests.iter().map(|test| test.cpu_s_per_gb).collect();
-            // Where the kernel moved it meanwhile, there is no one CPU.
+            // `None` if the kernel moved the queue between tests.
             let mut served = cell.tests.iter().map(|test| test.receive_queue_cpu);
             let first = served.next().flatten();
             TuneupMapCell {
@@ -166,7 +167,7 @@ impl Mapping {
     }
 }
 
-/// The cores that were named, or some of all, at equal distances.
+/// The given cores, or a selection at equal distances.
 fn chosen(end: &EndFacts, named: &[u32]) -> Result<Vec<u32>, String> {
     if let Some(missing) = named.iter().find(|core| !end.cores.contains(core)) {
         let has = crate::command::comma_separated(&end.cores);
@@ -180,7 +181,8 @@ fn chosen(end: &EndFacts, named: &[u32]) -> Result<Vec<u32>, String> {
     Ok(end.cores.iter().copied().step_by(step).collect())
 }
 
-/// What puts the handling of received packets on `cpu`: the affinity of the interface's interrupts; RPS where it has none.
+/// Changes that move the processing of received packets to `cpu`: interrupt affinity, or RPS if the interface
+/// has no interrupts.
 fn interrupts_on(end: &EndFacts, cpu: u32) -> Vec<Change> {
     let Some(interface) = &end.interface else { return Vec::new() };
     if end.interrupts.is_empty() {
@@ -195,7 +197,7 @@ fn interrupts_on(end: &EndFacts, cpu: u32) -> Vec<Change> {
     end.interrupts.iter().map(|interrupt| Change::new(affinity(interrupt), cpu.to_string())).collect()
 }
 
-/// A mask with one CPU as sysfs has it: words of 32 bits, the highest first.
+/// CPU mask with one CPU in sysfs format: 32-bit words, highest first.
 fn mask(cpu: u32) -> String {
     let first = format!("{:x}", 1_u32 << (cpu % 32));
     std::iter::once(first).chain((0..cpu / 32).map(|_| "00000000".to_owned())).collect::<Vec<_>>().join(",")
@@ -217,12 +219,12 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_has_words_of_32_bits() {
+    fn cpu_masks_have_words_of_32_bits() {
         assert_eq!([0, 5, 32, 70].map(mask), ["1", "20", "1,00000000", "40,00000000,00000000"]);
     }
 
     #[test]
-    fn interrupts_are_moved_by_affinity_or_else_by_rps() {
+    fn interrupts_move_by_affinity_or_by_rps_without_interrupts() {
         let with = |interrupts: Vec<(u32, String)>| {
             let end = EndFacts { interrupts, receive_queues: 2, ..host(4) };
             let changes = interrupts_on(&end, 3);
@@ -233,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_with_many_cores_is_sampled_across_all() {
+    fn maps_of_many_cores_use_evenly_spaced_ones() {
         let facts = Facts { client_sends: true, client: host(4), server: host(128), ..Facts::default() };
         let map = mapping(&facts, &[], false).expect("cores").map();
         let rows: BTreeSet<u32> = map.cells.iter().map(|cell| cell.receiver_core).collect();
@@ -244,14 +246,14 @@ mod tests {
     }
 
     #[test]
-    fn one_core_has_no_map() {
+    fn single_core_hosts_have_no_map() {
         let facts = Facts { client: host(1), server: host(1), ..Facts::default() };
         assert!(mapping(&facts, &[], false).is_err());
         assert!(mapping(&facts, &[], true).is_err());
     }
 
     #[test]
-    fn the_receiver_is_the_end_that_receives() {
+    fn map_pins_the_receiving_host() {
         let facts = Facts { client_sends: false, client: host(2), server: host(2), ..Facts::default() };
         let cells = mapping(&facts, &[], true).expect("cores").cells;
         assert!(cells.iter().all(|cell| {

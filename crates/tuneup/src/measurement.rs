@@ -1,27 +1,28 @@
-//! The figures of one test that a comparison needs.
+//! Metrics of one test that comparisons use.
 
 use landspeed_model::{Metric, RunDocument};
 use landspeed_results::figures;
 
-/// What one test gave. What was not visible is `None` and bounds nothing.
+/// Metrics of one test. Metrics that are not visible are `None` and have no limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measurement {
-    /// Payload rate at the receivers in the steady phase, bits/s.
+    /// Goodput at the receivers in the steady phase, bits/s.
     pub goodput_bps: f64,
-    /// Median of the sender's smoothed RTT in the steady phase, microseconds.
+    /// Median smoothed RTT of the sender in the steady phase, µs.
     pub rtt_p50_us: Option<f64>,
-    /// Its 99th percentile.
+    /// 99th percentile of the same, µs.
     pub rtt_p99_us: Option<f64>,
-    /// Retransmitted segments for each GB delivered.
+    /// Retransmitted segments per GB delivered.
     pub retransmits_per_gb: Option<f64>,
-    /// CPU time of the hosts for each Gb delivered, all cores, seconds; of one host where both ends are on the same.
+    /// CPU time of both hosts per Gb delivered, all cores, seconds; of one host if both are the same.
     pub cpu_s_per_gb: Option<f64>,
-    /// CPU that serves the receive queue of all streams at the receiver; `None` where several do.
+    /// CPU that serves the receiver's receive queues of all streams; `None` if there are several.
     pub receive_queue_cpu: Option<u32>,
 }
 
 impl Measurement {
-    /// From the document of a test in one direction. `None` if nothing arrived in its steady phase.
+    /// Extracts the metrics from the document of a test in one direction; `None` if nothing arrived in its steady
+    /// phase.
     pub fn of(document: &RunDocument) -> Option<Self> {
         let figures = figures(document);
         let us = |metric| figures.get(metric).map(|ns| ns * 1e-3);

@@ -1,25 +1,25 @@
-//! What became of a test.
+//! Outcome of a test.
 
 use landspeed_model::Verdict;
 
 use crate::{Facts, Measurement};
 
-/// What became of a test.
+/// Outcome of a test.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TestOutcome {
-    /// It ran to its end.
+    /// The test completed.
     Measured(Measurement),
-    /// A test with a verdict.
+    /// The test completed, with a verdict.
     Diagnosed(Measurement, Box<Diagnosis>),
-    /// These settings are not possible here: an end refused them, or nothing arrived.
+    /// The settings are not possible: a host refused them, or no data arrived.
     Refused(String),
 }
 
-/// What limits the settings of a test, and what is known of hosts and path.
+/// Verdict of a test, with the properties of hosts and path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diagnosis {
-    /// What limits it.
+    /// Cause that limits the test.
     pub verdict: Verdict,
-    /// Hosts and path.
+    /// Properties of hosts and path.
     pub facts: Facts,
 }

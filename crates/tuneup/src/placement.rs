@@ -1,20 +1,20 @@
-//! Cores for the threads at both ends, from the CPUs that serve the flows' receive queues.
+//! Placement of the threads of both hosts, based on the CPUs that serve the flows' receive queues.
 
 use landspeed_model::{Parameters, TuneupPlacement};
 
 use crate::facts::{EndFacts, Facts, FlowFacts};
 
-/// Placements tried with one verdict.
+/// Maximum number of placements tried with one verdict.
 const MOST: usize = 4;
-/// Cores considered on a host with many.
+/// Number of cores considered on a host with many.
 const REPRESENTATIVE: usize = 4;
 
-/// Cores of the threads at both ends; an empty list leaves them to the scheduler.
+/// Cores for the threads of client and server; an empty list leaves them to the scheduler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Placement {
     pub client: Vec<u32>,
     pub server: Vec<u32>,
-    /// Why it may help.
+    /// Reason why it may help.
     pub reason: String,
 }
 
@@ -23,7 +23,7 @@ impl Placement {
         Self { client, server, reason: reason.into() }
     }
 
-    /// `core 1 → core 0`, `scheduler's choice`.
+    /// Description such as `client core 1, server core 0`, or `no pinning`.
     pub fn words(&self) -> String {
         match (self.client.as_slice(), self.server.as_slice()) {
             ([], []) => "no pinning".to_owned(),
@@ -36,7 +36,7 @@ impl Placement {
     }
 }
 
-/// `core 1`, `cores 0,2`, `unpinned`.
+/// Description such as `core 1`, `cores 0,2`, `unpinned`.
 pub(crate) fn cores(list: &[u32]) -> String {
     match list {
         [] => "unpinned".to_owned(),
@@ -45,7 +45,7 @@ pub(crate) fn cores(list: &[u32]) -> String {
     }
 }
 
-/// Placements that differ from that of `parameters`, the most promising first.
+/// Placements that differ from that of `parameters`, most promising first.
 pub(crate) fn placements(facts: &Facts, parameters: &Parameters) -> Vec<Placement> {
     let streams = parameters.streams.max(1) as usize;
     let now = (&parameters.client_cpus, &parameters.server_cpus);
@@ -63,7 +63,7 @@ pub(crate) fn placements(facts: &Facts, parameters: &Parameters) -> Vec<Placemen
     found
 }
 
-/// Both ends share the cores: each gets its own.
+/// Client and server on the same host: each gets its own cores.
 fn on_one_host(facts: &Facts, streams: usize) -> Vec<Placement> {
     let cores = representative(&facts.client, &[]);
     if cores.len() < 2 {
@@ -85,11 +85,11 @@ fn on_one_host(facts: &Facts, streams: usize) -> Vec<Placement> {
         .collect()
 }
 
-/// One end at a time: beside the CPU that serves its queue, and on it.
+/// One host at a time: on another core than the CPU that serves its queue, and on the same.
 fn on_two_hosts(facts: &Facts, now: (&Vec<u32>, &Vec<u32>), streams: usize) -> Vec<Placement> {
     let mut found = Vec::new();
     let ends = [(facts.client_sends, &facts.client, true), (!facts.client_sends, &facts.server, false)];
-    // The receiver first: it has more to do for each packet.
+    // The receiver first, because it needs more time per packet.
     let mut ends: Vec<_> = ends.into_iter().collect();
     ends.sort_by_key(|(sends, _, _)| *sends);
     for (sends, end, is_client) in ends {
@@ -115,7 +115,7 @@ fn on_two_hosts(facts: &Facts, now: (&Vec<u32>, &Vec<u32>), streams: usize) -> V
     found
 }
 
-/// The CPUs that serve the flows' receive queues at one end, each once.
+/// CPUs that serve the flows' receive queues on one host, without duplicates.
 fn serving(flows: &[FlowFacts], client: bool) -> Vec<u32> {
     let mut cpus: Vec<u32> =
         flows.iter().filter_map(|flow| if client { flow.client_queue_cpu } else { flow.server_queue_cpu }).collect();
@@ -124,7 +124,7 @@ fn serving(flows: &[FlowFacts], client: bool) -> Vec<u32> {
     cpus
 }
 
-/// A few cores, those near the interface first, without those that are `taken`.
+/// A few cores, those on the interface's NUMA node if known, without those in `taken`.
 fn representative(end: &EndFacts, taken: &[u32]) -> Vec<u32> {
     let near = if end.near_cores.is_empty() { &end.cores } else { &end.near_cores };
     let free = near.iter().filter(|core| !taken.contains(core)).copied();
@@ -136,7 +136,7 @@ fn first(cores: &[u32], most: usize) -> Vec<u32> {
     cores[..most.min(cores.len())].to_vec()
 }
 
-/// A placement that must be slower, and its words. `None` where a host has one core only.
+/// A placement that must be slower, with a description; `None` if a host has only one core.
 pub(crate) fn bad_placement(facts: &Facts, parameters: &Parameters) -> Option<(Parameters, String)> {
     let mut bad = parameters.clone();
     if facts.same_host {
@@ -153,7 +153,7 @@ pub(crate) fn bad_placement(facts: &Facts, parameters: &Parameters) -> Option<(P
     Some((bad, format!("all threads on the CPU that serves the flow: client core {client}, server core {server}")))
 }
 
-/// Where the flows are processed, and which share a CPU although there are others.
+/// CPUs on which the flows are processed, with collisions: flows that share a CPU although there are others.
 pub(crate) fn placed(facts: &Facts) -> Vec<TuneupPlacement> {
     let queue_cpu = |flow: &FlowFacts| {
         if facts.client_sends { flow.server_queue_cpu } else { flow.client_queue_cpu }
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn two_cores_of_one_host_are_shared_out() {
+    fn client_and_server_on_one_host_get_separate_cores() {
         let facts = Facts { same_host: true, client: host(2), server: host(2), ..Facts::default() };
         let crowded = Parameters { client_cpus: vec![0], server_cpus: vec![0], ..Parameters::default() };
         let found: Vec<_> =
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_are_placed_beside_and_on_the_cpu_of_their_queue() {
+    fn placements_include_the_queue_cpu_and_another_core() {
         let flow = FlowFacts { client_queue_cpu: Some(2), server_queue_cpu: Some(5), ..FlowFacts::default() };
         let server = EndFacts { near_cores: vec![4, 5, 6, 7], ..host(8) };
         let facts = Facts { client_sends: true, client: host(8), server, flows: vec![flow], ..Facts::default() };
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_on_one_cpu_collide_where_there_are_others() {
+    fn flows_on_the_same_cpu_collide_if_others_exist() {
         let flow = |stream, cpu| FlowFacts { stream, server_queue_cpu: Some(cpu), ..FlowFacts::default() };
         let mut facts = Facts {
             client_sends: true,
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn one_core_has_no_bad_placement() {
+    fn single_core_hosts_have_no_bad_placement() {
         let facts = Facts { same_host: true, client: host(1), server: host(1), ..Facts::default() };
         assert!(bad_placement(&facts, &Parameters::default()).is_none());
         assert!(placements(&facts, &Parameters::default()).is_empty());

@@ -1,4 +1,4 @@
-//! Whole searches in virtual time, with simulated tests whose noise is correlated in time.
+//! Complete searches in virtual time, with simulated tests whose noise is autocorrelated.
 
 use landspeed_model::{Cause, Confidence, Parameters, SendMode, TuneupEnd, TuneupPlan, Verdict};
 use landspeed_stats::SplitMix64;
@@ -9,15 +9,15 @@ use landspeed_tuneup::{
 const SECOND: u64 = 1_000_000_000;
 const BUDGET: u64 = 300 * SECOND;
 
-/// A pair of hosts: what settings give, and how noisy tests are.
+/// A simulated pair of hosts: results of settings, and noise of tests.
 struct World<F> {
-    /// Goodput in Gb/s and RTT in microseconds; `None`: not possible.
+    /// Goodput (Gb/s) and RTT (µs) of settings at a time; `None` if they are not possible.
     gives: F,
-    /// Standard deviation of the noise.
+    /// Standard deviation of the noise, relative to the goodput.
     sigma: f64,
-    /// Share of the noise that stays until the next test.
+    /// Autocorrelation of the noise from one test to the next.
     memory: f64,
-    /// One test in so many is stalled for a third of its time; 0 for never.
+    /// On average, one of this many tests is stalled for a third of its time; 0 for none.
     stalls: u64,
     cause: Cause,
     facts: Facts,
@@ -41,7 +41,7 @@ impl<F: Fn(&Settings, u64) -> Option<(f64, f64)>> World<F> {
         while let Some(test) = ladder.next_test(now_ns) {
             let p = &test.settings.parameters;
             now_ns += p.time_ns.expect("a time") + p.omit_ns + 150_000_000;
-            // An AR(1) process whose standard deviation is sigma.
+            // AR(1) noise with a standard deviation of sigma.
             let fresh = (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
             noise = self.memory * noise + self.sigma * (1.0 - self.memory.powi(2)).sqrt() * fresh;
             let stalled = self.stalls > 0 && random.below(self.stalls) == 0;
@@ -131,7 +131,7 @@ fn mistuned() -> Settings {
     })
 }
 
-/// A locked window, short writes and one shared core each cost something; a bad placement is always slower.
+/// A fixed window, short writes and a shared core each reduce the goodput; a bad placement is always slower.
 #[expect(clippy::unnecessary_wraps, reason = "a path says None where a setting is refused")]
 fn mistuned_gives(settings: &Settings, _: u64) -> Option<(f64, f64)> {
     let p = &settings.parameters;
@@ -146,7 +146,7 @@ fn mistuned_gives(settings: &Settings, _: u64) -> Option<(f64, f64)> {
 }
 
 #[test]
-fn a_mistuned_pair_reaches_its_best_within_the_budget() {
+fn mistuned_hosts_reach_the_optimum_within_the_budget() {
     let world = World {
         gives: mistuned_gives,
         sigma: 0.03,
@@ -169,8 +169,8 @@ fn a_mistuned_pair_reaches_its_best_within_the_budget() {
 const SEARCHES: u64 = 400;
 
 #[test]
-fn a_tuned_pair_is_left_unchanged_in_95_percent_of_searches() {
-    // Nothing makes a difference but the placements and windows that must be slower.
+fn tuned_hosts_are_unchanged_in_95_percent_of_searches() {
+    // Nothing makes a difference except the placements and windows that must be slower.
     let tuned = |settings: &Settings, _: u64| {
         let p = &settings.parameters;
         let bad = !p.client_cpus.is_empty() && p.client_cpus == p.server_cpus;
@@ -188,7 +188,7 @@ fn a_tuned_pair_is_left_unchanged_in_95_percent_of_searches() {
 }
 
 #[test]
-fn a_gain_of_five_percent_is_found() {
+fn gains_of_five_percent_are_found() {
     let gives = |settings: &Settings, _: u64| {
         let p = &settings.parameters;
         let bad = !p.client_cpus.is_empty() && p.client_cpus == p.server_cpus;
@@ -205,8 +205,8 @@ fn a_gain_of_five_percent_is_found() {
 }
 
 #[test]
-fn what_was_never_tried_comes_first_and_no_change_leads_back() {
-    // A second stream and another congestion control than the kernel's default help, and are not among what is tried first.
+fn untried_changes_come_first_and_none_reverts() {
+    // A second stream and a congestion control other than the default help; neither is tried first.
     let gives = |settings: &Settings, _: u64| {
         let p = &settings.parameters;
         let bad = !p.client_cpus.is_empty() && p.client_cpus == p.server_cpus;
@@ -226,9 +226,9 @@ fn what_was_never_tried_comes_first_and_no_change_leads_back() {
 }
 
 #[test]
-fn a_change_that_nearly_helped_is_tried_again_without_the_restrictions() {
-    // As measured between two namespaces of a machine with two cores, except that windows and cores are restricted: only without
-    // both does a second stream help.
+fn near_gains_are_retried_without_restrictions() {
+    // As measured between two namespaces on a machine with two cores, but with restricted windows and cores: a
+    // second stream helps only without both restrictions.
     let gives = |settings: &Settings, _: u64| {
         let p = &settings.parameters;
         let pinned = !p.client_cpus.is_empty() || !p.server_cpus.is_empty();
@@ -255,7 +255,7 @@ fn a_change_that_nearly_helped_is_tried_again_without_the_restrictions() {
 }
 
 #[test]
-fn a_gain_that_doubles_latency_beyond_its_bound_is_refused() {
+fn search_rejects_gains_with_excessive_rtt() {
     let gives = |settings: &Settings, _: u64| {
         let open = settings.parameters.window_bytes.is_none();
         Some(if open { (10.0, 60_000.0) } else { (5.0, 20_000.0) })
@@ -271,7 +271,7 @@ fn a_gain_that_doubles_latency_beyond_its_bound_is_refused() {
 }
 
 #[test]
-fn a_baseline_that_moved_is_reported() {
+fn moved_baseline_is_reported() {
     for (drop, moved) in [(0.7, true), (1.0, false)] {
         let gives =
             move |_: &Settings, now_ns: u64| Some((if now_ns > 40 * SECOND { 10.0 * drop } else { 10.0 }, 100.0));
@@ -284,7 +284,7 @@ fn a_baseline_that_moved_is_reported() {
 }
 
 #[test]
-fn the_budget_is_kept_with_the_tests_at_the_end() {
+fn final_tests_fit_into_the_budget() {
     for budget in [60, 90, 120, 200] {
         let world = World {
             gives: mistuned_gives,
@@ -307,7 +307,7 @@ fn the_budget_is_kept_with_the_tests_at_the_end() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_search() {
+fn same_seed_gives_the_same_search() {
     let world =
         World { gives: mistuned_gives, sigma: 0.03, memory: 0.3, stalls: 9, cause: Cause::SenderCpu, facts: facts() };
     let rungs = |seed| world.search(&mistuned(), BUDGET, seed).ladder.rungs().to_vec();
@@ -316,7 +316,7 @@ fn the_same_seed_gives_the_same_search() {
 }
 
 #[test]
-fn a_change_that_an_end_refuses_is_skipped_with_its_reason() {
+fn changes_refused_by_a_host_are_skipped_with_reason() {
     let gives = |settings: &Settings, _: u64| (settings.parameters.congestion.is_none()).then_some((10.0, 100.0));
     let world = World { gives, sigma: 0.01, memory: 0.0, stalls: 0, cause: Cause::NetworkLoss, facts: facts() };
     let Search { ladder, .. } = world.search(&plain(Parameters::default()), BUDGET, 2);
@@ -326,7 +326,7 @@ fn a_change_that_an_end_refuses_is_skipped_with_its_reason() {
 }
 
 #[test]
-fn a_search_that_is_stopped_keeps_its_rungs() {
+fn stopped_searches_keep_their_rungs() {
     let world = World {
         gives: mistuned_gives,
         sigma: 0.01,
@@ -344,7 +344,7 @@ fn a_search_that_is_stopped_keeps_its_rungs() {
 }
 
 #[test]
-fn a_link_at_its_rate_ends_the_search() {
+fn reaching_the_link_rate_ends_the_search() {
     let world = World {
         gives: |_: &Settings, _: u64| Some((9.4, 100.0)),
         sigma: 0.001,
@@ -358,13 +358,13 @@ fn a_link_at_its_rate_ends_the_search() {
     assert!(ladder.rungs().is_empty());
 }
 
-/// A machine on which nothing but the placement matters: threads on one core take turns.
+/// Only the placement matters: threads on the same core take turns.
 #[expect(clippy::unnecessary_wraps, reason = "a path says None where a setting is refused")]
 fn placed_gives(settings: &Settings, _: u64) -> Option<(f64, f64)> {
     let p = &settings.parameters;
     let small = if p.window_bytes.is_some() { 0.05 } else { 1.0 };
     let shared = !p.server_cpus.is_empty() && p.client_cpus == p.server_cpus;
-    // The receiver's core 3 is busy with something else.
+    // Core 3 of the receiver is busy.
     let busy = if p.server_cpus == [3] { 0.8 } else { 1.0 };
     Some((20.0 * small * busy * if shared { 0.5 } else { 1.0 }, 100.0))
 }
@@ -374,7 +374,7 @@ fn placement_world<F>(gives: F) -> World<F> {
 }
 
 #[test]
-fn a_map_of_cores_shows_what_placement_costs() {
+fn core_map_shows_the_goodput_of_each_placement() {
     let world = placement_world(placed_gives);
     let shared = plain(Parameters { client_cpus: vec![1], server_cpus: vec![1], ..Parameters::default() });
     let Search { ladder, now_ns } = world.search_with(&shared, LadderOptions { map: Some(Vec::new()), ..options() });
@@ -401,9 +401,9 @@ fn a_map_of_cores_shows_what_placement_costs() {
 }
 
 #[test]
-fn a_map_that_is_cut_short_advises_nothing() {
+fn incomplete_core_maps_recommend_nothing() {
     let world = placement_world(|settings: &Settings, now_ns| {
-        // Nothing is possible any more when the tests at the end begin.
+        // From the final tests on, no settings are possible.
         placed_gives(settings, now_ns).filter(|_| now_ns < 140 * SECOND)
     });
     let original = plain(Parameters { client_cpus: vec![1], server_cpus: vec![1], ..Parameters::default() });
@@ -413,14 +413,14 @@ fn a_map_that_is_cut_short_advises_nothing() {
 }
 
 #[test]
-fn the_luckiest_of_equal_placements_is_not_advised() {
+fn equal_placements_are_not_recommended() {
     let world = placement_world(|settings: &Settings, _| {
         Some((if settings.parameters.window_bytes.is_some() { 1.0 } else { 20.0 }, 100.0))
     });
     let changed = |seed| {
         let options = LadderOptions { seed, map: Some(vec![0, 1, 2]), ..options() };
         let Search { ladder, .. } = world.search_with(&plain(Parameters::default()), options);
-        // The tests can tell: a small window is slower, though no placement is.
+        // The tests can detect differences: a small window is slower, although no placement is.
         assert!(ladder.sanity().iter().any(|sanity| sanity.shows), "seed {seed}");
         ladder.best().parameters != Parameters::default()
     };
@@ -428,7 +428,7 @@ fn the_luckiest_of_equal_placements_is_not_advised() {
 }
 
 #[test]
-fn interrupts_are_moved_where_hosts_may_be_changed() {
+fn core_map_moves_interrupts_with_host_changes() {
     let mut world = placement_world(|settings: &Settings, _| {
         let on = settings.plan.server.first().map(|change| change.desired.as_str());
         Some((if on == Some("4") { 30.0 } else { 20.0 }, 100.0))
@@ -442,7 +442,7 @@ fn interrupts_are_moved_where_hosts_may_be_changed() {
 }
 
 #[test]
-fn a_map_that_cannot_be_drawn_says_why() {
+fn failed_core_maps_state_the_reason() {
     let world = placement_world(placed_gives);
     let why = |options: LadderOptions, facts: Facts| {
         let world = World { facts, ..placement_world(placed_gives) };

@@ -1,4 +1,4 @@
-//! Bytes.
+//! Sizes in bytes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,22 +11,22 @@ use crate::number::{has_three_digits, natural, split};
 
 /// A number of bytes.
 ///
-/// Parses as iperf3 does, either case: a bare `K`, `M`, `G`, `T` is a power of 1024. `KiB` says the same aloud;
-/// `KB` is a power of 1000.
+/// Parses as iperf3 does, in either case: a bare `K`, `M`, `G`, `T` is a power of 1024, as is `KiB`; `KB` is a
+/// power of 1000.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Bytes(u64);
 
 impl Bytes {
-    /// Nothing.
+    /// 0 bytes.
     pub const ZERO: Self = Self(0);
 
-    /// A size from bytes.
+    /// Creates a size from a number of bytes.
     pub const fn new(bytes: u64) -> Self {
         Self(bytes)
     }
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     pub const fn get(self) -> u64 {
         self.0
     }
@@ -56,7 +56,7 @@ impl FromStr for Bytes {
     }
 }
 
-/// Units of powers of 1024.
+/// Powers of 1024.
 const BINARY: [(&str, u64); 7] = [
     ("B", 1),
     ("KiB", 1 << 10),
@@ -67,7 +67,7 @@ const BINARY: [(&str, u64); 7] = [
     ("EiB", 1 << 60),
 ];
 
-/// Units of powers of 1000.
+/// Powers of 1000.
 const DECIMAL: [(&str, u64); 5] = [
     ("kB", 1_000),
     ("MB", 1_000_000),
@@ -76,11 +76,12 @@ const DECIMAL: [(&str, u64); 5] = [
     ("PB", 1_000_000_000_000_000),
 ];
 
-/// Below this a size that no unit shows exactly is printed in bytes (`1448 B`).
+/// Below this, a size that no unit shows exactly is printed in bytes (`1448 B`).
 const PLAIN: u64 = 10_000;
 
-/// Three significant digits: exact in powers of 1024 where that is possible (`4.00 MiB`), else exact in powers of 1000
-/// (`1 MB`, `1.5 MB`), else rounded in powers of 1024 (`1.17 GiB`). Below 10 kB a size is always exact (`1448 B`).
+/// Prints three significant digits: exactly in powers of 1024 if possible (`4.00 MiB`), else exactly in powers of
+/// 1000 (`1 MB`, `1.5 MB`), else rounded in powers of 1024 (`1.17 GiB`). Sizes below 10 kB are always exact
+/// (`1448 B`).
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let binary = natural(self.0, &BINARY);
@@ -92,7 +93,7 @@ impl fmt::Display for Bytes {
         }
         let decimal = DECIMAL.iter().rev().find(|&&(_, size)| self.0 >= size);
         match decimal {
-            // With three digits: `115 MB` and `1.5 MB`, not `1.024 MB`.
+            // Exact with three digits: `115 MB` and `1.5 MB`, but not `1.024 MB`.
             Some(&(name, size)) if has_three_digits(self.0, size) => {
                 f.pad(&format!("{} {name}", self.0 as f64 / size as f64))
             }

@@ -1,8 +1,8 @@
-//! Errors of a quantity in user input.
+//! Errors for quantities in user input.
 
 use std::fmt;
 
-/// The kind of quantity that was expected; it decides the words and the example in a [`ParseError`].
+/// Kind of quantity expected; selects the wording and the example in a [`ParseError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantity {
     /// A [`crate::BitRate`].
@@ -16,7 +16,7 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// Two spellings that are accepted.
+    /// Returns two accepted spellings.
     pub const fn example(self) -> &'static str {
         match self {
             Self::Rate => "10G or 300m",
@@ -65,68 +65,70 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// Why a text is not the quantity it should be. The message says what is wrong and shows an accepted example.
+/// Error for a text that is not the expected quantity. The message states the problem and shows an accepted
+/// example.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
-    /// Nothing was given.
+    /// The text is empty.
     #[error("the {quantity} is empty: give one, for example {}", quantity.example())]
     Empty {
-        /// What was expected.
+        /// Expected kind of quantity.
         quantity: Quantity,
     },
-    /// The text does not begin with a finite decimal number.
+    /// The text does not begin with a decimal number.
     #[error("`{text}` is not a {quantity}: {} begin with a number, for example {}", quantity.plural(), quantity.example())]
     NotANumber {
-        /// What was expected.
+        /// Expected kind of quantity.
         quantity: Quantity,
-        /// What was given, shortened and with control characters escaped.
+        /// Input text, shortened and with control characters escaped.
         text: String,
     },
-    /// The number has a minus sign.
+    /// The number is negative.
     #[error("`{text}` is not a {quantity}: {} are positive, for example {}", quantity.plural(), quantity.example())]
     Negative {
-        /// What was expected.
+        /// Expected kind of quantity.
         quantity: Quantity,
-        /// What was given, shortened and with control characters escaped.
+        /// Input text, shortened and with control characters escaped.
         text: String,
     },
-    /// The number is followed by something that is not a unit of this quantity.
+    /// The number is followed by an unknown unit.
     #[error(
         "`{text}` has the unknown unit `{unit}`: a {quantity} takes {}, for example {}",
         quantity.units(),
         quantity.example()
     )]
     UnknownUnit {
-        /// What was expected.
+        /// Expected kind of quantity.
         quantity: Quantity,
-        /// What was given, shortened and with control characters escaped.
+        /// Input text, shortened and with control characters escaped.
         text: String,
-        /// The part that was not understood.
+        /// The unknown unit.
         unit: String,
     },
-    /// A rate in bytes (capital B) where bits are meant: guessing would be wrong by a factor of eight.
+    /// A rate with a capital B (bytes) instead of bits. It is not guessed, which could be wrong by a factor of
+    /// eight.
     #[error("`{text}` counts bytes: rates are in bits per second (1 GB/s is 8G), for example 10G or 300m")]
     BytesNotBits {
-        /// What was given, shortened and with control characters escaped.
+        /// Input text, shortened and with control characters escaped.
         text: String,
     },
-    /// A fraction with a zero below the line.
+    /// A fraction with a denominator of zero.
     #[error("`{text}` divides by zero: give a ratio, for example 0.0046% or 1/22000")]
     DividesByZero {
-        /// What was given, shortened and with control characters escaped.
+        /// Input text, shortened and with control characters escaped.
         text: String,
     },
-    /// The value does not fit.
+    /// The value exceeds the limit of its type.
     #[error("`{text}` is too large: {} end at {}, for example {}", quantity.plural(), quantity.limit(), quantity.example())]
     TooLarge {
-        /// What was expected.
+        /// Expected kind of quantity.
         quantity: Quantity,
-        /// What was given, shortened and with control characters escaped.
+        /// Input text, shortened and with control characters escaped.
         text: String,
     },
 }
 
-/// `text` made safe for one line of a terminal: control characters escaped, at most 40 characters.
+/// Returns `text` safe for one line of a terminal: control characters escaped, at most 40 characters.
 pub(crate) fn shown(text: &str) -> String {
     const MAX_CHARS: usize = 40;
     let mut out: String = text.chars().take(MAX_CHARS).flat_map(char::escape_debug).collect();

@@ -1,4 +1,4 @@
-//! Rates, sizes, times and ratios with their units: parsed from what people type, printed as people read.
+//! Rates, sizes, times and ratios with units: parsed from user input, printed for people.
 //!
 //! ```
 //! use landspeed_units::{BitRate, Bytes, Nanos, Ratio};

@@ -1,4 +1,4 @@
-//! Nanoseconds.
+//! Durations in nanoseconds.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{ParseError, Quantity};
 use crate::number::{natural, split};
 
-/// A span of time in nanoseconds (at most 584 years).
+/// A duration in nanoseconds (at most 584 years).
 ///
 /// Parses `10ns`, `250us` or `250µs`, `92ms`, `1.5s`, `2m` or `2min`, `1h`, `1d`; a bare number is seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
@@ -25,47 +25,48 @@ const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
 impl Nanos {
-    /// No time at all.
+    /// 0 ns.
     pub const ZERO: Self = Self(0);
 
-    /// A span from nanoseconds.
+    /// Creates a duration from nanoseconds.
     pub const fn new(ns: u64) -> Self {
         Self(ns)
     }
 
-    /// A span from microseconds, saturating at the largest span.
+    /// Creates a duration from microseconds, saturating at the maximum.
     pub const fn from_micros(us: u64) -> Self {
         Self(us.saturating_mul(MICRO))
     }
 
-    /// A span from milliseconds, saturating at the largest span.
+    /// Creates a duration from milliseconds, saturating at the maximum.
     pub const fn from_millis(ms: u64) -> Self {
         Self(ms.saturating_mul(MILLI))
     }
 
-    /// A span from whole seconds, saturating at the largest span.
+    /// Creates a duration from whole seconds, saturating at the maximum.
     pub const fn from_secs(s: u64) -> Self {
         Self(s.saturating_mul(SECOND))
     }
 
-    /// A span from seconds, rounded to the nanosecond; `None` if negative, not finite or longer than 584 years.
+    /// Creates a duration from seconds, rounded to the nanosecond; `None` if negative, not finite or longer than 584
+    /// years.
     pub fn from_secs_f64(s: f64) -> Option<Self> {
         let ns = (s * SECOND as f64).round();
-        // 2^64 is the first f64 that no u64 holds; a NaN is in no range.
+        // 2^64 is the smallest f64 above u64::MAX; NaN is in no range.
         (0.0..18_446_744_073_709_551_616.0).contains(&ns).then_some(Self(ns as u64))
     }
 
-    /// The span in nanoseconds.
+    /// Returns the duration in nanoseconds.
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// The span in seconds.
+    /// Returns the duration in seconds.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / SECOND as f64
     }
 
-    /// The sum, or `None` if it is too long to hold.
+    /// Returns the sum; `None` on overflow.
     pub const fn checked_add(self, other: Self) -> Option<Self> {
         match self.0.checked_add(other.0) {
             Some(ns) => Some(Self(ns)),
@@ -73,7 +74,7 @@ impl Nanos {
         }
     }
 
-    /// The difference, or `None` if `other` is longer.
+    /// Returns the difference; `None` if `other` is longer.
     pub const fn checked_sub(self, other: Self) -> Option<Self> {
         match self.0.checked_sub(other.0) {
             Some(ns) => Some(Self(ns)),
@@ -89,7 +90,7 @@ impl From<Nanos> for Duration {
 }
 
 impl From<Duration> for Nanos {
-    /// Saturates at 584 years.
+    /// Saturates at the maximum of 584 years.
     fn from(duration: Duration) -> Self {
         Self(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
     }
@@ -100,7 +101,7 @@ impl FromStr for Nanos {
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let split = split(text, Quantity::Time)?;
-        // U+00B5 (micro sign) and U+03BC (Greek mu) both come out of keyboards.
+        // Keyboards produce both U+00B5 (micro sign) and U+03BC (Greek mu).
         let multiplier = match split.unit.to_ascii_lowercase().as_str() {
             "ns" => 1,
             "us" | "usec" | "\u{b5}s" | "\u{3bc}s" => MICRO,

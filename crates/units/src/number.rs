@@ -1,17 +1,17 @@
-//! The part all quantities share: a decimal number, then a unit; and printing with three significant digits.
+//! Shared by all quantities: parsing a decimal number with a unit, and printing with three significant digits.
 
 use crate::error::{ParseError, Quantity, shown};
 
-/// A text split into its number and what follows it, both without surrounding blanks.
+/// A text split into a number and the rest, both trimmed.
 pub(crate) struct Split<'a> {
     text: &'a str,
     number: &'a str,
-    /// The unit as typed, possibly empty.
+    /// The unit as typed; may be empty.
     pub unit: &'a str,
     quantity: Quantity,
 }
 
-/// Splits `text` after its leading number: digits, an optional fraction, an optional exponent.
+/// Splits `text` after its leading number: digits, an optional fraction and an optional exponent.
 pub(crate) fn split(text: &str, quantity: Quantity) -> Result<Split<'_>, ParseError> {
     let text = text.trim();
     if text.is_empty() {
@@ -42,13 +42,13 @@ pub(crate) fn split(text: &str, quantity: Quantity) -> Result<Split<'_>, ParseEr
     Ok(Split { text, number, unit: unit.trim_start(), quantity })
 }
 
-/// The index of the first byte at or after `from` that is not a digit.
+/// Returns the index of the first byte at or after `from` that is not a digit.
 fn digits(bytes: &[u8], from: usize) -> usize {
     from + bytes[from..].iter().take_while(|b| b.is_ascii_digit()).count()
 }
 
 impl Split<'_> {
-    /// The number times `multiplier`, rounded to an integer; exact when the number was typed as an integer.
+    /// Returns the number times `multiplier`, rounded to an integer; exact if the number was typed as an integer.
     pub(crate) fn scaled(&self, multiplier: u64) -> Result<u64, ParseError> {
         if self.number.bytes().all(|b| b.is_ascii_digit()) {
             return self
@@ -59,11 +59,11 @@ impl Split<'_> {
                 .ok_or_else(|| self.too_large());
         }
         let value = (self.value()? * multiplier as f64).round();
-        // 2^64 is the first f64 that no u64 holds.
+        // 2^64 is the smallest f64 above u64::MAX.
         if value < 18_446_744_073_709_551_616.0 { Ok(value as u64) } else { Err(self.too_large()) }
     }
 
-    /// The number as a finite, non-negative float.
+    /// Returns the number as a finite, non-negative float.
     pub(crate) fn value(&self) -> Result<f64, ParseError> {
         match self.number.parse::<f64>() {
             Ok(value) if value.is_finite() => Ok(value),
@@ -81,9 +81,9 @@ impl Split<'_> {
     }
 }
 
-/// `value` with three significant digits, and no fraction from 100 up.
+/// Formats `value` with three significant digits, and without a fraction from 100 up.
 pub(crate) fn three_digits(value: f64) -> String {
-    // Compared after rounding, so that 9.996 prints as 10.0 and 99.96 as 100.
+    // The bounds are those of rounding: 9.996 prints as 10.0 and 99.96 as 100.
     if value < 9.995 {
         format!("{value:.2}")
     } else if value < 99.95 {
@@ -93,7 +93,7 @@ pub(crate) fn three_digits(value: f64) -> String {
     }
 }
 
-/// Whether three significant digits show `value` in units of `size` exactly, and so without a fraction from 100 up.
+/// Whether `value` in units of `size` is exact with three significant digits, without a fraction from 100 up.
 pub(crate) fn has_three_digits(value: u64, size: u64) -> bool {
     let decimals = match value / size {
         0..10 => 100,
@@ -106,18 +106,18 @@ pub(crate) fn has_three_digits(value: u64, size: u64) -> bool {
 /// A value with three significant digits and its unit.
 pub(crate) struct Natural {
     pub text: String,
-    /// Whether nothing was rounded.
+    /// Whether the number is exact (not rounded).
     pub exact: bool,
 }
 
-/// `value` in the largest of `units` (name, size; ascending; the first is the integral base unit) in which it still
-/// prints as at least 1.00.
+/// Formats `value` in the largest of `units` (name, size; ascending; the first is the integral base unit) in
+/// which it is at least 1.00.
 pub(crate) fn natural(value: u64, units: &[(&str, u64)]) -> Natural {
     let (base, _) = units[0];
     let mut natural = Natural { text: format!("{value} {base}"), exact: true };
     for &(name, size) in &units[1..] {
         let scaled = value as f64 / size as f64;
-        // 0.9995 is where three digits of the smaller unit would have become 1000.
+        // Below 0.9995 the smaller unit still prints at most 999 with three digits.
         if scaled < 0.9995 {
             break;
         }

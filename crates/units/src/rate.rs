@@ -1,4 +1,4 @@
-//! Bits per second.
+//! Rates in bits per second.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,34 +12,34 @@ use crate::{Bytes, Nanos};
 
 /// A rate in bits per second.
 ///
-/// Parses iperf3's spelling (`10G`, `300m`, `500K`; decimal powers, either case) and the printed one
-/// (`9.41 Gb/s`, `10Gbps`, `10gbit`). A capital `B` means bytes and is refused rather than guessed at.
+/// Parses iperf3's notation (`10G`, `300m`, `500K`; decimal powers, either case) and the printed one (`9.41
+/// Gb/s`, `10Gbps`, `10gbit`). A capital `B` means bytes and is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct BitRate(u64);
 
 impl BitRate {
-    /// No bits at all.
+    /// 0 b/s.
     pub const ZERO: Self = Self(0);
 
-    /// A rate from bits per second.
+    /// Creates a rate from bits per second.
     pub const fn from_bps(bps: u64) -> Self {
         Self(bps)
     }
 
-    /// The mean rate of `bytes` moved in `time`; `None` if the time is zero or the rate too large to hold.
+    /// Returns the mean rate of `bytes` over `time`; `None` if the time is zero or the rate exceeds 64 bits.
     pub fn mean(bytes: Bytes, time: Nanos) -> Option<Self> {
         let bit_ns = u128::from(bytes.get()) * 8 * 1_000_000_000;
         let bps = bit_ns.checked_div(u128::from(time.get()))?;
         u64::try_from(bps).ok().map(Self)
     }
 
-    /// Bits per second.
+    /// Returns the rate in bits per second.
     pub const fn bps(self) -> u64 {
         self.0
     }
 
-    /// Bytes per second.
+    /// Returns the rate in bytes per second.
     pub fn bytes_per_s(self) -> f64 {
         self.0 as f64 / 8.0
     }

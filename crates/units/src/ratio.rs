@@ -1,4 +1,4 @@
-//! Shares of a whole.
+//! Dimensionless ratios.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,29 +9,29 @@ use serde::{Deserialize, Serialize};
 use crate::error::{ParseError, Quantity, shown};
 use crate::number::{split, three_digits};
 
-/// A dimensionless ratio: a loss rate, a share of a whole.
+/// A dimensionless ratio, such as a loss rate or a share.
 ///
-/// Parses `0.0046%`, `1e-6` and `1/22000`, from 0 to 1: a typed `5` would be a slip for `5%` and is refused.
-/// Prints per cent.
+/// Parses `0.0046%`, `1e-6` and `1/22000`, from 0 to 1: a bare `5` is probably meant as `5%` and is rejected.
+/// Prints as a percentage.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Ratio(f64);
 
 impl Ratio {
-    /// Nothing of the whole.
+    /// 0 %.
     pub const ZERO: Self = Self(0.0);
 
-    /// A ratio from its value (1.0 is the whole); `None` if negative or not finite. May exceed 1.
+    /// Creates a ratio from its value (1.0 is 100 %); `None` if negative or not finite. May exceed 1.
     pub fn new(value: f64) -> Option<Self> {
         (0.0..=f64::MAX).contains(&value).then_some(Self(value))
     }
 
-    /// `part` of `whole`; `None` if the whole is zero.
+    /// Returns `part / whole`; `None` if `whole` is zero.
     pub fn of(part: u64, whole: u64) -> Option<Self> {
         (whole != 0).then(|| Self(part as f64 / whole as f64))
     }
 
-    /// The value; 1.0 is the whole.
+    /// Returns the value; 1.0 is 100 %.
     pub const fn get(self) -> f64 {
         self.0
     }

@@ -1,4 +1,4 @@
-//! What people type is understood or refused with advice, and what is printed can be typed back.
+//! User input is parsed or rejected with advice, and printed values can be parsed again.
 
 use landspeed_units::{BitRate, Bytes, Nanos, ParseError, Quantity, Ratio};
 use proptest::prelude::*;
@@ -32,7 +32,7 @@ fn rates_are_decimal_as_in_iperf3() {
 }
 
 #[test]
-fn a_rate_in_bytes_is_refused_instead_of_guessed_at() {
+fn rates_in_bytes_are_rejected() {
     for text in ["1GB/s", "1GBps", "1GiB/s", "10MB"] {
         assert!(matches!(text.parse::<BitRate>(), Err(ParseError::BytesNotBits { .. })), "{text}");
     }
@@ -80,7 +80,7 @@ fn ratios_are_fractions_percentages_or_one_in_n() {
 }
 
 #[test]
-fn values_print_in_their_natural_unit() {
+fn values_print_in_the_largest_suitable_unit() {
     assert_eq!(BitRate::from_bps(9_412_345_678).to_string(), "9.41 Gb/s");
     assert_eq!(BitRate::from_bps(999_600_000).to_string(), "1.00 Gb/s");
     assert_eq!(BitRate::from_bps(999).to_string(), "999 b/s");
@@ -95,7 +95,7 @@ fn values_print_in_their_natural_unit() {
 }
 
 #[test]
-fn a_size_prints_in_the_unit_that_shows_it_exactly() {
+fn sizes_print_in_a_unit_that_is_exact() {
     for (size, text) in [
         (0, "0 B"),
         (1024, "1.00 KiB"),
@@ -164,7 +164,7 @@ fn json_is_a_plain_number() {
     assert_eq!(schema["type"], "integer", "{schema}");
 }
 
-/// Three significant digits: half a unit in the last place is at most half a per cent.
+/// Three significant digits: half a unit in the last place is at most 0.5 %.
 fn close(a: u64, b: u64) -> bool {
     a.abs_diff(b) as f64 <= 0.5e-2 * a as f64 + 0.5
 }
@@ -194,7 +194,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_panics(text in any::<String>(), near in "[-+0-9.eE/%kKmMgGtTbBiIsu µ]{0,12}") {
+    fn parsing_never_panics(text in any::<String>(), near in "[-+0-9.eE/%kKmMgGtTbBiIsu µ]{0,12}") {
         for text in [text.as_str(), near.as_str()] {
             let _ = text.parse::<BitRate>();
             let _ = text.parse::<Bytes>();

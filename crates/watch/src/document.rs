@@ -1,4 +1,4 @@
-//! What is known of the flows, as a document.
+//! Conversion of flows to a document.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,11 @@ use crate::flows::SampledFlow;
 use crate::observation::{Observation, observe};
 use crate::processes::Process;
 
-/// Names what limits one direction of a run whose remote end did not report.
-///
-/// The last argument is what this host did beside the flow.
+/// Function that determines what limits one direction of a run whose remote host did not report. The last
+/// argument is the activity of this host during the flow.
 pub type Judge<'a> = &'a dyn Fn(&RunDocument, Direction, &WatchHost) -> Verdict;
 
-/// One flow, judged.
+/// Describes a flow, with its verdict.
 pub(crate) fn describe(
     flow: &SampledFlow,
     process: Result<&Process, &str>,
@@ -78,7 +77,7 @@ fn role_of(flow: &SampledFlow) -> WatchRole {
     if acked >= received.saturating_sub(flow.first.received) { WatchRole::Sender } else { WatchRole::Receiver }
 }
 
-/// Notes what several threads hide.
+/// Adds a note about what is not visible in a multi-threaded process.
 fn with_threads(mut verdict: Verdict, process: Option<&Process>) -> Verdict {
     if let Some(process) = process.filter(|process| process.threads > 1) {
         verdict.missing.push(format!(
@@ -89,7 +88,7 @@ fn with_threads(mut verdict: Verdict, process: Option<&Process>) -> Verdict {
     verdict
 }
 
-/// Shares that add up to 1000, also where no state was visible.
+/// Shares of time that add up to 1000, also if no state was visible.
 fn shares(epochs: Vec<Epoch>, span_ns: (u64, u64)) -> Vec<Epoch> {
     if !epochs.is_empty() {
         return epochs;
@@ -98,7 +97,7 @@ fn shares(epochs: Vec<Epoch>, span_ns: (u64, u64)) -> Vec<Epoch> {
     vec![Epoch { state: EpochState::Unknown, time_ns, share_permille: 1000, spans_ns: vec![span_ns] }]
 }
 
-/// A flow with fewer than two readings.
+/// Verdict of a flow with fewer than two samples.
 fn too_short() -> Verdict {
     Verdict {
         cause: Cause::Undetermined,
@@ -113,7 +112,7 @@ fn too_short() -> Verdict {
     }
 }
 
-/// What root would add, where it is missing.
+/// Data that is missing because of missing privileges or a failed dump, with reasons.
 pub(crate) fn unavailable(host: &HostSnapshot, denied: bool, failure: Option<&str>) -> BTreeMap<String, String> {
     let mut missing = host.unavailable.clone();
     missing.retain(|what, _| what == "sysctls");

@@ -1,7 +1,7 @@
-//! Which flows there are, which of them are busy, and the last readings of those.
+//! State of the flows: which ones exist, which are busy, and the recent samples of busy ones.
 //!
-//! Time is an argument: nanoseconds after the start of the watch. Memory is bounded by the sockets that exist at one dump (some
-//! 80 bytes each) and by [`Limits`], however many connections come and go.
+//! Time is passed as an argument: nanoseconds after the start of the watch. Memory is bounded by the number of
+//! sockets in a dump (about 80 bytes each) and by [`Limits`], however many connections come and go.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -11,19 +11,19 @@ use landspeed_netlink::sock_diag::{SocketId, TcpSocket};
 use crate::history::History;
 use crate::processes::{Process, Processes};
 
-/// A flow is sampled for so long after it was last among the busiest, nanoseconds.
+/// Time for which a flow is sampled after it was last among the busiest, nanoseconds.
 const KEEP_NS: u64 = 10_000_000_000;
-/// Readings of a flow further apart than this do not belong to one span, nanoseconds.
+/// Maximum gap between two samples of a span, nanoseconds.
 const GAP_NS: u64 = 2_000_000_000;
-/// Flows remembered, as a multiple of those sampled: with those that became idle and those that ended.
+/// Number of stored flows, as a multiple of those sampled; includes idle and ended ones.
 const REMEMBERED: usize = 4;
 
-/// How much is kept.
+/// Limits of the stored data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Flows sampled at a time.
+    /// Maximum number of flows sampled at a time.
     pub top: usize,
-    /// Readings older than this are dropped, nanoseconds.
+    /// Maximum age of samples, nanoseconds.
     pub window_ns: u64,
 }
 
@@ -36,15 +36,15 @@ impl Default for Limits {
 /// CPU time of the thread that serves a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadTimes {
-    /// Process of the thread, its only one.
+    /// Process of the thread, which is its only one.
     pub pid: u32,
     /// Time on a core, nanoseconds.
     pub cpu_ns: u64,
-    /// Time ready to run without a core, nanoseconds.
+    /// Time runnable without a core (run-queue wait), nanoseconds.
     pub wait_ns: u64,
 }
 
-/// Counters of a connection since it began.
+/// Counters of a connection since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counters {
     pub(crate) acked: u64,
@@ -63,7 +63,7 @@ impl Counters {
     }
 }
 
-/// What is remembered of every socket between two dumps.
+/// State of a socket between two dumps.
 #[derive(Debug)]
 struct Known {
     dump: u64,
@@ -72,44 +72,45 @@ struct Known {
     last: Counters,
 }
 
-/// A flow that is, or was, among the busiest.
+/// A flow that is or was among the busiest.
 #[derive(Debug)]
 pub struct SampledFlow {
-    /// What identifies its socket.
+    /// Identity of the socket.
     pub id: SocketId,
     /// Inode of the socket.
     pub inode: u32,
-    /// User that made it.
+    /// User id of the socket's creator.
     pub uid: u32,
-    /// Congestion control.
+    /// Name of the congestion control algorithm; empty if unknown.
     pub congestion: String,
-    /// Whether the socket is gone.
+    /// Whether the socket no longer exists.
     pub ended: bool,
-    /// When it was first and last seen, nanoseconds after the start.
+    /// Time of the first and the last observation, nanoseconds after the start.
     pub seen_ns: (u64, u64),
     pub(crate) first: Counters,
     pub(crate) last: Counters,
-    /// The last readings, at most [`Limits::window_ns`] of them. Counters are the kernel's, since the connection began.
+    /// Recent samples, not older than [`Limits::window_ns`]. Counters are the kernel's, since the start of the
+    /// connection.
     pub samples: VecDeque<Sample>,
-    /// What is kept of the time before.
+    /// Condensed history before these samples.
     pub(crate) history: History,
-    /// When it was last among the busiest; `None` while it is not sampled.
+    /// Time when it was last among the busiest; `None` if it is not sampled.
     wanted_ns: Option<u64>,
-    /// Process whose thread the readings are of.
+    /// Process whose thread times are in the samples.
     pid: Option<u32>,
-    /// Process that held the socket when it was last found.
+    /// Process that held the socket when it was last searched.
     pub(crate) process: Option<Process>,
-    /// Of a flow that is read no more: what the host did beside it until then.
+    /// Activity of the host during the flow, for a flow that is no longer sampled.
     pub(crate) beside: Option<Box<(WatchHost, HostSeries)>>,
 }
 
 impl SampledFlow {
-    /// Bytes acknowledged and received since it was first seen.
+    /// Bytes acknowledged and received since the first observation.
     pub fn moved(&self) -> u64 {
         self.last.moved_since(self.first)
     }
 
-    /// Bytes acknowledged and received between the first and the last reading that is kept.
+    /// Bytes acknowledged and received between the first and the last stored sample.
     pub fn moved_lately(&self) -> u64 {
         let bytes = |sample: Option<&Sample>| {
             let tcp = sample.and_then(|sample| sample.tcp.as_deref());
@@ -118,23 +119,23 @@ impl SampledFlow {
         bytes(self.samples.back()).saturating_sub(bytes(self.samples.front()))
     }
 
-    /// First and last reading that is kept, nanoseconds after the start.
+    /// Time of the first and the last stored sample, nanoseconds after the start.
     pub(crate) fn span_ns(&self) -> (u64, u64) {
         let at = |sample: Option<&Sample>| sample.map_or(0, |sample| sample.t_ns);
         (at(self.samples.front()), at(self.samples.back()))
     }
 
-    /// Whether it is being sampled.
+    /// Whether the flow is being sampled.
     pub fn is_wanted(&self) -> bool {
         self.wanted_ns.is_some()
     }
 }
 
-/// Every flow of a watch.
+/// State of all flows.
 #[derive(Debug)]
 pub struct Flows {
     limits: Limits,
-    /// Only sockets with these inodes; `None`: all.
+    /// Restriction to sockets with these inodes; `None` for all.
     admitted: Option<HashSet<u32>>,
     known: HashMap<u64, Known>,
     sampled: HashMap<u64, SampledFlow>,
@@ -142,12 +143,12 @@ pub struct Flows {
     dump: u64,
     now: u64,
     now_ns: u64,
-    /// Sockets of the dump under way that moved data: bytes, identity, inode, user.
+    /// Sockets of the current dump that transferred data: bytes, identity, inode, user id.
     candidates: Vec<(u64, SocketId, u32, u32)>,
 }
 
 impl Flows {
-    /// Keeps the process of each flow: a closed socket no longer belongs to one.
+    /// Stores the process of each flow, because it can no longer be found once the socket is closed.
     pub(crate) fn remember_processes(&mut self, processes: &Processes) {
         for flow in self.sampled.values_mut().filter(|flow| !flow.ended) {
             if let Ok(process) = processes.of(flow.inode)
@@ -158,7 +159,7 @@ impl Flows {
         }
     }
 
-    /// Nothing is known yet.
+    /// Creates the state without flows.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -173,12 +174,12 @@ impl Flows {
         }
     }
 
-    /// From the next dump on, only sockets with these inodes count.
+    /// Restricts later dumps to sockets with these inodes.
     pub fn admit_only(&mut self, inodes: HashSet<u32>) {
         self.admitted = Some(inodes);
     }
 
-    /// A dump of all sockets begins.
+    /// Starts a dump of all sockets.
     pub fn begin_dump(&mut self, now_ns: u64) {
         self.dump += 1;
         self.now = 0;
@@ -186,7 +187,7 @@ impl Flows {
         self.candidates.clear();
     }
 
-    /// One socket of the dump.
+    /// Handles one socket of a dump.
     pub fn dumped(&mut self, socket: &TcpSocket<'_>) {
         if self.admitted.as_ref().is_some_and(|inodes| !inodes.contains(&socket.inode)) {
             return;
@@ -198,12 +199,13 @@ impl Flows {
         let (dump, now_ns, counts) = (self.dump, self.now_ns, &mut self.counts);
         let known = self.known.entry(cookie).or_insert_with(|| {
             counts.seen += 1;
-            // What a connection moved before the first dump is not known to be of this second; that of a new one is.
+            // Bytes transferred before the first dump may be old; those of a connection that is new in a later dump are
+            // recent.
             let last = if dump > 1 { Counters::default() } else { counters };
             Known { dump, first: counters, first_ns: now_ns, last }
         });
         known.dump = dump;
-        // Data that waits without moving counts for little, but it counts.
+        // Queued data without progress counts as one byte.
         let moved = counters.moved_since(known.last).max(waits);
         known.last = counters;
         if moved > 0 {
@@ -211,7 +213,7 @@ impl Flows {
         }
     }
 
-    /// The dump is complete: what it did not have is gone, and the busiest of what it had are sampled from now on.
+    /// Ends a dump: removes sockets that it lacked, and starts to sample the busiest flows.
     pub fn end_dump(&mut self) {
         let (dump, now_ns, top) = (self.dump, self.now_ns, self.limits.top);
         let before = self.known.len();
@@ -268,7 +270,7 @@ impl Flows {
         self.sampled.insert(cookie, flow);
     }
 
-    /// Flows that are sampled no more: those idle for long, and the longest idle where there are more than the limit.
+    /// Stops sampling flows that have been idle for long, and the longest idle ones beyond the limit.
     fn rest_idle(&mut self) {
         let now_ns = self.now_ns;
         let mut wanted: Vec<(u64, u64)> =
@@ -283,7 +285,7 @@ impl Flows {
         }
     }
 
-    /// Makes room for a flow: of those that are not sampled, the one that moved least is forgotten.
+    /// Removes the flow that transferred least among those not sampled; returns whether there was one.
     fn forget_smallest(&mut self) -> bool {
         let resting = self.sampled.iter().filter(|(_, flow)| flow.wanted_ns.is_none());
         let smallest = resting.min_by_key(|(cookie, flow)| (flow.moved(), **cookie)).map(|(cookie, _)| *cookie);
@@ -292,12 +294,12 @@ impl Flows {
         true
     }
 
-    /// The sockets to read now.
+    /// Identities of the sockets to sample.
     pub fn wanted(&self) -> Vec<SocketId> {
         self.sampled.values().filter(|flow| flow.wanted_ns.is_some()).map(|flow| flow.id).collect()
     }
 
-    /// A reading of one of [`Self::wanted`].
+    /// Adds a sample of a socket in [`Self::wanted`].
     pub fn read(&mut self, now_ns: u64, socket: &TcpSocket<'_>, thread: Option<ThreadTimes>) {
         let Some(flow) = self.sampled.get_mut(&socket.id.cookie()).filter(|flow| !flow.ended) else { return };
         flow.seen_ns.1 = flow.seen_ns.1.max(now_ns);
@@ -310,7 +312,7 @@ impl Flows {
             Some(last) if now_ns - last.t_ns > GAP_NS => flow.samples.clear(),
             _ => {}
         }
-        // Another thread's clock does not go on where the last one's was.
+        // The CPU clock of another thread is not comparable.
         let pid = thread.map(|thread| thread.pid);
         if std::mem::replace(&mut flow.pid, pid) != pid {
             for earlier in &mut flow.samples {
@@ -326,19 +328,19 @@ impl Flows {
         }
     }
 
-    /// A socket of [`Self::wanted`] is gone.
+    /// Marks a socket of [`Self::wanted`] as ended.
     pub fn gone(&mut self, id: &SocketId) {
         if let Some(flow) = self.sampled.get_mut(&id.cookie()) {
             end(flow);
         }
     }
 
-    /// Every flow that is, or was, among the busiest.
+    /// All flows that are or were among the busiest.
     pub fn sampled(&self) -> impl Iterator<Item = &SampledFlow> {
         self.sampled.values()
     }
 
-    /// Keeps what `of` says with each flow that is read no more.
+    /// Stores the result of `of` with each flow that is no longer sampled.
     pub(crate) fn keep_beside(&mut self, of: impl Fn(&SampledFlow) -> (WatchHost, HostSeries)) {
         for flow in self.sampled.values_mut() {
             if flow.is_wanted() {
@@ -349,17 +351,17 @@ impl Flows {
         }
     }
 
-    /// One of [`Self::sampled`].
+    /// A flow of [`Self::sampled`], by its cookie.
     pub(crate) fn flow(&self, cookie: u64) -> Option<&SampledFlow> {
         self.sampled.get(&cookie)
     }
 
-    /// The same, to change it.
+    /// The same, mutable.
     pub(crate) fn flow_mut(&mut self, cookie: u64) -> Option<&mut SampledFlow> {
         self.sampled.get_mut(&cookie)
     }
 
-    /// How many sockets there are and were.
+    /// Numbers of sockets, current and past.
     pub fn counts(&self) -> WatchSockets {
         self.counts
     }

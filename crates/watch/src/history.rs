@@ -1,24 +1,25 @@
-//! What is kept of a flow beyond the readings that its verdict needs: fixed memory, however long the watch.
+//! Condensed history of a flow, beyond the samples that its verdict needs: fixed memory, however long the
+//! watch.
 
 use std::collections::VecDeque;
 
 use landspeed_model::{Cause, Confidence, Sample, WatchChange, WatchRole, WatchSeries};
 
-/// Points of the last minute are this far apart, and those of the whole watch at first, nanoseconds.
+/// Interval between points of the last minute, and initially of the whole watch, nanoseconds.
 const SPACING_NS: u64 = 500_000_000;
-/// A point this much early still counts: readings are not exactly on time.
+/// Tolerance for points that are early, nanoseconds: sampling times are not exact.
 const EARLY_NS: u64 = 50_000_000;
-/// How far the near past reaches, nanoseconds.
+/// Length of the detailed recent history, nanoseconds.
 const MINUTE_NS: u64 = 60_000_000_000;
-/// Points of the whole watch. When they are full, every second one is dropped.
+/// Maximum number of points of the whole watch; when it is reached, every second one is dropped.
 const MOST_POINTS: usize = 120;
-/// Changes of the verdict that are kept.
+/// Maximum number of stored verdict changes.
 const MOST_CHANGES: usize = 32;
 
-/// A flow at one moment. Counters are the kernel's, since the connection began.
+/// A flow at one time. Counters are the kernel's, since the start of the connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Point {
-    /// Nanoseconds after the start of the watch.
+    /// Time, nanoseconds after the start of the watch.
     pub t_ns: u64,
     /// Bytes acknowledged.
     pub acked: u64,
@@ -26,7 +27,7 @@ pub struct Point {
     pub received: u64,
     /// Segments retransmitted, modulo 2³².
     pub retransmits: u32,
-    /// Smoothed RTT, microseconds; 0: none.
+    /// Smoothed RTT, µs; 0 if unknown.
     pub rtt_us: u32,
     /// Congestion window, segments.
     pub cwnd: u32,
@@ -45,7 +46,7 @@ impl Point {
         })
     }
 
-    /// Bytes moved in a direction.
+    /// Bytes transferred in the direction of `role`.
     pub fn moved(&self, role: WatchRole) -> u64 {
         match role {
             WatchRole::Sender => self.acked,
@@ -54,19 +55,19 @@ impl Point {
     }
 }
 
-/// The past of one flow.
+/// History of a flow.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     minute: VecDeque<Point>,
     whole: Vec<Point>,
-    /// Every so many spacings a point of the whole watch; a power of two.
+    /// Interval between points of the whole watch, in multiples of [`SPACING_NS`]; a power of two.
     stride: u64,
     last: Option<Point>,
     changes: VecDeque<WatchChange>,
 }
 
 impl History {
-    /// One more reading.
+    /// Adds a sample.
     pub fn push(&mut self, sample: &Sample) {
         let Some(point) = Point::of(sample) else { return };
         let due = |last: Option<&Point>, spacing_ns: u64| {
@@ -75,7 +76,7 @@ impl History {
         if due(self.minute.back(), SPACING_NS) {
             self.minute.push_back(point);
             let oldest_ns = point.t_ns.saturating_sub(MINUTE_NS);
-            // One that is older is where the first difference begins.
+            // One older point is kept as the base of the first difference.
             while self.minute.get(1).is_some_and(|second| second.t_ns <= oldest_ns) {
                 self.minute.pop_front();
             }
@@ -95,7 +96,7 @@ impl History {
         self.last = Some(point);
     }
 
-    /// A verdict that was reached now.
+    /// Records a verdict reached at `t_ns`, if it differs from the last one.
     pub fn judged(&mut self, t_ns: u64, cause: Cause, confidence: Confidence) {
         if self.verdict().is_some_and(|last| (last.cause, last.confidence) == (cause, confidence)) {
             return;
@@ -106,23 +107,23 @@ impl History {
         self.changes.push_back(WatchChange { t_ns, cause, confidence });
     }
 
-    /// The last verdict.
+    /// The latest verdict, with the time of its change.
     pub fn verdict(&self) -> Option<&WatchChange> {
         self.changes.back()
     }
 
-    /// When the verdict changed.
+    /// The changes of the verdict, oldest first.
     pub fn changes(&self) -> Vec<WatchChange> {
         self.changes.iter().copied().collect()
     }
 
-    /// The last minute, and the reading before it.
+    /// The points of the last minute, and one before it.
     pub fn minute(&self) -> Vec<Point> {
         let last = self.last.filter(|last| self.minute.back().is_some_and(|point| point.t_ns < last.t_ns));
         self.minute.iter().copied().chain(last).collect()
     }
 
-    /// The whole time. `None` with fewer than two readings.
+    /// Series of the whole watch; `None` with fewer than two points.
     pub fn series(&self, role: WatchRole) -> Option<WatchSeries> {
         let first = self.whole.first()?;
         let last = self.last.filter(|last| self.whole.last().is_some_and(|point| point.t_ns < last.t_ns));
@@ -143,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    /// Reading `n`, one each 100 ms, of a flow of 1000 bytes/s.
+    /// Sample number `n`, one every 100 ms, of a flow of 1000 bytes/s.
     fn sample(n: u64) -> Sample {
         let mut tcp = TcpInfo::decode(&[0; 248]);
         (tcp.bytes_acked, tcp.total_retrans, tcp.rtt_us, tcp.snd_cwnd) = (Some(n * 100), n as u32, 20, 10);
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_takes_no_more_memory_than_ten_minutes() {
+    fn history_memory_is_independent_of_duration() {
         for seconds in [600, 86_400] {
             let mut history = History::default();
             (0..=seconds).for_each(|second| history.push(&sample(second * 10)));
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn wrapped_retransmits_are_counted_on() {
+    fn wrapped_retransmit_counters_continue() {
         let mut history = History::default();
         for (n, retransmits) in [(0, u32::MAX - 1), (10, 3)] {
             let mut sample = sample(n);
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn only_changes_of_the_verdict_are_kept() {
+    fn only_verdict_changes_are_recorded() {
         let mut history = History::default();
         for n in 0..200 {
             history.judged(n, Cause::Application, Confidence::Low);
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_was_read_once_has_no_series() {
+    fn flows_with_one_sample_have_no_series() {
         assert_eq!(after(1).series(WatchRole::Sender), None);
         assert_eq!(History::default().series(WatchRole::Receiver), None);
     }

@@ -1,9 +1,10 @@
-//! TCP flows that are already running on this host: read through sock_diag, without touching them, and joined to the processes
-//! that hold them.
+//! Observation of existing TCP flows of this host: read with sock_diag, without affecting them, and assigned to
+//! the processes that hold them.
 //!
-//! [`Watch`] owns the sockets, the clock and `/proc`. What it sees goes to [`Flows`], a state machine over (time, dump) that
-//! decides which flows are sampled and keeps their last readings. [`Observation`] puts the readings of one flow into the form
-//! that `landspeed-diagnose` judges; [`Watch::document`] takes the judge as an argument.
+//! [`Watch`] owns the sockets, the clock and `/proc`. Its readings go to [`Flows`], a state machine over (time,
+//! dump) that decides which flows are sampled and keeps their recent samples. [`Observation`] converts the
+//! samples of one flow to the form that `landspeed-diagnose` judges; [`Watch::document`] takes the judge as an
+//! argument.
 #![forbid(unsafe_code)]
 
 mod beside;

@@ -1,4 +1,4 @@
-//! The readings of one flow in the form of a run, of which the remote end did not report.
+//! Conversion of a flow's samples to the document of a run without a report of the remote host.
 
 use landspeed_model::{
     BuildInfo, Cause, Confidence, Conservation, Cost, Direction, Ends, HostSeries, HostSnapshot, Interval,
@@ -8,23 +8,24 @@ use landspeed_model::{
 
 use crate::flows::SampledFlow;
 
-/// A flow's last readings, ready to be judged.
+/// Recent samples of a flow in the form that the verdict needs.
 #[derive(Debug)]
 pub struct Observation {
-    /// This host is the client, the other end the server, which reported nothing. Counters begin at the first reading.
+    /// Run document: this host is the client; the remote host is the server, which reported nothing. Counters start
+    /// at the first sample.
     pub document: RunDocument,
-    /// Which way most bytes moved: `Upload` from this host, `Download` to it.
+    /// Direction of most bytes: `Upload` from this host, `Download` to it.
     pub direction: Direction,
-    /// The same.
+    /// Role of this host: sender or receiver, according to `direction`.
     pub role: WatchRole,
-    /// First and last reading, nanoseconds after the start of the watch.
+    /// Time of the first and the last sample, nanoseconds after the start of the watch.
     pub span_ns: (u64, u64),
-    /// Payload bytes moved in that direction between them.
+    /// Payload bytes transferred in that direction during the span.
     pub bytes: u64,
 }
 
-/// Puts a flow's readings into the form of a run. `host` is this host, with the interface that leads to the remote end if it is
-/// known, and `series` what its counters did in the span. `None` with fewer than two readings.
+/// Converts a flow's samples. `host` is this host, with the interface that leads to the remote host if known;
+/// `series` are its counters over the span. `None` with fewer than two samples.
 pub fn observe(flow: &SampledFlow, host: &HostSnapshot, series: HostSeries) -> Option<Observation> {
     let first = flow.samples.iter().find_map(|sample| sample.tcp.as_deref())?;
     let samples: Vec<Sample> = flow.samples.iter().filter_map(|sample| since(sample, first)).collect();
@@ -109,7 +110,8 @@ pub fn observe(flow: &SampledFlow, host: &HostSnapshot, series: HostSeries) -> O
     Some(Observation { document, direction, role, span_ns, bytes })
 }
 
-/// A reading whose counters begin at `first`. Those of 32 bits may have wrapped in between. `None` without `tcp_info`.
+/// A sample with counters relative to `first`. 32-bit counters may have wrapped in between. `None` without
+/// `tcp_info`.
 fn since(sample: &Sample, first: &TcpInfo) -> Option<Sample> {
     let mut tcp = sample.tcp.clone()?;
     let wide = |counter: &mut Option<u64>, then: Option<u64>| {
@@ -145,12 +147,12 @@ fn since(sample: &Sample, first: &TcpInfo) -> Option<Sample> {
     Some(Sample { tcp: Some(tcp), ..sample.clone() })
 }
 
-/// Nothing is known of what the remote end sent or read.
+/// Accounting is unknown without the remote host's counters.
 fn unknown_conservation() -> Conservation {
     Conservation { unit: "bytes".to_owned(), ..Conservation::default() }
 }
 
-/// What stands where no judge has been yet.
+/// Placeholder before the flow is judged.
 fn no_verdict() -> Verdict {
     Verdict {
         cause: Cause::Undetermined,

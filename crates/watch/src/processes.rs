@@ -1,7 +1,8 @@
-//! Which process holds a socket, and where it runs.
+//! Search for the process that holds a socket, with its systemd unit and container.
 //!
-//! `/proc/PID/fd` is the only source, and reading it for all processes is expensive. So only requested sockets are searched for,
-//! first in processes that hold others; later, results are checked instead of searched for again.
+//! `/proc/PID/fd` is the only source, and reading it for all processes is expensive. So only requested sockets
+//! are searched for, first in processes that hold others; later, results are checked instead of searched for
+//! again.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
@@ -9,38 +10,38 @@ use std::io;
 use landspeed_host::Host;
 use landspeed_sys::foreign::incoming_cpu_of;
 
-/// No more processes than this are looked at in one search.
+/// Maximum number of processes read in one search.
 const MOST_PROCESSES: usize = 65_536;
-/// What is known is checked after this time, nanoseconds.
+/// Interval at which known results are checked, nanoseconds.
 const CHECK_NS: u64 = 5_000_000_000;
-/// A socket that was not found is looked for again after this time, nanoseconds.
+/// Interval at which a socket that was not found is searched for again, nanoseconds.
 const RETRY_NS: u64 = 10_000_000_000;
 
 /// A process that holds a socket.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Process {
-    /// Its number in this PID namespace.
+    /// Process id in this PID namespace.
     pub pid: u32,
-    /// Its name (`comm`).
+    /// Command name (`comm`).
     pub command: String,
-    /// Its systemd unit, from its control group.
+    /// systemd unit, derived from its cgroup.
     pub unit: Option<String>,
-    /// Its container, from its control group.
+    /// Container, derived from its cgroup.
     pub container: Option<String>,
-    /// Threads it has.
+    /// Number of threads.
     pub threads: usize,
 }
 
-/// Where a socket was found.
+/// Descriptor in which a socket was found.
 #[derive(Debug)]
 struct Holder {
     pid: u32,
-    /// `/proc/PID/fd/N`.
+    /// Path `/proc/PID/fd/N`.
     path: String,
     checked_ns: u64,
 }
 
-/// What is known of sockets and processes.
+/// Known holders of sockets, and their processes.
 #[derive(Debug, Default)]
 pub struct Processes {
     holders: HashMap<u32, Holder>,
@@ -50,15 +51,15 @@ pub struct Processes {
 }
 
 impl Processes {
-    /// Looks for the processes that hold `inodes`, if it is not known or was not checked lately. Sockets that are not asked for
-    /// are forgotten.
+    /// Searches for the processes that hold `inodes`, unless known and recently checked. Forgets sockets that are
+    /// not requested.
     pub fn find(&mut self, host: &dyn Host, inodes: &HashSet<u32>, now_ns: u64) {
         self.holders.retain(|inode, _| inodes.contains(inode));
         self.missed_ns.retain(|inode, _| inodes.contains(inode));
         for (inode, holder) in &mut self.holders {
             if now_ns.saturating_sub(holder.checked_ns) >= CHECK_NS {
                 holder.checked_ns = now_ns;
-                // Its threads and its name may have changed.
+                // Threads and name may have changed.
                 self.processes.remove(&holder.pid);
                 if host.link(&holder.path).ok().and_then(|target| socket_inode(&target)) != Some(*inode) {
                     holder.pid = 0;
@@ -83,8 +84,8 @@ impl Processes {
         }
     }
 
-    /// Looks through processes until everything wanted is found: first those known to hold sockets, then the youngest first. Of a
-    /// parent and a child that hold the same socket, the child does the work.
+    /// Searches processes until all wanted sockets are found: first those known to hold sockets, then the youngest
+    /// first. If a parent and a child hold the same socket, the child is assumed to use it.
     fn search(&mut self, host: &dyn Host, wanted: &mut HashSet<u32>, now_ns: u64) {
         self.denied = false;
         let mut order: Vec<u32> = self.processes.keys().rev().copied().collect();
@@ -110,7 +111,7 @@ impl Processes {
         }
     }
 
-    /// The process that holds a socket, or why it is not known.
+    /// The process that holds a socket, or the reason why it is unknown.
     pub fn of(&self, inode: u32) -> Result<&Process, &'static str> {
         let holder = self.holders.get(&inode).and_then(|holder| self.processes.get(&holder.pid));
         holder.ok_or(match () {
@@ -120,25 +121,25 @@ impl Processes {
         })
     }
 
-    /// Core that took in the last segment of a socket. `None` without root, or before the first segment.
+    /// Core that processed the last received segment of a socket; `None` without root, or before the first segment.
     pub fn receive_cpu(&self, inode: u32, cookie: u64) -> Option<u32> {
         let holder = self.holders.get(&inode)?;
         let fd = holder.path.rsplit('/').next()?.parse().ok()?;
         incoming_cpu_of(holder.pid, fd, cookie).ok()
     }
 
-    /// Whether processes were found whose sockets may not be seen.
+    /// Whether there were processes whose descriptors could not be read.
     pub fn denied(&self) -> bool {
         self.denied
     }
 }
 
-/// Inodes of the sockets that a process holds.
+/// Inodes of a process's sockets.
 pub(crate) fn inodes_of(host: &dyn Host, pid: u32) -> io::Result<Vec<u32>> {
     Ok(sockets_of(host, pid)?.into_iter().map(|(inode, _)| inode).collect())
 }
 
-/// Processes in a control group and those below it. `path` is as in `/proc/PID/cgroup`, or the directory itself.
+/// Processes in a cgroup and its descendants. `path` is as in `/proc/PID/cgroup`, or the directory itself.
 pub(crate) fn processes_in_cgroup(host: &dyn Host, path: &str) -> io::Result<Vec<u32>> {
     let roots = ["", "/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd"];
     let mut last = io::Error::from(io::ErrorKind::NotFound);
@@ -156,9 +157,10 @@ pub(crate) fn processes_in_cgroup(host: &dyn Host, path: &str) -> io::Result<Vec
     Err(last)
 }
 
-/// Adds a control group's processes and those of its children.
+/// Adds the processes of a cgroup and its descendants.
 fn below(host: &dyn Host, directory: &str, processes: &str, found: &mut Vec<u32>, depth: usize) {
-    /// The kernel's own default limit is lower (`cgroup.max.depth` has none, systemd makes five).
+    /// Maximum depth searched. By default cgroups have no depth limit (`cgroup.max.depth`); systemd uses about five
+    /// levels.
     const DEEPEST: usize = 32;
     found.extend(processes.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
     if depth == DEEPEST || found.len() >= MOST_PROCESSES {
@@ -184,7 +186,7 @@ fn sockets_of(host: &dyn Host, pid: u32) -> io::Result<Vec<(u32, String)>> {
     Ok(found)
 }
 
-/// `socket:[1234]`.
+/// Parses `socket:[1234]`.
 fn socket_inode(target: &str) -> Option<u32> {
     target.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
@@ -197,7 +199,7 @@ fn describe(host: &dyn Host, pid: u32) -> Process {
     Process { pid, command, unit, container, threads }
 }
 
-/// Unit and container of `/proc/PID/cgroup`.
+/// Unit and container, from the contents of `/proc/PID/cgroup`.
 fn place(text: &str) -> (Option<String>, Option<String>) {
     let parts = || text.lines().filter_map(|line| line.splitn(3, ':').nth(2)).flat_map(|path| path.split('/').rev());
     let unit = parts().find(|part| [".service", ".scope"].into_iter().any(|kind| part.ends_with(kind)));
@@ -205,8 +207,8 @@ fn place(text: &str) -> (Option<String>, Option<String>) {
     (unit.map(str::to_owned), container)
 }
 
-/// The identifier in `docker-HEX.scope`, `cri-containerd-HEX.scope`, `HEX` (64 digits, shown as 12), and the name in
-/// `lxc.payload.NAME`.
+/// Container in a component of a cgroup path: the id (64 hex digits, shortened to 12) in `docker-HEX.scope`,
+/// `cri-containerd-HEX.scope` or `HEX`, or the name in `lxc.payload.NAME`.
 fn container_in(part: &str) -> Option<String> {
     if let Some(name) = part.strip_prefix("lxc.payload.") {
         return Some(name.to_owned());
@@ -226,7 +228,7 @@ mod tests {
 
     use super::*;
 
-    /// A process in a recorded `/proc`.
+    /// Creates a process in a recorded `/proc`.
     fn process(root: &Path, pid: u32, command: &str, cgroup: &str, sockets: &[u32]) {
         let directory = root.join(format!("proc/{pid}"));
         std::fs::create_dir_all(directory.join("fd")).expect("a directory");
@@ -239,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_leads_to_its_process_unit_and_container() {
+    fn process_unit_and_container_of_a_socket_are_found() {
         let root = tempfile::tempdir().expect("a directory");
         process(root.path(), 10, "sshd", "0::/system.slice/ssh.service\n", &[7, 8]);
         process(root.path(), 11, "sshd-session", "0::/user.slice/user-1.slice/session-3.scope\n", &[8]);
@@ -257,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_that_changed_its_process_is_found() {
+    fn sockets_passed_to_another_process_are_found() {
         let root = tempfile::tempdir().expect("a directory");
         process(root.path(), 10, "inetd", "", &[7]);
         let host = Files::recorded(root.path());
@@ -272,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cgroup_holds_the_processes_below_it() {
+    fn cgroups_include_processes_of_their_descendants() {
         let root = tempfile::tempdir().expect("a directory");
         let slice = root.path().join("sys/fs/cgroup/system.slice");
         std::fs::create_dir_all(slice.join("nginx.service")).expect("a directory");
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_cgroups_name_nothing() {
+    fn invalid_cgroup_paths_have_no_unit_or_container() {
         for text in ["", "0::/", "garbage", "0::/a/b\n1:cpu:", "::::", &"x".repeat(10_000)] {
             assert_eq!(place(text), (None, None), "{text:.20}");
         }

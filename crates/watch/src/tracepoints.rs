@@ -1,4 +1,5 @@
-//! Retransmits and drops as the kernel's tracepoints report them, counted. They cover the whole host, every network namespace.
+//! Counts of retransmits and drops from the kernel's tracepoints. They cover the whole host, in every network
+//! namespace.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +7,12 @@ use landspeed_model::WatchEvents;
 use landspeed_tap::{Event, Events};
 
 const WANTED: &[&str] = &["tcp/tcp_retransmit_skb", "skb/kfree_skb"];
-/// Of each CPU, KiB: some thousand events, taken once a second.
+/// Size of the trace buffer of each CPU, KiB: about a thousand events, read once a second.
 const BUFFER_KIB: u32 = 256;
-/// Reasons counted one by one; the kernel has about a hundred.
+/// Maximum number of drop reasons counted separately; the kernel has about a hundred.
 const MOST_REASONS: usize = 256;
 
-/// Tracepoints that are switched on as long as this exists.
+/// Tracepoints, enabled as long as this exists.
 pub(crate) struct Tracepoints {
     events: Events,
     taken: Vec<Event>,
@@ -19,13 +20,13 @@ pub(crate) struct Tracepoints {
 }
 
 impl Tracepoints {
-    /// Switches them on, or says what that needs.
+    /// Enables the tracepoints; an error describes what is needed.
     pub(crate) fn open() -> Result<Self, String> {
         let events = Events::open(WANTED, BUFFER_KIB).map_err(|why| why.to_string())?;
         Ok(Self { events, taken: Vec::new(), counted: WatchEvents::default() })
     }
 
-    /// Counts what happened since the last time.
+    /// Counts the events since the last call.
     pub(crate) fn take(&mut self) {
         self.taken.clear();
         self.events.take(&mut self.taken);
@@ -35,12 +36,12 @@ impl Tracepoints {
         self.counted.lost = self.events.summary().lost;
     }
 
-    /// What was counted so far.
+    /// Counts so far.
     pub(crate) fn counted(&self) -> &WatchEvents {
         &self.counted
     }
 
-    /// Packets that packet filters dropped so far.
+    /// Packets dropped by packet filters so far.
     pub(crate) fn filtered(&self) -> u64 {
         self.counted.drops.get("NETFILTER_DROP").copied().unwrap_or(0)
     }
@@ -62,7 +63,7 @@ fn add(counts: &mut BTreeMap<String, u64>, reason: &str) {
     }
 }
 
-/// `not said` on kernels whose event has no such field: the reasons came with 5.17.
+/// The value after `name`, or `not said` on kernels without that field: drop reasons exist since 5.17.
 fn word_behind<'a>(text: &'a str, name: &str) -> &'a str {
     let word = text.split_once(name).and_then(|(_, rest)| rest.split_whitespace().next());
     word.unwrap_or("not said")

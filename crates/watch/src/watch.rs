@@ -1,4 +1,4 @@
-//! The watch itself: the kernel's answers and the clock on one side, [`Flows`] on the other.
+//! The watch: connects the kernel's data and the clock to [`Flows`].
 
 mod live;
 
@@ -22,72 +22,72 @@ use crate::tracepoints::Tracepoints;
 
 pub use live::{FlowGlance, Glance};
 
-/// Busy flows are read so often, nanoseconds.
+/// Sampling interval of busy flows, nanoseconds.
 const PERIOD_NS: u64 = 100_000_000;
-/// All sockets are dumped every so many periods.
+/// Number of sampling intervals between two dumps of all sockets.
 const DUMP_PERIODS: u64 = 10;
-/// A dump that took long is repeated only after this many times its CPU time: it costs a fiftieth of a core at most.
+/// Minimum interval between dumps, as a multiple of a dump's CPU time: at most 1/50 of a core.
 const DUMP_SHARE: u64 = 50;
-/// Dumps that fail one after another until the watch gives up.
+/// Number of consecutive failed dumps after which the watch ends.
 const MOST_FAILURES: u32 = 5;
 
-/// What to watch.
+/// Options of a watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// How much is kept.
+    /// Limits of the stored data.
     pub limits: Limits,
-    /// Conditions the kernel checks.
+    /// Socket filter applied by the kernel.
     pub filter: SocketFilter,
-    /// Only this process.
+    /// Restriction to this process.
     pub pid: Option<u32>,
-    /// Only processes in this control group and below.
+    /// Restriction to processes in this cgroup and its descendants.
     pub cgroup: Option<String>,
-    /// Count retransmits and drops by the kernel's tracepoints.
+    /// Whether to count retransmits and drops with the kernel's tracepoints.
     pub tracepoints: bool,
-    /// Time between two calls of the observer, nanoseconds.
+    /// Interval between two calls of the observer, nanoseconds.
     pub interval_ns: u64,
-    /// How long; `None`: until it is stopped, or its process ends.
+    /// Duration, nanoseconds; `None` until stopped, or until the watched process ends.
     pub duration_ns: Option<u64>,
 }
 
-/// Which flows a document has.
+/// Flows to include in a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// Every flow that is remembered.
+    /// Every stored flow.
     All,
-    /// At most so many of those that are sampled now, the busiest first.
+    /// At most this many of the flows being sampled, busiest first.
     Running(usize),
-    /// The one with this cookie.
+    /// The flow with this cookie.
     One(u64),
 }
 
-/// Why a watch cannot begin or go on.
+/// Reason why a watch cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    /// The kernel does not list sockets.
+    /// The kernel cannot list sockets.
     #[error("cannot list TCP sockets: {0}")]
     Sockets(#[source] NetlinkError),
-    /// The process is not there, or its files are not readable.
+    /// The process does not exist, or its files cannot be read.
     #[error("cannot watch process {pid}: {why}")]
     Process {
-        /// Its number.
+        /// Process id.
         pid: u32,
-        /// What the system says.
+        /// Error of the operating system.
         #[source]
         why: io::Error,
     },
-    /// The control group is not there.
+    /// The cgroup does not exist.
     #[error("cannot watch control group {path}: {why}")]
     Cgroup {
-        /// As it was given.
+        /// Path as given.
         path: String,
-        /// What the system says.
+        /// Error of the operating system.
         #[source]
         why: io::Error,
     },
 }
 
-/// A watch of the calling thread's network namespace.
+/// A watch of the TCP flows in the calling thread's network namespace.
 pub struct Watch {
     options: Options,
     diag: SockDiag,
@@ -96,7 +96,7 @@ pub struct Watch {
     snapshot: HostSnapshot,
     processes: Processes,
     flows: Flows,
-    /// Interface that leads to an address.
+    /// Index of the outgoing interface, by remote address.
     interfaces: HashMap<IpAddr, u32>,
     beside: Beside,
     tracepoints: Result<Tracepoints, String>,
@@ -111,7 +111,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Reads everything a first time.
+    /// Starts a watch with a first dump.
     pub fn open(options: Options) -> Result<Self, WatchError> {
         let start_cpu_ns = thread_cpu_ns();
         let diag = SockDiag::open().map_err(WatchError::Sockets)?;
@@ -145,13 +145,13 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Watches until the time is over, `stop` is set, or the process that is watched has ended. `each` is called at the end of
-    /// each interval.
+    /// Watches until the duration has passed, `stop` is set, or the watched process has ended. Calls `each` at the
+    /// end of each interval.
     pub fn run(&mut self, stop: &AtomicBool, each: &mut dyn FnMut(&mut Self)) -> Result<(), WatchError> {
         let end_ns = self.options.duration_ns.map_or(u64::MAX, |ns| self.start_ns.saturating_add(ns));
         let mut next_ns = self.start_ns + PERIOD_NS;
         let mut next_call_ns = self.start_ns.saturating_add(self.options.interval_ns);
-        // Rates are known after a second dump: it follows soon.
+        // Rates need a second dump, so it follows soon.
         self.next_dump_ns = next_ns;
         while !stop.load(Ordering::Relaxed) {
             sleep_until(next_ns.min(end_ns));
@@ -183,7 +183,7 @@ impl Watch {
         self.dump_or_retry(monotonic_ns())
     }
 
-    /// With `--pid` or `--cgroup`: the sockets of those processes, now.
+    /// With `--pid` or `--cgroup`, restricts the watch to the current sockets of those processes.
     fn choose_processes(&mut self) -> Result<(), WatchError> {
         let mut inodes = HashSet::new();
         if let Some(pid) = self.options.pid {
@@ -192,7 +192,7 @@ impl Watch {
         if let Some(path) = &self.options.cgroup {
             let processes = processes_in_cgroup(&self.host, path)
                 .map_err(|why| WatchError::Cgroup { path: path.clone(), why })?;
-            // A process may end between the two readings.
+            // A process may have ended since the cgroup was read.
             let sockets = processes.into_iter().filter_map(|pid| inodes_of(&self.host, pid).ok()).flatten();
             let sockets: HashSet<u32> = sockets.collect();
             if self.options.pid.is_some() {
@@ -217,7 +217,7 @@ impl Watch {
                 if self.failures >= MOST_FAILURES {
                     return Err(WatchError::Sockets(why));
                 }
-                // What is left of the answer would be taken for the next one's.
+                // The rest of a failed response would be taken as part of the next one.
                 self.diag = SockDiag::open().map_err(WatchError::Sockets)?;
             }
         }
@@ -226,7 +226,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Dumps all sockets and finds the processes of the busy ones.
+    /// Dumps all sockets, and finds the processes of the busy ones.
     fn dump(&mut self) -> Result<(), NetlinkError> {
         let now_ns = monotonic_ns().saturating_sub(self.start_ns);
         self.overhead.dumps += 1;
@@ -241,8 +241,8 @@ impl Watch {
         Ok(())
     }
 
-    /// Reads what the processes, interfaces and filters of the busy flows did. What is known of a flow that is read no more is kept
-    /// with it.
+    /// Reads the counters of the processes, interfaces and filters of busy flows. Stores the known activity with
+    /// flows that are no longer sampled.
     fn read_beside(&mut self, now_ns: u64) {
         let (mut pids, mut interfaces) = (HashSet::new(), HashSet::new());
         for (remote, inode) in
@@ -265,7 +265,7 @@ impl Watch {
         self.beside.read(now_ns, &pids, &interfaces, filtered);
     }
 
-    /// Reads the busy sockets: one by one, or where most sockets are busy all of them at once, which costs less.
+    /// Samples the busy sockets: one by one, or all with a dump if most sockets are busy, which is cheaper.
     fn read_wanted(&mut self) -> Result<(), WatchError> {
         let mut wanted = self.flows.wanted();
         if wanted.is_empty() {
@@ -314,18 +314,19 @@ impl Watch {
             }
         }
         if broken {
-            // The next dump says whether the kernel still answers.
+            // The next dump shows whether the kernel still responds.
             self.diag = SockDiag::open().map_err(WatchError::Sockets)?;
         }
         Ok(())
     }
 
-    /// How many flows are being sampled.
+    /// Number of flows being sampled.
     pub fn busy(&self) -> usize {
         self.flows.sampled().filter(|flow| flow.is_wanted()).count()
     }
 
-    /// What is known now, each flow judged. With `Scope::Running` only the busiest flows that are being sampled.
+    /// Returns a document with the current state, each flow with a verdict. `Scope::Running` includes only the
+    /// busiest flows being sampled.
     pub fn document(&mut self, judge: Judge<'_>, scope: Scope) -> WatchDocument {
         let mut chosen: Vec<&SampledFlow> = match scope {
             Scope::All => self.flows.sampled().collect(),
@@ -394,20 +395,20 @@ impl Watch {
     }
 }
 
-/// Whether so many of all sockets are wanted that a dump of all costs less than a request for each: each request is a
-/// separate system call.
+/// Whether so many of all sockets are wanted that a dump is cheaper than single requests, each of which is a
+/// system call.
 fn flows_are_most(wanted: usize, all: u64) -> bool {
     wanted as u64 * 2 >= all
 }
 
-/// Interface by which packets to `remote` leave; 0 if it is not known.
+/// Index of the outgoing interface for packets to `remote`; 0 if unknown.
 fn interface_towards(
     remote: IpAddr,
     interfaces: &mut HashMap<IpAddr, u32>,
     routes: Option<&mut Netlink>,
     top: usize,
 ) -> u32 {
-    // Addresses of flows that are gone are not kept for ever.
+    // Limits the addresses of past flows.
     if interfaces.len() > top.saturating_mul(8) {
         interfaces.clear();
     }

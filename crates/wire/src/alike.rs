@@ -1,47 +1,47 @@
-//! Headers like those of a packet before, recognised by a few wide compares instead of being dissected: the kernel's "header
-//! prediction" (Jacobson, 1990), for a tap.
+//! Header prediction (Jacobson, 1990) for captured frames: a segment whose headers match those of an earlier
+//! one is recognised by a few wide comparisons instead of being dissected.
 
 use crate::bytes::be32;
 use crate::link::LinkType;
 use crate::tcp::{ALIGNED_LENGTH, ALIGNED_TIMESTAMPS, Flags, SackBlocks};
 
-/// Bytes of the plain headers: Ethernet, IPv4 and TCP without options.
+/// Length of Ethernet, IPv4 and TCP headers without options, bytes.
 const PLAIN: usize = 54;
-/// Two fillers and the kind of a SACK option: how every stack sends it behind timestamps.
+/// Two NOPs and the kind of a SACK option, as every stack sends it after timestamps.
 const ALIGNED_SACK: [u8; 3] = [1, 1, 5];
 
-/// What the plain segments of a flow's direction have in common, but for the type of service.
+/// Header fields that are equal in all plain segments of one direction of a flow; excludes the type of service.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Alike {
-    /// Ethernet addresses, overlapping, with the EtherType behind them.
+    /// Frame bytes 0–7 and 6–13, which cover both Ethernet addresses and the EtherType.
     link: [u64; 2],
-    /// IPv4 addresses.
+    /// IPv4 source and destination address.
     addresses: u64,
     ports: u32,
-    /// EtherType, version and length of the header.
+    /// EtherType, IP version and IP header length.
     kind: u32,
-    /// Fragment's place, time to live, protocol.
+    /// Fragment flags and offset, TTL, protocol.
     way: u32,
 }
 
-/// What differs from segment to segment.
+/// Header fields that differ between segments of a flow.
 #[derive(Debug, Clone, Copy)]
 pub struct Brief<'a> {
-    /// IPv4's identification.
+    /// IPv4 identification.
     pub identification: u16,
     /// Sequence number.
     pub sequence: u32,
     /// Acknowledgement number.
     pub acknowledgement: u32,
-    /// Window, unscaled.
+    /// Receive window, unscaled.
     pub window: u16,
     /// Payload on the wire, bytes.
     pub payload: u32,
-    /// TSval.
+    /// TSval of the timestamp option, if present.
     pub timestamp: Option<u32>,
-    /// DSCP and ECN.
+    /// DSCP and ECN of the IP header.
     pub traffic_class: u8,
-    /// Whether it has the flag PSH.
+    /// Whether PSH is set.
     pub pushed: bool,
     sack: &'a [u8],
 }
@@ -54,18 +54,18 @@ fn half(header: &[u8; PLAIN], at: usize) -> u16 {
     u16::from_be_bytes([header[at], header[at + 1]])
 }
 
-/// Four bytes as they lie: good for comparing.
+/// Four bytes in host order, for comparisons only.
 fn lying(header: &[u8; PLAIN], at: usize) -> u32 {
     u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
 }
 
-/// Eight bytes as they lie, which is one read only if it is written like this.
+/// Eight bytes in host order. Written like this, it compiles to a single load.
 fn both(header: &[u8; PLAIN], at: usize) -> u64 {
     header.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u64::from_ne_bytes(*bytes))
 }
 
 impl Alike {
-    /// Of a frame that [`plain`](crate::plain) dissects; `None` for any other.
+    /// Header template of a frame that [`plain`](crate::plain) dissects; `None` for any other frame.
     pub fn of(link: LinkType, frame: &[u8]) -> Option<Self> {
         let header: &[u8; PLAIN] = frame.first_chunk()?;
         let plain = link == LinkType::ETHERNET
@@ -86,15 +86,15 @@ impl Alike {
         }
     }
 
-    /// A number of six bits by which a frame's likes may be looked for.
+    /// A 6-bit hash of the ports, for a table of templates.
     #[inline(always)]
     pub fn place(frame: &[u8]) -> Option<usize> {
         let header: &[u8; PLAIN] = frame.first_chunk()?;
         Some((lying(header, 34).wrapping_mul(0x9e37_79b1) >> 26) as usize)
     }
 
-    /// What a frame says that these headers do not, if it is a plain segment like them: an acknowledgement, with data or none,
-    /// without a flag of ECN, and with no options but timestamps and SACK, all of them captured.
+    /// Returns the variable fields of a frame if it is a plain segment that matches this template: an ACK, with or
+    /// without data, without ECN flags, and with no options except timestamps and SACK, all captured.
     #[inline(always)]
     pub fn brief<'a>(&self, link: LinkType, frame: &'a [u8]) -> Option<Brief<'a>> {
         let header: &[u8; PLAIN] = frame.first_chunk()?;
@@ -137,7 +137,7 @@ impl Alike {
     }
 }
 
-/// The blocks of options that are two fillers and SACK.
+/// Returns the SACK blocks, if the options are two NOPs and SACK.
 #[inline(always)]
 fn selective(options: &[u8]) -> Option<&[u8]> {
     let (head, blocks) = options.split_first_chunk::<4>()?;
@@ -146,13 +146,13 @@ fn selective(options: &[u8]) -> Option<&[u8]> {
 }
 
 impl Brief<'_> {
-    /// Whether it acknowledges nothing selectively.
+    /// Whether the segment has no SACK blocks.
     #[inline]
     pub fn has_no_sack(&self) -> bool {
         self.sack.is_empty()
     }
 
-    /// Its SACK blocks.
+    /// SACK blocks of the segment.
     #[inline]
     pub fn sack(&self) -> SackBlocks {
         if self.sack.is_empty() {

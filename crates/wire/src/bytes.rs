@@ -1,4 +1,4 @@
-//! Reads of fixed size that cannot run past the end.
+//! Bounds-checked reads of fixed size.
 
 /// The byte at an offset.
 pub fn octet(bytes: &[u8], at: usize) -> Option<u8> {

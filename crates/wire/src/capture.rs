@@ -1,5 +1,5 @@
-//! Capture files, cut into frames: pcap in its variants and pcapng. Performs no I/O: the caller provides bytes and learns
-//! how many more are needed, so that a file, a pipe and a decompressor are all the same.
+//! Readers of capture files: pcap in its variants, and pcapng. They perform no I/O: the caller provides bytes
+//! and is told how many more are needed, so files, pipes and decompressors work alike.
 
 use crate::LinkType;
 
@@ -10,86 +10,86 @@ pub mod write;
 
 pub use sort::{SORTED_WITHIN_NS, Sorted, Sorter};
 
-/// A frame.
+/// A frame of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// Number of its interface in the capture, from 0.
     pub interface: u32,
-    /// What it begins with.
+    /// Link-layer header type.
     pub link: LinkType,
-    /// Nanoseconds since the Unix epoch, as the capture says; 0 where it says nothing (simple packet blocks).
+    /// Timestamp, nanoseconds since the Unix epoch; 0 if the capture has none (simple packet blocks).
     pub time_ns: u64,
-    /// Bytes it had on the wire.
+    /// Original length, bytes.
     pub original: u32,
-    /// What was captured of it.
+    /// Captured bytes.
     pub data: &'a [u8],
 }
 
-/// Statistics of an interface that a capture carries (pcapng).
+/// Statistics of an interface, as recorded in a pcapng capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InterfaceStatistics {
-    /// Which, from 0.
+    /// Number of the interface, from 0.
     pub interface: u32,
     /// Frames received.
     pub received: Option<u64>,
-    /// Frames the interface or the capture dropped.
+    /// Frames dropped by the interface or by the capture.
     pub dropped: Option<u64>,
 }
 
-/// Who takes what a capture brings.
+/// Receiver of the contents of a capture.
 pub trait Sink {
-    /// Takes a frame, in the order of the capture.
+    /// Handles a frame; called in the order of the capture.
     fn frame(&mut self, frame: &Frame<'_>);
 
-    /// Takes an interface's own statistics.
+    /// Handles the statistics of an interface.
     fn statistics(&mut self, statistics: InterfaceStatistics);
 }
 
-/// What came out of the bytes.
+/// Result of parsing the next part of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next<'a> {
     /// A frame.
     Frame(Frame<'a>),
     /// Statistics of an interface.
     Statistics(InterfaceStatistics),
-    /// Something that says nothing of the traffic.
+    /// A header or block without traffic.
     Skipped,
-    /// Nothing yet: this many bytes must be there to go on.
+    /// More bytes are needed; this is the total number.
     More(usize),
 }
 
-/// Why a capture cannot be read on.
+/// Reason why a capture cannot be read further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CaptureError {
-    /// Its first bytes are not those of a capture.
+    /// The first bytes are not those of a capture.
     #[error("not a capture: it begins with {0:#010x}, which is neither pcap nor pcapng")]
     NotACapture(u32),
-    /// A version that is not known.
+    /// The format version is not supported.
     #[error("{format} version {major}.{minor} is not known")]
     Version {
-        /// Of which format.
+        /// Name of the format.
         format: &'static str,
-        /// Major.
+        /// Major version number.
         major: u16,
-        /// Minor.
+        /// Minor version number.
         minor: u16,
     },
-    /// A length that cannot be.
+    /// The length of a record is impossible.
     #[error("a record of {0} bytes: the file is damaged here")]
     Length(u32),
-    /// A block that contradicts itself.
+    /// A block is inconsistent.
     #[error("{0}: the file is damaged here")]
     Damaged(&'static str),
 }
 
-/// The latest representable time, nanoseconds since the Unix epoch: in 2116. A damaged file can say anything, and times
-/// are added and subtracted.
+/// Maximum timestamp, nanoseconds since the Unix epoch (year 2116). Corrupt files can contain any value; this
+/// one can be added and subtracted without overflow.
 pub const LATEST_NS: u64 = i64::MAX as u64 / 2;
 
-/// The longest record believed, bytes. Larger than any frame a kernel makes (BIG TCP: 512 KiB).
+/// Maximum plausible record length, bytes. Larger than any frame of the kernel (BIG TCP: 512 KiB).
 pub const LONGEST: u32 = 16 << 20;
 
-/// Reads a capture of any known format, recognised by its first bytes.
+/// Reader for captures of any supported format, detected by the first bytes.
 #[derive(Debug, Clone, Default)]
 pub struct Reader {
     format: Option<Format>,
@@ -102,12 +102,12 @@ enum Format {
 }
 
 impl Reader {
-    /// A reader at the start of a capture.
+    /// Creates a reader for the start of a capture.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes what comes next from the front of `bytes`, and says how many bytes it took. [`Next::More`] takes none.
+    /// Parses the next item at the start of `bytes`; returns the number of bytes consumed, 0 with [`Next::More`].
     pub fn next<'a>(&mut self, bytes: &'a [u8]) -> Result<(usize, Next<'a>), CaptureError> {
         match &mut self.format {
             Some(Format::Pcap(pcap)) => pcap.next(bytes),
@@ -116,8 +116,8 @@ impl Reader {
         }
     }
 
-    /// Gives `sink` all that is whole at the front of `bytes`. Says how many bytes that was, and how many must be there to
-    /// go on.
+    /// Passes all complete items at the start of `bytes` to `sink`. Returns the number of bytes consumed, and how
+    /// many bytes are needed to continue.
     pub fn drain(&mut self, bytes: &[u8], sink: &mut impl Sink) -> (usize, Result<usize, CaptureError>) {
         let mut at = 0;
         loop {
@@ -159,7 +159,7 @@ impl Reader {
         Ok((pcap::HEADER, Next::Skipped))
     }
 
-    /// What the format is called; `None` before it is known.
+    /// Name of the format; `None` before it is detected.
     pub fn format(&self) -> Option<&'static str> {
         Some(match self.format.as_ref()? {
             Format::Pcap(pcap) => pcap.name(),
@@ -167,7 +167,7 @@ impl Reader {
         })
     }
 
-    /// Name of an interface, where the capture has it.
+    /// Name of an interface, if the capture has it.
     pub fn interface_name(&self, interface: u32) -> Option<&str> {
         match self.format.as_ref()? {
             Format::Pcap(_) => None,

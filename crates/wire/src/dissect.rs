@@ -1,10 +1,10 @@
-//! From a frame to its addresses and its transport header.
+//! Dissection of frames: IP addresses and transport header.
 
 use crate::bytes::{be16, be32, be128, octet};
 use crate::link::{self, Above, LinkType};
 use crate::tcp::{self, TcpHeader};
 
-/// What an IP packet was found inside of. Several may be true of one packet.
+/// Encapsulations in which an IP packet was found; several can apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Wrapping(u8);
 
@@ -15,16 +15,16 @@ impl Wrapping {
     pub const MPLS: Self = Self(2);
     /// GRE.
     pub const GRE: Self = Self(4);
-    /// VXLAN.
+    /// VXLAN (RFC 7348).
     pub const VXLAN: Self = Self(8);
-    /// IP in IP.
+    /// IP in IP (IPv4 or IPv6).
     pub const IP: Self = Self(16);
     /// PPPoE sessions.
     pub const PPPOE: Self = Self(32);
-    /// Geneve.
+    /// Geneve (RFC 8926).
     pub const GENEVE: Self = Self(64);
 
-    /// Whether this holds all of the other.
+    /// Whether all encapsulations of `other` are present.
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -34,24 +34,24 @@ impl Wrapping {
     }
 }
 
-/// Of the IP header next to the transport.
+/// Fields of the innermost IP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Network {
-    /// 4 or 6.
+    /// IP version: 4 or 6.
     pub version: u8,
     /// Source address; IPv4 as an IPv4-mapped IPv6 address.
     pub source: u128,
-    /// Destination address, likewise.
+    /// Destination address, in the same form.
     pub destination: u128,
     /// Traffic class or type of service: DSCP and ECN.
     pub traffic_class: u8,
     /// Hop limit or time to live.
     pub hop_limit: u8,
-    /// IPv4's identification; 0 for IPv6.
+    /// IPv4 identification; 0 for IPv6.
     pub identification: u16,
-    /// Transport protocol.
+    /// Number of the transport protocol.
     pub protocol: u8,
-    /// Bytes of the IP payload after extension headers.
+    /// Length of the IP payload without extension headers, bytes.
     pub payload: u32,
 }
 
@@ -68,55 +68,55 @@ pub enum Transport {
         destination: u16,
         /// Payload on the wire, bytes.
         payload: u32,
-        /// Offset of the payload in the frame; it may be cut.
+        /// Offset of the payload in the frame; may be beyond the captured bytes.
         at: usize,
     },
-    /// A fragment without a transport header.
+    /// A fragment other than the first, which has no transport header.
     Fragment,
     /// Another protocol.
     Other,
 }
 
-/// What is known of one frame.
+/// Result of dissecting a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet {
-    /// The network layer.
+    /// Fields of the innermost IP header.
     pub network: Network,
-    /// The transport layer.
+    /// Fields of the transport header.
     pub transport: Transport,
-    /// Its encapsulation.
+    /// Encapsulations around the innermost IP header.
     pub wrapping: Wrapping,
 }
 
-/// Why a frame could not be dissected.
+/// Reason why a frame could not be dissected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Undissected {
-    /// Not IP (ARP, LLDP, …), or a link type that is not known here.
+    /// Not IP (ARP, LLDP, …), or an unsupported link type.
     NotIp,
-    /// The capture ends before the transport's ports and numbers.
+    /// The captured bytes end before the transport header's ports and sequence numbers.
     Cut,
-    /// Lengths contradict each other.
+    /// Inconsistent lengths.
     Malformed,
 }
 
-/// Layers below one another that are looked through.
+/// Maximum number of nested layers.
 const DEEPEST: usize = 16;
 const VXLAN_PORT: u16 = 4789;
 const GENEVE_PORT: u16 = 6081;
 const MAPPED: u128 = 0xffff_0000_0000;
 
-/// Transparent Ethernet bridging (GRE, Geneve).
+/// EtherType of Transparent Ethernet Bridging (GRE, Geneve).
 const ETHERNET_INSIDE: u16 = 0x6558;
 
-/// A place in a frame and what is there.
+/// Offset in a frame and the layer found there.
 enum Layer {
     EtherType(u16, usize),
     Ip(usize),
-    /// With the place of the transport header.
+    /// Fields of both headers, and the offset of the transport header.
     Done(Network, Transport, usize),
 }
 
-/// Dissects a frame of a link type that had `original` bytes on the wire.
+/// Dissects a frame with an original length of `original` bytes.
 pub fn dissect(link: LinkType, frame: &[u8], original: u32) -> Result<Packet, Undissected> {
     let (mut network, mut tcp) = (Network::default(), TcpHeader::default());
     if plain(link, frame, &mut network, &mut tcp) {
@@ -125,8 +125,8 @@ pub fn dissect(link: LinkType, frame: &[u8], original: u32) -> Result<Packet, Un
     layers(link, frame, original).map(|(packet, _)| packet)
 }
 
-/// Dissects a frame, and says how many of its bytes are headers, up to the end of the transport header with its options; what
-/// is behind them is payload. Without a TCP or UDP header: up to the end of the IP headers.
+/// Dissects a frame; also returns the number of captured header bytes, up to the end of the transport header
+/// with its options. Without a TCP or UDP header they end after the IP headers.
 pub fn dissect_headers(link: LinkType, frame: &[u8], original: u32) -> Result<(Packet, usize), Undissected> {
     let (packet, at) = layers(link, frame, original)?;
     let end = match packet.transport {
@@ -137,8 +137,9 @@ pub fn dissect_headers(link: LinkType, frame: &[u8], original: u32) -> Result<(P
     Ok((packet, end.min(frame.len())))
 }
 
-/// Dissects what nearly every frame is: Ethernet, IPv4 without options or a fragment's offset, TCP. `false` says nothing: it
-/// is for [`dissect`], and what it wrote means nothing. Who asks this first gets the common case in place, without a copy.
+/// Fast path for the most common frames: TCP over Ethernet and IPv4, without IP options or fragment offset.
+/// Writes the headers in place, without a copy. If it returns `false`, use [`dissect`]; the written values are
+/// then meaningless.
 #[inline]
 pub fn plain(link: LinkType, frame: &[u8], network: &mut Network, tcp: &mut TcpHeader) -> bool {
     if link != LinkType::ETHERNET {
@@ -188,7 +189,7 @@ fn layers(link: LinkType, frame: &[u8], original: u32) -> Result<(Packet, usize)
     }
 }
 
-/// Looks past a tag, a label or a session header.
+/// Skips a VLAN tag, MPLS label, PPPoE header or inner Ethernet header.
 fn tagged(frame: &[u8], kind: u16, at: usize, wrapping: &mut Wrapping) -> Result<Layer, Undissected> {
     const CUT: Undissected = Undissected::Cut;
     match kind {
@@ -202,7 +203,7 @@ fn tagged(frame: &[u8], kind: u16, at: usize, wrapping: &mut Wrapping) -> Result
             if label & 0x100 == 0 {
                 return Ok(Layer::EtherType(kind, at + 4));
             }
-            // At the bottom of the stack: IP, or Ethernet after a control word of zeros in its first half byte.
+            // After the last label: IP, or an Ethernet frame after a control word, whose first four bits are zero.
             match link::version(frame, at + 4).ok_or(CUT)? {
                 4 | 6 => Ok(Layer::Ip(at + 4)),
                 0 => Ok(Layer::EtherType(be16(frame, at + 20).ok_or(CUT)?, at + 22)),
@@ -229,7 +230,8 @@ fn internet(frame: &[u8], at: usize, original: u32, wrapping: &mut Wrapping) -> 
     }
 }
 
-/// Bytes from an offset to the end of the frame on the wire, for lengths of 0 that mean "more than fits" (BIG TCP).
+/// Bytes from an offset to the end of the original frame, for lengths of 0, which mean that the length exceeds
+/// the field (BIG TCP).
 fn remaining_bytes(original: u32, at: usize) -> Result<u32, Undissected> {
     original.checked_sub(at as u32).ok_or(Undissected::Malformed)
 }
@@ -273,7 +275,7 @@ const MOBILITY: u8 = 135;
 fn v6(frame: &[u8], at: usize, original: u32, wrapping: &mut Wrapping) -> Result<Layer, Undissected> {
     const CUT: Undissected = Undissected::Cut;
     let first = be32(frame, at).ok_or(CUT)?;
-    // 0 is a jumbogram (RFC 2675) or a BIG TCP super-packet: both run to the end of the frame.
+    // 0 for a jumbogram (RFC 2675) or a BIG TCP super-packet: both extend to the end of the frame.
     let mut payload = match u32::from(be16(frame, at + 4).ok_or(CUT)?) {
         0 => remaining_bytes(original, at + 40)?,
         length => length,
@@ -327,7 +329,7 @@ fn transport(frame: &[u8], at: usize, network: Network, wrapping: &mut Wrapping)
                 let inner = at + 16;
                 return Ok(Layer::EtherType(be16(frame, inner + 12).ok_or(CUT)?, inner + 14));
             }
-            // Version 0 (RFC 8926); its options are counted in words.
+            // Geneve version 0 (RFC 8926); the length of its options is in 4-byte words.
             if destination == GENEVE_PORT && segment.get(8).is_some_and(|version| version & 0xc0 == 0) {
                 wrapping.add(Wrapping::GENEVE);
                 let inner = at + 16 + 4 * usize::from(segment[8] & 0x3f);

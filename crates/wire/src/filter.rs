@@ -1,11 +1,11 @@
-//! Filter expressions in the language of `pcap-filter(7)`, compiled to classic BPF for a packet socket.
+//! Compiler for filter expressions in the language of `pcap-filter(7)`, to classic BPF for a packet socket.
 //!
-//! The compiler knows a subset of the language: protocols, hosts, networks, ports, VLAN tags, direction, and `and`, `or`,
-//! `not` and parentheses over them. It returns the program that decides as tcpdump's does, or it refuses: an expression
-//! that it does not know ([`Refusal::Unknown`]) may still be one that tcpdump compiles.
+//! It supports a subset of the language: protocols, hosts, networks, ports, VLAN tags, direction, and `and`,
+//! `or`, `not` and parentheses. A compiled program gives the same verdicts as tcpdump's; anything else is
+//! refused: an unknown expression ([`Refusal::Unknown`]) may be one that tcpdump compiles.
 //!
 //! ```text
-//! text ─► parse (expression) ─► lower (graph of tests) ─► graph (tests whose result is known are skipped) ─► emit (BPF)
+//! text ─► parse (expression) ─► lower (graph of tests) ─► graph (skip tests with known results) ─► emit (BPF)
 //! ```
 
 mod emit;
@@ -17,20 +17,20 @@ mod verify;
 use crate::LinkType;
 pub use verify::{MOST_INSTRUCTIONS, ProgramError, verify};
 
-/// One instruction of classic BPF, with the fields of the kernel's `struct sock_filter`.
+/// A classic BPF instruction, with the fields of the kernel's `struct sock_filter`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Instruction {
-    /// Operation.
+    /// Operation code.
     pub code: u16,
-    /// Instructions skipped if a comparison holds.
+    /// Number of instructions to skip if a comparison is true.
     pub jt: u8,
-    /// Instructions skipped if it does not.
+    /// Number of instructions to skip if a comparison is false.
     pub jf: u8,
     /// Operand.
     pub k: u32,
 }
 
-/// Operations of classic BPF that the compiler emits (`linux/bpf_common.h`).
+/// Classic BPF operations that the compiler emits (`linux/bpf_common.h`).
 pub mod op {
     /// `A = 32 bits at k`.
     pub const LOAD_WORD: u16 = 0x20;
@@ -38,7 +38,7 @@ pub mod op {
     pub const LOAD_HALF: u16 = 0x28;
     /// `A = 8 bits at k`.
     pub const LOAD_BYTE: u16 = 0x30;
-    /// Added to a load: at `X + k` instead of at `k`.
+    /// Modifier of a load: reads at `X + k` instead of `k`.
     pub const INDIRECT: u16 = 0x20;
     /// `X = 4 * (byte at k & 0xf)`: the length of an IPv4 header.
     pub const LOAD_HEADER_LENGTH: u16 = 0xb1;
@@ -54,59 +54,59 @@ pub mod op {
     pub const IF_AT_LEAST: u16 = 0x35;
     /// Compares `A & k != 0`.
     pub const IF_ANY_BIT: u16 = 0x45;
-    /// The packet is cut to `k` bytes; 0 rejects it.
+    /// Accepts `k` bytes of the packet; 0 rejects it.
     pub const RETURN: u16 = 0x06;
 }
 
-/// Loads from here on give what the kernel knows of a packet, not its bytes (`SKF_AD_OFF`).
+/// Offsets from here on load packet metadata of the kernel instead of packet bytes (`SKF_AD_OFF`).
 pub const ANCILLARY: u32 = 0xffff_f000;
-/// Offset from [`ANCILLARY`] of the packet type (`SKF_AD_PKTTYPE`).
+/// Ancillary offset of the packet type (`SKF_AD_PKTTYPE`).
 pub const PACKET_TYPE: u32 = ANCILLARY + 4;
-/// The packet type of what this host sends (`PACKET_OUTGOING`).
+/// Packet type of packets sent by this host (`PACKET_OUTGOING`).
 pub const OUTGOING: u32 = 4;
-/// The VLAN tag that was taken out of the frame (`SKF_AD_VLAN_TAG`).
+/// Ancillary offset of the VLAN tag that the kernel removed from the frame (`SKF_AD_VLAN_TAG`).
 const VLAN_TAG: u32 = ANCILLARY + 44;
-/// Whether a VLAN tag was taken out of the frame (`SKF_AD_VLAN_TAG_PRESENT`).
+/// Ancillary offset of the flag that a VLAN tag was removed (`SKF_AD_VLAN_TAG_PRESENT`).
 const VLAN_TAG_PRESENT: u32 = ANCILLARY + 48;
 
 impl Instruction {
-    /// Ends a program: the packet passes, cut to this length, or for 0 is rejected.
+    /// A return instruction that accepts `bytes` bytes of the packet; 0 rejects it.
     pub const fn pass(bytes: u32) -> Self {
         Self { code: op::RETURN, jt: 0, jf: 0, k: bytes }
     }
 }
 
-/// Why there is no program.
+/// Reason why an expression was not compiled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Outside the subset; tcpdump may know it.
+    /// Not in the subset; tcpdump may support it.
     #[error("column {column}: `{found}` where {expected} is expected")]
     Unknown {
-        /// From 1, in characters.
+        /// Column, from 1, in characters.
         column: usize,
-        /// The text there.
+        /// Text found there.
         found: String,
-        /// What the subset has in this place.
+        /// Description of what the subset allows there.
         expected: &'static str,
     },
-    /// Wrong in any compiler.
+    /// Invalid in any compiler.
     #[error("column {column}: {why}")]
     Invalid {
-        /// From 1, in characters.
+        /// Column, from 1, in characters.
         column: usize,
-        /// What is wrong.
+        /// Description of the error.
         why: String,
     },
-    /// No packet matches.
+    /// The expression matches no packet.
     #[error("expression rejects all packets")]
     RejectsAll,
-    /// It does not fit.
+    /// The program would have this many instructions, too many for the kernel.
     #[error("it needs {0} instructions; the kernel takes at most {MOST_INSTRUCTIONS}")]
     TooLong(usize),
 }
 
-/// Compiles an expression for Ethernet or raw IP frames; packets that pass are cut to `snap_bytes`. Nothing is looked up:
-/// addresses and ports are numbers. The empty expression passes everything.
+/// Compiles an expression for Ethernet or raw IP frames; accepted packets are truncated to `snap_bytes`. Names
+/// are not resolved: addresses and ports must be numeric. The empty expression accepts everything.
 pub fn compile(text: &str, link: LinkType, snap_bytes: u32) -> Result<Vec<Instruction>, Refusal> {
     let Some(expression) = parse::parse(text, link)? else {
         return Ok(vec![Instruction::pass(snap_bytes)]);

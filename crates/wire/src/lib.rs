@@ -1,8 +1,9 @@
-//! Views of packet headers and of capture files: bytes in, values out, nothing copied that does not have to be.
+//! Parsers for packet headers and capture files, with minimal copying.
 //!
-//! [`capture::Reader`] cuts a capture (pcap and pcapng, both byte orders, any resolution) into frames; [`dissect`] finds the
-//! addresses and the transport header of one frame below whatever it is wrapped in. Neither allocates per packet, neither
-//! trusts a length in the input, and what was cut by the snap length is said, never guessed.
+//! [`capture::Reader`] splits a capture (pcap and pcapng, both byte orders, any resolution) into frames;
+//! [`dissect`] finds the addresses and the transport header of a frame inside any encapsulation. Neither
+//! allocates per packet or trusts lengths in the input, and data missing because of the snap length is
+//! reported, never guessed.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::inline_always,

@@ -1,31 +1,31 @@
-//! What a frame begins with.
+//! Link-layer headers of captured frames.
 
 use crate::bytes::{be16, be32, octet};
 
-/// A link-layer header type, by its number in capture files.
+/// Link-layer header type, by its number in capture files (LINKTYPE_…).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LinkType(pub u32);
 
 impl LinkType {
-    /// BSD loopback: the address family in the byte order of the host that captured.
+    /// BSD loopback: address family in the byte order of the capturing host.
     pub const NULL: Self = Self(0);
     /// Ethernet.
     pub const ETHERNET: Self = Self(1);
-    /// PPP.
+    /// PPP, with or without HDLC-like framing.
     pub const PPP: Self = Self(9);
-    /// Raw IP, as some systems number it.
+    /// Raw IP, with the number used by some BSDs.
     pub const RAW_BSD: Self = Self(12);
-    /// Raw IP, as OpenBSD numbers it.
+    /// Raw IP, with the number used by OpenBSD.
     pub const RAW_OPENBSD: Self = Self(14);
     /// PPP with HDLC-like framing.
     pub const PPP_HDLC: Self = Self(50);
-    /// Raw IP.
+    /// Raw IPv4 or IPv6.
     pub const RAW: Self = Self(101);
-    /// Cisco's HDLC.
+    /// Cisco HDLC.
     pub const C_HDLC: Self = Self(104);
-    /// OpenBSD loopback: the address family in network order.
+    /// OpenBSD loopback: address family in network byte order.
     pub const LOOP: Self = Self(108);
-    /// Linux "cooked" capture, as of `-i any`.
+    /// Linux cooked capture, as with `-i any`.
     pub const LINUX_SLL: Self = Self(113);
     /// Raw IPv4.
     pub const IPV4: Self = Self(228);
@@ -33,10 +33,10 @@ impl LinkType {
     pub const IPV6: Self = Self(229);
     /// IP over InfiniBand: addresses of 20 bytes each, then an EtherType.
     pub const IPOIB: Self = Self(242);
-    /// Linux "cooked" capture, version 2: with the interface's index.
+    /// Linux cooked capture version 2, with the interface index.
     pub const LINUX_SLL2: Self = Self(276);
 
-    /// Its usual name; `None` for one that is not dissected here.
+    /// Name of the type; `None` for types that are not supported.
     pub fn name(self) -> Option<&'static str> {
         Some(match self {
             Self::NULL => "BSD loopback",
@@ -55,16 +55,16 @@ impl LinkType {
     }
 }
 
-/// What comes after the link-layer header.
+/// Contents after the link-layer header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Above {
-    /// A protocol by its EtherType, from this offset on.
+    /// EtherType and offset of a protocol.
     EtherType(u16, usize),
-    /// IP from this offset on; its first byte has the version.
+    /// Offset of an IP packet; its first byte contains the version.
     Ip(usize),
-    /// Nothing that is dissected here.
+    /// A protocol that is not supported.
     Other,
-    /// The frame ends before its type.
+    /// The captured bytes end before the type.
     Cut,
 }
 
@@ -73,12 +73,12 @@ pub const IPV4: u16 = 0x0800;
 /// EtherType of IPv6.
 pub const IPV6: u16 = 0x86dd;
 const MPLS: u16 = 0x8847;
-/// Values below are lengths (IEEE 802.3).
+/// Smaller values are lengths (IEEE 802.3).
 const FIRST_ETHERTYPE: u16 = 0x0600;
-/// `ARPHRD_NETLINK`: no packet.
+/// `ARPHRD_NETLINK`: netlink messages instead of packets.
 const ARPHRD_NETLINK: u16 = 824;
 
-/// Looks past the link-layer header.
+/// Parses the link-layer header.
 pub fn above(link: LinkType, frame: &[u8]) -> Above {
     let cut_or = |found: Option<Above>| found.unwrap_or(Above::Cut);
     match link {
@@ -88,7 +88,7 @@ pub fn above(link: LinkType, frame: &[u8]) -> Above {
         })),
         LinkType::RAW | LinkType::RAW_BSD | LinkType::RAW_OPENBSD | LinkType::IPV4 | LinkType::IPV6 => Above::Ip(0),
         LinkType::NULL | LinkType::LOOP => cut_or(be32(frame, 0).map(|family| {
-            // AF_INET is 2 everywhere; AF_INET6 is 10, 24, 28 or 30; either byte order.
+            // AF_INET is 2 on all systems; AF_INET6 is 10, 24, 28 or 30; the byte order is unknown.
             let family = if family > 0xffff { family.swap_bytes() } else { family };
             if matches!(family, 2 | 10 | 24 | 28 | 30) { Above::Ip(4) } else { Above::Other }
         })),
@@ -114,7 +114,7 @@ pub fn above(link: LinkType, frame: &[u8]) -> Above {
     }
 }
 
-/// The IP version a packet's first byte claims.
+/// IP version in the first byte of a packet.
 pub fn version(packet: &[u8], at: usize) -> Option<u8> {
     octet(packet, at).map(|first| first >> 4)
 }

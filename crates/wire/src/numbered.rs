@@ -1,35 +1,35 @@
-//! Datagrams with sequence numbers: the layout of the known protocols. Only several payloads can show that they are of a
-//! protocol; this module reads one under that assumption.
+//! Layouts of datagrams with sequence numbers. A single payload does not identify the protocol; this module
+//! parses it under the assumption of one, and the caller compares several.
 
-/// A protocol whose datagrams are numbered.
+/// Protocols with sequence numbers in their datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Numbering {
-    /// `landspeed run --udp`: a tag, version 1, a 64-bit number from 0, nanoseconds since the start.
+    /// `landspeed run --udp`: tag, version 1, 64-bit number from 0, nanoseconds since the start.
     Landspeed,
-    /// iperf3: seconds, microseconds, a 32-bit number from 1.
+    /// iperf3: seconds, microseconds, 32-bit number from 1.
     Iperf3,
-    /// iperf3 with `--udp-counters-64bit`.
+    /// iperf3 with `--udp-counters-64bit`: the same with a 64-bit number.
     Iperf3Wide,
-    /// RTP (RFC 3550): a 16-bit number from anywhere.
+    /// RTP (RFC 3550): 16-bit number from a random start.
     Rtp,
 }
 
-/// What a datagram says of itself.
+/// Fields of a numbered datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Numbered {
-    /// Its number.
+    /// Sequence number.
     pub number: u64,
-    /// What all datagrams of a stream share.
+    /// Identifier of the stream: landspeed's tag, or RTP's SSRC; 0 for iperf3.
     pub tag: u32,
-    /// When it was sent, nanoseconds by a clock of the sender.
+    /// Send time, nanoseconds of the sender's clock; `None` for RTP.
     pub sent_ns: Option<u64>,
 }
 
 impl Numbering {
-    /// All of them.
+    /// All protocols.
     pub const ALL: [Self; 4] = [Self::Landspeed, Self::Iperf3, Self::Iperf3Wide, Self::Rtp];
 
-    /// What people call it.
+    /// Name of the protocol, as printed in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Landspeed => "landspeed",
@@ -39,7 +39,7 @@ impl Numbering {
         }
     }
 
-    /// Bits of its numbers, after which they wrap.
+    /// Width of the sequence number, bits; it wraps after that.
     pub fn bits(self) -> u32 {
         match self {
             Self::Landspeed | Self::Iperf3Wide => 64,
@@ -48,7 +48,7 @@ impl Numbering {
         }
     }
 
-    /// The number of a stream's first datagram; `None` for one that begins anywhere.
+    /// Number of a stream's first datagram; `None` if it is random.
     pub fn first(self) -> Option<u64> {
         match self {
             Self::Landspeed => Some(0),
@@ -57,7 +57,7 @@ impl Numbering {
         }
     }
 
-    /// Reads a payload as this protocol's; `None` if it cannot be one.
+    /// Parses a payload as this protocol's; `None` if that is impossible.
     pub fn read(self, payload: &[u8]) -> Option<Numbered> {
         let word = |at: usize| Some(u32::from_be_bytes(*payload.get(at..)?.first_chunk()?));
         let wide = |at: usize| Some(u64::from_be_bytes(*payload.get(at..)?.first_chunk()?));
@@ -74,7 +74,7 @@ impl Numbering {
             }
             Self::Rtp => {
                 let header: &[u8; 12] = payload.first_chunk()?;
-                // Version 2, and a payload type that is not RTCP.
+                // RTP version 2, and a payload type that RTCP does not use.
                 let plausible = header[0] >> 6 == 2 && !(64..=95).contains(&(header[1] & 0x7f));
                 let number = u64::from(u16::from_be_bytes([header[2], header[3]]));
                 plausible.then_some(Numbered { number, tag: word(8)?, sent_ns: None })

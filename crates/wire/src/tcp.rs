@@ -1,8 +1,8 @@
-//! The TCP header and its options (RFC 9293, 7323, 2018, 2883).
+//! TCP header and options (RFC 9293, 7323, 2018, 2883).
 
 use crate::bytes::{be16, be32, octet};
 
-/// TCP flags, as in the header's bytes 12 and 13 without the data offset.
+/// TCP flags: bytes 12 and 13 of the header, without the data offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flags(pub u16);
 
@@ -11,26 +11,26 @@ impl Flags {
     pub const FIN: Self = Self(0x01);
     /// Synchronise sequence numbers.
     pub const SYN: Self = Self(0x02);
-    /// Reset.
+    /// Reset the connection.
     pub const RST: Self = Self(0x04);
-    /// Push.
+    /// Push: deliver the data to the application.
     pub const PSH: Self = Self(0x08);
-    /// The acknowledgement number counts.
+    /// The acknowledgement number is valid.
     pub const ACK: Self = Self(0x10);
-    /// Congestion seen.
+    /// ECN echo: congestion was signalled (RFC 3168).
     pub const ECE: Self = Self(0x40);
     /// Congestion window reduced.
     pub const CWR: Self = Self(0x80);
     /// Accurate ECN (RFC 9768).
     pub const AE: Self = Self(0x100);
 
-    /// Whether any of the other's flags is set.
+    /// Whether any of the flags in `other` is set.
     pub fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 }
 
-/// Selective acknowledgements of one segment: half-open ranges of sequence numbers, in the order sent.
+/// SACK blocks of a segment: half-open ranges of sequence numbers, in the order sent.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SackBlocks {
     blocks: [(u32, u32); Self::MOST],
@@ -38,7 +38,7 @@ pub struct SackBlocks {
 }
 
 impl FromIterator<(u32, u32)> for SackBlocks {
-    /// The first [`SackBlocks::MOST`] of them.
+    /// Keeps the first [`SackBlocks::MOST`] blocks.
     fn from_iter<T: IntoIterator<Item = (u32, u32)>>(blocks: T) -> Self {
         let mut sack = Self::default();
         blocks.into_iter().take(Self::MOST).for_each(|block| sack.push(block));
@@ -55,10 +55,10 @@ impl PartialEq for SackBlocks {
 impl Eq for SackBlocks {}
 
 impl SackBlocks {
-    /// As many as 40 bytes of options can hold.
+    /// Maximum number of blocks in 40 bytes of options.
     pub const MOST: usize = 4;
 
-    /// The blocks.
+    /// The blocks as (left edge, right edge).
     pub fn as_slice(&self) -> &[(u32, u32)] {
         self.blocks.get(..usize::from(self.count)).unwrap_or_default()
     }
@@ -75,25 +75,25 @@ impl SackBlocks {
     }
 }
 
-/// Options of a segment.
+/// TCP options of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TcpOptions {
-    /// TSval and TSecr.
+    /// TSval and TSecr, if present.
     pub timestamps: Option<(u32, u32)>,
     /// Maximum segment size, bytes.
     pub mss: Option<u16>,
-    /// Window scale, a shift.
+    /// Window scale: a shift count.
     pub window_scale: Option<u8>,
     /// Whether SACK is permitted.
     pub sack_permitted: bool,
-    /// Selective acknowledgements.
+    /// SACK blocks.
     pub sack: SackBlocks,
-    /// Whether the capture ends before the options do, or they are malformed: what is missing above may have been there.
+    /// Whether the options are truncated by the capture or malformed, so that missing ones may have been present.
     pub incomplete: bool,
 }
 
 impl TcpOptions {
-    /// Forgets all of them.
+    /// Resets all options.
     fn clear(&mut self) {
         self.timestamps = None;
         self.mss = None;
@@ -104,7 +104,7 @@ impl TcpOptions {
     }
 }
 
-/// A TCP segment.
+/// Fields of a TCP segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TcpHeader {
     /// Source port.
@@ -115,13 +115,13 @@ pub struct TcpHeader {
     pub sequence: u32,
     /// Acknowledgement number.
     pub acknowledgement: u32,
-    /// Flags.
+    /// Flags (SYN, ACK, …).
     pub flags: Flags,
     /// Window, unscaled.
     pub window: u16,
-    /// Payload on the wire, bytes, whether it was captured or not.
+    /// Payload length on the wire, bytes, whether captured or not.
     pub payload: u32,
-    /// Options.
+    /// Parsed options.
     pub options: TcpOptions,
 }
 
@@ -132,13 +132,13 @@ const WINDOW_SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
-/// Two fillers and a timestamp option: how every stack sends it.
+/// Two NOPs and the kind and length of a timestamp option, as every stack sends it.
 pub(crate) const ALIGNED_TIMESTAMPS: u32 = 0x0101_080a;
-/// Bytes of [`ALIGNED_TIMESTAMPS`] with its values.
+/// Length of two NOPs and a timestamp option, bytes.
 pub(crate) const ALIGNED_LENGTH: usize = 12;
 
-/// Parses a header that begins `segment`, which had `length` bytes on the wire, into `header`. `None` if it is cut or
-/// malformed. In place, because what is built elsewhere and copied costs more than all of the parsing.
+/// Parses the header at the start of `segment`, which had `length` bytes on the wire, into `header`. `None` if
+/// it is truncated or malformed. In place, because copying the result would cost more than parsing.
 #[inline]
 pub(crate) fn parse(segment: &[u8], length: u32, header: &mut TcpHeader) -> Option<()> {
     let fixed: &[u8; 20] = segment.first_chunk()?;
@@ -159,7 +159,7 @@ pub(crate) fn parse(segment: &[u8], length: u32, header: &mut TcpHeader) -> Opti
     if offset > 20 {
         let captured = segment.get(20..offset.min(segment.len())).unwrap_or_default();
         match captured.first_chunk::<ALIGNED_LENGTH>() {
-            // Two fillers and timestamps first: how every stack sends them.
+            // Fast path for two NOPs and timestamps first, as every stack sends them.
             Some(aligned) if be32(aligned, 0) == Some(ALIGNED_TIMESTAMPS) => {
                 header.options.timestamps = be32(aligned, 4).zip(be32(aligned, 8));
                 if captured.len() > ALIGNED_LENGTH {

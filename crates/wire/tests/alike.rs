@@ -1,9 +1,9 @@
-//! What is recognised by its likes says what dissecting it says.
+//! Header prediction gives the same results as dissection.
 
 use landspeed_wire::{Alike, LinkType, Network, TcpHeader, plain};
 use proptest::prelude::*;
 
-/// A plain segment, and another one of its flow's direction.
+/// Two segments of the same direction of a flow; the first is plain.
 fn pair() -> impl Strategy<Value = [Vec<u8>; 2]> {
     let options = prop_oneof![
         Just(Vec::new()),
@@ -35,7 +35,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn recognised_is_as_dissected(frames in pair(), damage: Option<(prop::sample::Index, u8)>) {
+    fn header_prediction_agrees_with_dissection(frames in pair(), damage: Option<(prop::sample::Index, u8)>) {
         let [one, mut two] = frames;
         if let Some((at, byte)) = damage {
             let at = at.index(two.len());
@@ -63,7 +63,7 @@ proptest! {
 }
 
 #[test]
-fn an_acknowledgement_is_recognised_by_every_byte_of_its_ends() {
+fn header_prediction_compares_every_flow_byte() {
     let mut frame = [7; 54];
     frame[12..24].copy_from_slice(&[0x08, 0x00, 0x45, 3, 0, 40, 0, 1, 0x40, 0, 64, 6]);
     frame[46..48].copy_from_slice(&[0x50, 0x10]);
@@ -74,7 +74,7 @@ fn an_acknowledgement_is_recognised_by_every_byte_of_its_ends() {
         alike.brief(LinkType::ETHERNET, &other).is_some()
     };
     let ends: Vec<usize> = (0..54).filter(|&at| !recognised(at)).collect();
-    // Addresses and ports, what says IPv4 and TCP, fragments, the length of the header, AE, FIN.
+    // Addresses and ports, IP version, header lengths, protocol, fragment fields, TTL, TCP flags.
     let expected: Vec<usize> = (0..15).chain(20..24).chain(26..38).chain(46..48).collect();
     assert_eq!(ends, expected);
 }

@@ -1,4 +1,4 @@
-//! The reader of captures against what other writers write, and against damage.
+//! The capture reader against files of another implementation, and against corruption.
 
 use landspeed_wire::LinkType;
 use landspeed_wire::capture::{CaptureError, Next, Reader};
@@ -10,10 +10,10 @@ use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock
 use pcap_file::{Endianness, TsResolution};
 use proptest::prelude::*;
 
-/// Time, bytes on the wire, what was captured.
+/// Timestamp, original length, captured bytes.
 type Packet = (u64, u32, Vec<u8>);
 
-/// Reads a capture that arrives in pieces of a length.
+/// Reads a capture in pieces of `piece` bytes.
 fn read(bytes: &[u8], piece: usize) -> Result<(Vec<Packet>, bool), CaptureError> {
     let (mut reader, mut packets, mut start, mut end) = (Reader::new(), Vec::new(), 0, 0);
     loop {
@@ -82,7 +82,7 @@ const ORDERS: [Endianness; 2] = [Endianness::Little, Endianness::Big];
 
 proptest! {
     #[test]
-    fn every_variant_is_read_as_it_was_written(frames in frames(), piece in 1_usize..300) {
+    fn every_format_variant_is_read_correctly(frames in frames(), piece in 1_usize..300) {
         for order in ORDERS {
             for resolution in [TsResolution::MicroSecond, TsResolution::NanoSecond] {
                 prop_assert_eq!(&read(&pcap(&frames, order, resolution), piece).expect("a capture"), &(frames.clone(), true));
@@ -92,14 +92,14 @@ proptest! {
     }
 
     #[test]
-    fn a_capture_cut_anywhere_gives_the_frames_before(frames in frames(), cut in 0.0_f64..1.0) {
+    fn truncated_captures_yield_their_complete_frames(frames in frames(), cut in 0.0_f64..1.0) {
         let bytes = pcap(&frames, Endianness::Little, TsResolution::NanoSecond);
         let (packets, _) = read(&bytes[..(bytes.len() as f64 * cut) as usize], 64).expect("no damage");
         prop_assert_eq!(&packets[..], &frames[..packets.len()]);
     }
 
     #[test]
-    fn damage_is_an_error_or_other_frames_and_nothing_else(
+    fn corrupt_captures_never_panic_or_stall_the_reader(
         frames in frames(), ng: bool, hits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
     ) {
         let mut bytes = if ng { pcapng(&frames, Endianness::Little) } else { pcap(&frames, Endianness::Big, TsResolution::MicroSecond) };
@@ -107,7 +107,7 @@ proptest! {
             let at = at.index(bytes.len());
             bytes[at] = value;
         }
-        // `read` holds that it goes on; the link type may be among what was hit.
+        // `read` checks for progress; it also expects the link type, which may be corrupt here.
         let (mut reader, mut start) = (Reader::new(), 0);
         for _ in 0..=bytes.len() {
             match reader.next(&bytes[start..]) {
@@ -122,7 +122,7 @@ proptest! {
 }
 
 #[test]
-fn files_are_recognised_by_their_first_bytes() {
+fn format_is_detected_from_the_first_bytes() {
     assert!(matches!(Reader::new().next(b"GET / HTTP/1.1"), Err(CaptureError::NotACapture(0x4745_5420))));
     assert!(matches!(Reader::new().next(b"\xd4\xc3"), Ok((0, Next::More(4)))));
 }

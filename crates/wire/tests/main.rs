@@ -1,4 +1,4 @@
-//! Frames, header traces and filters.
+//! Integration tests: header prediction, captures, dissection and filters.
 
 mod alike;
 mod captures;

@@ -1,4 +1,4 @@
-//! The dissector against packets built, and taken apart, by etherparse.
+//! The dissector against packets built by etherparse.
 
 use etherparse::{PacketBuilder, TcpOptionElement};
 use landspeed_wire::{Flags, LinkType, Packet, Transport, Undissected, Wrapping, dissect};
@@ -16,7 +16,7 @@ fn dissected(frame: &[u8]) -> Result<Packet, Undissected> {
 
 proptest! {
     #[test]
-    fn tcp_over_either_version_is_read_as_it_was_built(
+    fn tcp_over_ipv4_and_ipv6_is_dissected_as_built(
         six: bool, source: [u8; 16], destination: [u8; 16], ports: (u16, u16), sequence: u32, ack: u32, window: u16,
         times: Option<(u32, u32)>, block: Option<(u32, u32)>, payload in prop::collection::vec(any::<u8>(), 0..200),
         tagged: bool,
@@ -34,7 +34,7 @@ proptest! {
             }};
         }
         if tagged { build!(ethernet().single_vlan(7.try_into().expect("a tag"))) } else { build!(ethernet()) }.expect("memory");
-        // Ethernet's padding of a short frame is not payload.
+        // The padding of short Ethernet frames is not payload.
         frame.resize(frame.len().max(60), 0);
 
         let packet = dissected(&frame).expect("a whole packet");
@@ -52,7 +52,7 @@ proptest! {
     }
 
     #[test]
-    fn udp_is_read_as_it_was_built(ports: (u16, u16), payload in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn udp_is_dissected_as_built(ports: (u16, u16), payload in prop::collection::vec(any::<u8>(), 0..200)) {
         prop_assume!(ports.1 != 4789);
         let mut frame = Vec::new();
         ethernet().ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).udp(ports.0, ports.1).write(&mut frame, &payload).expect("memory");
@@ -64,7 +64,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_packets_never_panic_or_gain_payload(
+    fn corrupt_packets_never_panic_or_gain_payload(
         mut frame in prop::collection::vec(any::<u8>(), 0..160), link in prop::sample::select(vec![0_u32, 1, 12, 101, 108, 113, 228, 229, 276, 999]),
         ip: bool, original in 0_u32..70_000,
     ) {
@@ -81,7 +81,7 @@ proptest! {
 }
 
 #[test]
-fn a_cut_packet_says_so_at_every_length() {
+fn truncation_is_reported_at_every_snap_length() {
     let mut frame = Vec::new();
     let options = [TcpOptionElement::Timestamp(1, 2), TcpOptionElement::SelectiveAcknowledgement((3, 4), [None; 3])];
     let built = ethernet().ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).tcp(1, 2, 3, 4).ack(5).options(&options);
@@ -100,9 +100,10 @@ fn a_cut_packet_says_so_at_every_length() {
     }
 }
 
-/// IPv4, UDP and Ethernet around a frame, as VXLAN does it; and the other wrappings, written out by their standards.
+/// One packet in each encapsulation: VXLAN and IP-based ones built by etherparse, the others byte by byte as in
+/// their standards.
 #[test]
-fn a_segment_is_found_below_every_wrapping() {
+fn segments_are_found_in_every_encapsulation() {
     let mut inner = Vec::new();
     let built = PacketBuilder::ipv4([10, 9, 0, 1], [10, 9, 0, 2], 64).tcp(4242, 80, 77, 1000);
     built.write(&mut inner, &[0; 10]).expect("memory");
@@ -148,7 +149,7 @@ fn a_segment_is_found_below_every_wrapping() {
 }
 
 #[test]
-fn a_segment_is_found_behind_every_link_header() {
+fn segments_are_found_after_every_link_header() {
     let mut inner = Vec::new();
     PacketBuilder::ipv4([10, 9, 0, 1], [10, 9, 0, 2], 64)
         .tcp(4242, 80, 77, 1)

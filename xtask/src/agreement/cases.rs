@@ -1,30 +1,30 @@
-//! The paths that are compared, and what runs over them.
+//! The compared paths and their traffic.
 
 use anyhow::{Result, ensure};
 
-/// One path with its traffic, in the lab and emulated.
+/// One path with its traffic, both in the lab and emulated.
 pub(super) struct Case {
-    /// Name.
+    /// Name, as printed above its table and matched by the filter argument.
     pub name: &'static str,
     /// Stem of its files in `xtask/agreement`: `STEM.lab.toml` and `STEM.path.toml`.
     pub files: &'static str,
-    /// Texts of both files that are replaced, from and to.
+    /// Replacements made in both files: old and new text.
     pub both: &'static [(&'static str, &'static str)],
-    /// Texts that only the scenario has.
+    /// Replacements made in the scenario only.
     pub lab: &'static [(&'static str, &'static str)],
-    /// What the command of `emulate` is.
+    /// Command run under `emulate`.
     pub command: Traffic,
-    /// Figures of its table, names of [`super::figures::shown`].
+    /// Figures in its table, by name (see [`super::figures::shown`]).
     pub figures: &'static [&'static str],
 }
 
-/// The command at the local end; the words are options of `landspeed run`.
+/// Command at the local host; the strings are options of `landspeed run`.
 pub(super) enum Traffic {
     /// One flow.
     Flow(&'static str),
-    /// One flow, and another one that starts half a second before it.
+    /// One flow, and a cross flow that starts half a second earlier.
     Crossed { flow: &'static str, cross: &'static str },
-    /// One flow with captures at both ends.
+    /// One flow with captures at both hosts.
     Captured(&'static str),
 }
 
@@ -49,8 +49,8 @@ const RTT_10: (&str, &str) = ("delay = \"25ms\"", "delay = \"5ms\"");
 const RTT_100: (&str, &str) = ("delay = \"25ms\"", "delay = \"50ms\"");
 const EVERY: &str = "loss = { every = 1000 }";
 const RANDOM: (&str, &str) = (EVERY, "loss = \"0.1%\"");
-/// Loss of reno and 50 ms on the emulated path, in the lab's frame numbers: the emulated path also carries the control connection, 23 frames
-/// before the first data frame and 6.3 per second during the run.
+/// Loss for Reno at 50 ms on the emulated path, in the lab's frame numbers: the emulated path also carries the
+/// control connection, 23 frames before the first data frame and 6.3 per second during the run.
 const EVERY_RENO_50: &str = "loss = { packets = [970, 1963, 2955, 3948, 4941, 5934, 6927, 7919, 8912, 9905, 10898] }";
 
 const fn loss(name: &'static str, both: &'static [(&'static str, &'static str)], reno: bool) -> Case {
@@ -64,7 +64,7 @@ const fn loss(name: &'static str, both: &'static [(&'static str, &'static str)],
     }
 }
 
-/// Every case.
+/// All cases.
 pub(super) const CASES: &[Case] = &[
     loss("loss cubic 10ms every-1000", &[RTT_10], false),
     loss("loss cubic 50ms every-1000", &[], false),
@@ -131,7 +131,7 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 impl Case {
-    /// The text of its scenario or path file with its replacements.
+    /// Returns the scenario or path file with the replacements applied.
     pub(super) fn text(&self, file: &str, is_lab: bool) -> Result<String> {
         let mut text = file.to_owned();
         for (from, to) in self.both.iter().chain(if is_lab { self.lab } else { &[] }) {
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_case_replaces_text_that_its_files_have() {
+    fn replaced_text_exists_in_the_files_of_every_case() {
         let directory = crate::law::root().join("xtask/agreement");
         for case in CASES {
             for (kind, is_lab) in [("lab", true), ("path", false)] {

@@ -1,30 +1,30 @@
-//! Figures of a run, from the documents of both sides.
+//! Figures of a run, read from the documents of the lab and of `emulate`.
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
 use super::Figures;
 
-/// Share of the link's payload rate that ends the ramp.
+/// Share of the link's payload rate at which the ramp ends.
 const NEARLY_ALL: f64 = 0.9;
-/// Payload of a full segment over its bytes on the link: 1500 − 52, over 1514 + 24.
+/// Payload share of a full segment on the link: 1500 − 52 bytes of 1514 + 24.
 const PAYLOAD: f64 = 1448.0 / 1538.0;
-/// Length of the window over which the goodput of the ramp is taken, nanoseconds.
+/// Window over which the goodput of the ramp is measured, nanoseconds.
 const WINDOW_NS: u64 = 100_000_000;
-/// `snd_ssthresh` before the first slow start ends.
+/// `snd_ssthresh` before slow start ends for the first time.
 const NO_SSTHRESH: u64 = 0x7fff_ffff;
 const NS_PER_MS: f64 = 1e6;
 
-/// A figure as the table shows it.
+/// A figure as shown in the table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shown {
-    /// Name in [`Figures`].
+    /// Key in [`Figures`].
     pub name: &'static str,
-    /// Name in the table.
+    /// Label in the table.
     pub title: &'static str,
-    /// Unit.
+    /// Unit as printed; empty for counts.
     pub unit: &'static str,
-    /// Digits after the decimal point.
+    /// Decimal places.
     pub decimals: usize,
 }
 
@@ -32,7 +32,7 @@ const fn shown_as(name: &'static str, title: &'static str, unit: &'static str, d
     Shown { name, title, unit, decimals }
 }
 
-/// Every figure.
+/// All figures, in table order.
 const SHOWN: &[Shown] = &[
     shown_as("goodput", "goodput", "Mb/s", 2),
     shown_as("retransmits", "retransmits", "", 0),
@@ -71,12 +71,12 @@ const SHOWN: &[Shown] = &[
     shown_as("reverse-max", "… max", "ms", 3),
 ];
 
-/// How a figure is shown.
+/// Returns title, unit and precision of a figure.
 pub(super) fn shown(name: &str) -> Option<Shown> {
     SHOWN.iter().find(|shown| shown.name == name).copied()
 }
 
-/// Figures of a `landspeed.lab/2` whose port and link of interest are `port->receiver`.
+/// Reads the figures of a `landspeed.lab/2` whose bottleneck port and link are `port->receiver`.
 pub(super) fn of_lab(document: &Value) -> Result<Figures> {
     let named = |list: &str, name: &str| {
         document[list].as_array().and_then(|all| all.iter().find(|one| one["name"] == name)).cloned()
@@ -96,7 +96,7 @@ pub(super) fn of_lab(document: &Value) -> Result<Figures> {
     Ok(figures)
 }
 
-/// Figures of a `landspeed.emulate/1` and the `landspeed.run/1` of its flows.
+/// Reads the figures of a `landspeed.emulate/1` and of the `landspeed.run/1` of its flows.
 pub(super) fn of_emulation(certificate: &Value, run: &Value, cross: Option<&Value>) -> Result<Figures> {
     let mut figures = of_run(run, rate_bps(&certificate["asked"]["forward"]["rate_bps"])?)?;
     figures.extend(cross.into_iter().flat_map(of_cross));
@@ -117,13 +117,14 @@ fn add(figures: &mut Figures, name: &str, value: Option<f64>) {
     figures.extend(value.map(|value| (name.to_owned(), value)));
 }
 
-/// The mean while the flow runs, kB, from one over another time: the queue is empty for the rest.
+/// Adds the mean queue while the flow runs, kB. The argument is a mean over a longer time, in which the queue is
+/// otherwise empty.
 fn add_mean_queue(figures: &mut Figures, mean_bytes_over_s: Option<(f64, f64)>) {
     let Some(flow_s) = figures.remove("seconds") else { return };
     add(figures, "queue-mean", mean_bytes_over_s.map(|(bytes, seconds)| bytes * seconds / flow_s / 1e3));
 }
 
-/// Figures of a flow; `seconds` is how long it ran.
+/// Reads the figures of a flow; `seconds` is its duration.
 fn of_run(run: &Value, link_bps: f64) -> Result<Figures> {
     let mut figures = Figures::new();
     let phases = run["phases"].as_array().context("the run has phases")?;
@@ -162,7 +163,7 @@ fn of_run(run: &Value, link_bps: f64) -> Result<Figures> {
     Ok(figures)
 }
 
-/// Payload received until each of the ends of the stream's intervals: nanoseconds, bytes.
+/// Returns cumulative payload received at the end of each of the stream's intervals: (nanoseconds, bytes).
 fn received(stream: &Value) -> Vec<(u64, f64)> {
     let intervals = stream["intervals"].as_array().map_or(&[][..], Vec::as_slice);
     let mut sum = 0.0;
@@ -174,7 +175,7 @@ fn received(stream: &Value) -> Vec<(u64, f64)> {
     .collect()
 }
 
-/// Payload received until a time, interpolated, bytes.
+/// Returns the payload received up to `ns`, interpolated, bytes.
 fn at(received: &[(u64, f64)], ns: u64) -> f64 {
     let after = received.partition_point(|(end_ns, _)| *end_ns < ns);
     let (from_ns, from) = after.checked_sub(1).map_or((0, 0.0), |before| received[before]);

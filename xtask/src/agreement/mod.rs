@@ -1,7 +1,9 @@
-//! `cargo xtask emulate-agreement`: the same paths in the lab, in virtual time, and around real sockets by `landspeed emulate`.
+//! `cargo xtask emulate-agreement`: runs the same paths in the lab (virtual time) and with real sockets under
+//! `landspeed emulate`.
 //!
-//! Scenarios and path files are in `xtask/agreement`. Each run's figures are kept in `target/emulate-agreement`, a file for each
-//! side, so that the runs can be made in several turns; the table is made of all of them.
+//! Scenarios and path files are in `xtask/agreement`. The figures of each run are kept in
+//! `target/emulate-agreement`, one file per side, so that the runs can be split over several invocations; the
+//! table covers all of them.
 
 mod cases;
 mod figures;
@@ -18,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use cases::{CASES, Case};
 
-/// Where figures are kept, below the target directory.
+/// Directory of the figures, below the target directory.
 const RESULTS: &str = "emulate-agreement";
 
 /// Options of `cargo xtask emulate-agreement`.
@@ -49,7 +51,7 @@ pub struct Options {
     fresh: bool,
 }
 
-/// Where a run was made.
+/// Side on which a run was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 enum Side {
@@ -59,12 +61,12 @@ enum Side {
     Emulate,
 }
 
-/// One run.
+/// Result of one run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Record {
     case: String,
     side: Side,
-    /// Release of the kernel whose TCP was used.
+    /// Release of the kernel whose TCP stack was used.
     kernel: String,
     /// Whether the certificate has no invalid second during the run; always true in the lab.
     valid: bool,
@@ -75,7 +77,7 @@ struct Record {
 /// Figures by name, in the units of [`figures::shown`].
 type Figures = BTreeMap<String, f64>;
 
-/// Makes the runs that are missing, and prints the table.
+/// Makes the missing runs and prints the table.
 pub fn run(options: &Options) -> Result<()> {
     let root = crate::law::root();
     let work = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from).join(RESULTS);
@@ -105,7 +107,7 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Makes the runs of one side that are missing, one of each case after the other, and keeps each.
+/// Makes the missing runs of one side, cycling through the cases, and saves each.
 fn make(
     side: Side,
     cases: &[&Case],

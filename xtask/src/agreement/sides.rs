@@ -1,4 +1,4 @@
-//! One run of a case, in the lab or around real sockets.
+//! One run of a case, in the lab or with real sockets.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,14 +9,14 @@ use serde_json::Value;
 use super::cases::{Case, Traffic};
 use super::{Figures, Record, Side, figures, spacing};
 
-/// Address of the remote end around a command.
+/// Address of the remote host that the command under `emulate` sees.
 const REMOTE: &str = "198.18.0.2";
-/// As the lab's flows do: nothing is copied.
+/// No copies, as for the lab's flows.
 const AS_IN_THE_LAB: &str = "--send sendfile --receive discard";
 
-/// Where runs are made.
+/// Program and directories used for the runs.
 pub(super) struct Bench {
-    /// landspeed.
+    /// Path of the landspeed binary.
     pub program: PathBuf,
     /// Directory of scenarios and path files.
     pub scenarios: PathBuf,
@@ -84,7 +84,7 @@ impl Bench {
         Ok(record(case, Side::Emulate, kernel, is_valid(&run), figures))
     }
 
-    /// Writes the case's scenario or path file; returns where.
+    /// Writes the case's scenario or path file and returns its path.
     fn write(&self, case: &Case, is_lab: bool) -> Result<PathBuf> {
         let kind = if is_lab { "lab" } else { "path" };
         let source = self.scenarios.join(format!("{}.{kind}.toml", case.files));
@@ -100,7 +100,7 @@ fn record(case: &Case, side: Side, kernel: String, valid: bool, figures: Figures
     Record { case: case.name.to_owned(), side, kernel, valid, figures }
 }
 
-/// Whether no invalid second of the certificate lies between the start of the run and the end of its steady phase.
+/// Whether the certificate has no invalid second between the start of the run and the end of its steady phase.
 fn is_valid(run: &Value) -> bool {
     let phases = run["phases"].as_array().map_or(&[][..], Vec::as_slice);
     let end_ns = phases.iter().find(|phase| phase["name"] == "steady").and_then(|phase| phase["end_ns"].as_i64());
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_invalid_seconds_during_the_run_make_it_invalid() {
+    fn invalid_seconds_count_only_during_the_run() {
         let run = |start_ns: i64, end_ns: i64| {
             json!({
                 "phases": [{ "name": "startup", "end_ns": 25 }, { "name": "steady", "end_ns": 6_000 }],

@@ -1,4 +1,4 @@
-//! ACK spacing, bursts and one-way delays, from captures at both ends.
+//! ACK spacing, bursts and one-way delays, from captures at both hosts.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -10,7 +10,7 @@ use landspeed_wire::{Transport, dissect};
 
 use super::Figures;
 
-/// What the table shows of a run with captures.
+/// Figures shown for a run with captures.
 pub(super) const FIGURES: &[&str] = &[
     "goodput",
     "retransmits",
@@ -34,24 +34,25 @@ pub(super) const FIGURES: &[&str] = &[
     "reverse-max",
 ];
 
-/// Frames of the sender with at most this between them are a burst, nanoseconds: half of what a full frame takes on a link of
-/// 100 Mb/s.
+/// Maximum gap between the sender's frames within a burst, nanoseconds: half the transmission time of a full
+/// frame at 100 Mb/s.
 const BURST_GAP_NS: u64 = 61_500;
 /// Payload of a full segment, bytes.
 const FULL: u32 = 1448;
 const MS_NS: u64 = 1_000_000;
 
-/// What identifies a segment at both ends.
+/// Identifies a segment in both captures: IP identification, sequence number, acknowledgement number, payload
+/// length.
 type Key = (u16, u32, u32, u32);
 
-/// Segments of one direction of the largest flow, in order.
+/// Segments of one direction of the largest flow, in capture order.
 #[derive(Debug, Default)]
 struct Direction {
-    /// When each was seen, nanoseconds, with its key, payload and length of the frame.
+    /// Capture time in nanoseconds, key, payload bytes, and frame length of each segment.
     segments: Vec<(u64, Key, u32, u32)>,
 }
 
-/// Figures of a connection captured at both ends, whose clocks are the same.
+/// Computes the figures of a connection captured at both hosts with the same clock.
 pub(super) fn figures(sender: &Path, receiver: &Path) -> Result<Figures> {
     let ([sent, acks_in], [received, acks_out]) = (read(sender)?, read(receiver)?);
     let mut figures = Figures::new();
@@ -77,13 +78,13 @@ pub(super) fn figures(sender: &Path, receiver: &Path) -> Result<Figures> {
     Ok(figures)
 }
 
-/// Times between one and the next, nanoseconds.
+/// Returns the gaps between successive times, nanoseconds.
 fn gaps(times: impl Iterator<Item = u64>) -> Vec<f64> {
     let times: Vec<u64> = times.collect();
     times.windows(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64).collect()
 }
 
-/// Lengths of the bursts, single frames included, in frames; and the gaps in them, nanoseconds.
+/// Returns the burst lengths in frames (single frames included) and the gaps within bursts, nanoseconds.
 fn bursts(times: impl Iterator<Item = u64>) -> (Vec<f64>, Vec<f64>) {
     let (mut lengths, mut inside) = (vec![1.0], Vec::new());
     for gap in gaps(times) {
@@ -97,7 +98,7 @@ fn bursts(times: impl Iterator<Item = u64>) -> (Vec<f64>, Vec<f64>) {
     (lengths, inside)
 }
 
-/// Most bits of frames in one of the milliseconds from the first frame on.
+/// Returns the bits sent in the busiest millisecond, counted from the first frame.
 fn busiest_ms_bits(direction: &Direction) -> u64 {
     let mut bits: HashMap<u64, u64> = HashMap::new();
     let first_ns = direction.segments.first().map_or(0, |segment| segment.0);
@@ -107,7 +108,7 @@ fn busiest_ms_bits(direction: &Direction) -> u64 {
     bits.into_values().max().unwrap_or(0)
 }
 
-/// From one end to the other, nanoseconds, of what was seen at both.
+/// Returns the one-way delays, nanoseconds, of segments that both captures contain.
 fn delays(sent: &Direction, received: &Direction) -> Vec<f64> {
     let mut waiting: HashMap<Key, VecDeque<u64>> = HashMap::new();
     for (at_ns, key, ..) in &sent.segments {
@@ -120,7 +121,7 @@ fn delays(sent: &Direction, received: &Direction) -> Vec<f64> {
     arrived.collect()
 }
 
-/// The connection with the most payload in a capture: its data direction, and its pure ACKs in the other one.
+/// Reads the connection with the most payload: its data direction, and the pure ACKs of the other direction.
 fn read(path: &Path) -> Result<[Direction; 2]> {
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let (mut reader, mut at) = (Reader::new(), 0);

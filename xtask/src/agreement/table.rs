@@ -1,18 +1,18 @@
-//! The table of both sides.
+//! Table comparing lab and emulation.
 
 use std::fmt::Write as _;
 
 use super::cases::Case;
 use super::{Record, Side, figures};
 
-/// Median, minimum and maximum.
+/// Median with minimum and maximum.
 struct Spread {
     median: f64,
     min: f64,
     max: f64,
 }
 
-/// A table for each case: medians with their ranges, and the difference of the medians.
+/// Returns one table per case: medians with ranges, and the difference of the medians.
 pub(super) fn table(cases: &[&Case], records: &[Record]) -> String {
     let mut text = String::new();
     for case in cases {
@@ -60,7 +60,8 @@ fn with_range(spread: &Spread, decimals: usize) -> String {
     if min == max { median } else { format!("{median} ({min} to {max})") }
 }
 
-/// Of the emulated median from that of the lab; with an asterisk where the ranges do not overlap.
+/// Formats the relative difference of the emulated median from the lab's, with an asterisk if the ranges do not
+/// overlap.
 fn difference((lab, emulated): (&Spread, &Spread)) -> String {
     let is_distinct = lab.max < emulated.min || emulated.max < lab.min;
     let mark = if is_distinct { " *" } else { "" };

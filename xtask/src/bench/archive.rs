@@ -1,8 +1,8 @@
-//! `cargo xtask bench archive`: an archive of 100,000 runs.
+//! `cargo xtask bench archive`: benchmarks an archive of 100,000 runs.
 //!
-//! The runs are made of real run documents: each gets another id, time, target, host and goodput, so that every document differs and
-//! is found by its own conditions. They are imported through a pipe, as `landspeed archive import -` reads them; each query is
-//! a whole process, from its start to its end.
+//! The runs are derived from real run documents with another id, time, target, host names and goodput, so that
+//! every document differs and each query condition selects some. They are imported through a pipe with `landspeed
+//! archive import -`; each query is timed as a whole process, from start to exit.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ pub struct Options {
     keep: bool,
 }
 
-/// Documents of real runs.
+/// Documents of real runs, from which the others are derived.
 const RUNS: [&str; 4] = [
     "crates/diagnose/fixtures/real/bulk-loopback-bbr.json",
     "crates/diagnose/fixtures/real/receive-buffer-cubic.json",
@@ -45,7 +45,7 @@ const RUNS: [&str; 4] = [
     "crates/diagnose/fixtures/real/loss-cubic.json",
 ];
 
-/// Queries, as the words after `archive`.
+/// Queries: the arguments after `archive`.
 const QUERIES: [&[&str]; 9] = [
     &["list"],
     &["find"],
@@ -58,11 +58,11 @@ const QUERIES: [&[&str]; 9] = [
     &["trend", "goodput", "--target", "dtn42.example"],
 ];
 
-/// Thresholds of the issue that asked for the archive.
+/// Maximum time of a query; from the issue that requested the archive.
 const MOST_MS: f64 = 100.0;
 const LEAST_PER_S: f64 = 500.0;
 
-/// Fills an archive and asks it.
+/// Fills an archive and times queries on it.
 pub fn run(options: &Options, binary: &Path) -> Result<()> {
     let directory = match &options.archive {
         Some(directory) => directory.clone(),
@@ -100,7 +100,7 @@ fn archive(binary: &Path, directory: &Path) -> Command {
     command
 }
 
-/// Documents that differ in what a query can ask.
+/// Generates run documents that differ in every field that a query can filter on.
 struct Synthesis {
     bases: Vec<Value>,
     random: SplitMix64,
@@ -115,7 +115,7 @@ impl Synthesis {
     }
 
     fn next(&mut self, number: u64) -> String {
-        // 2024-01-01 and a run every fifteen minutes.
+        // 2024-01-01; one run every fifteen minutes.
         const START_S: u64 = 1_704_067_200;
         let seconds = START_S + number * 900;
         let document = &mut self.bases[(number % RUNS.len() as u64) as usize];
@@ -131,9 +131,9 @@ impl Synthesis {
     }
 }
 
-/// RFC 3339 of seconds since the Unix epoch.
+/// Formats seconds since the Unix epoch as RFC 3339.
 fn rfc3339(seconds: u64) -> String {
-    // Days to a civil date: H. Hinnant, chrono-Compatible Low-Level Date Algorithms.
+    // Date from days since the epoch: H. Hinnant, chrono-Compatible Low-Level Date Algorithms.
     let (days, rest) = ((seconds / 86_400) as i64 + 719_468, seconds % 86_400);
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
@@ -176,7 +176,7 @@ fn fill(options: &Options, binary: &Path, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Results one after the other, by a process each.
+/// Imports single results one after another, each by its own process.
 fn single(options: &Options, binary: &Path, directory: &Path) -> Result<()> {
     let mut synthesis = Synthesis::new(18)?;
     let file = directory.join("one.json");
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_those_of_the_calendar() {
+    fn dates_match_the_calendar() {
         assert_eq!(rfc3339(0), "1970-01-01T00:00:00Z");
         assert_eq!(rfc3339(1_704_067_200), "2024-01-01T00:00:00Z");
         assert_eq!(rfc3339(1_709_164_800 + 3661), "2024-02-29T01:01:01Z");

@@ -1,4 +1,4 @@
-//! When datagrams left, by a capture and not by the tool's own report.
+//! Departure times of datagrams, from a packet capture instead of the tool's own report.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -13,26 +13,26 @@ use pcap_file::pcap::PcapReader;
 use super::child::Running;
 use crate::machine;
 
-/// Ethernet, IPv4 without options, UDP: what precedes a payload on loopback.
+/// Length of the headers before a payload on loopback: Ethernet, IPv4 without options, UDP; bytes.
 const HEADERS: u64 = 14 + 20 + 8;
 
-/// A frame that carried one or, with segmentation offload, several datagrams.
+/// A captured frame: one datagram, or several with segmentation offload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame {
-    /// When it passed the interface, nanoseconds.
+    /// Capture time, nanoseconds.
     pub at_ns: u64,
     /// UDP payload, bytes.
     pub payload: u64,
 }
 
-/// A capture under way on the loopback interface.
+/// A running capture on the loopback interface.
 #[derive(Debug)]
 pub struct Capture {
     tcpdump: Running,
     file: tempfile::NamedTempFile,
 }
 
-/// Why a capture cannot be taken here, if it cannot.
+/// Returns the reason why a capture is not possible here; `None` if it is.
 pub fn unavailable() -> Option<String> {
     if machine::find("tcpdump").is_none() {
         return Some("tcpdump is not installed".to_owned());
@@ -41,14 +41,14 @@ pub fn unavailable() -> Option<String> {
 }
 
 impl Capture {
-    /// Starts capturing datagrams to UDP `port`.
+    /// Starts capturing datagrams to UDP port `port`.
     pub fn start(port: u16) -> Result<Self> {
         let tcpdump = machine::find("tcpdump").context("tcpdump is not installed")?;
         let file = tempfile::NamedTempFile::new()?;
         let running = Running::start(
             Command::new(tcpdump)
                 .args(["-i", "lo", "-n", "-s", "64", "-B", "65536", "--time-stamp-precision=nano"])
-                // Started as root, it would become another user and could not write the file.
+                // Without `-Z root`, tcpdump drops privileges and cannot write the file.
                 .args(["-Z", "root", "-w"])
                 .arg(file.path())
                 .args(["udp", "and", "dst", "port", &port.to_string()]),
@@ -57,7 +57,7 @@ impl Capture {
         Ok(Self { tcpdump, file })
     }
 
-    /// Ends the capture. A frame the capture itself missed is an error: the gaps around it would be wrong.
+    /// Stops the capture. Frames that the capture dropped are an error, because they falsify the gaps.
     pub fn stop(self) -> Result<Vec<Frame>> {
         let finished = self.tcpdump.stop(Signal::SIGINT)?;
         let missed = finished.stderr.lines().find_map(|line| line.strip_suffix(" packets dropped by kernel"));
@@ -75,7 +75,7 @@ fn frames(path: &Path) -> Result<Vec<Frame>> {
         TsResolution::MicroSecond => 1_000,
         TsResolution::NanoSecond => 1,
     };
-    // Raw packets: the checked kind (pcap-file 2.0) takes a packet longer than the snapshot for an error.
+    // Raw packets: the checked reader (pcap-file 2.0) rejects packets longer than the snapshot length.
     while let Some(packet) = reader.next_raw_packet() {
         let packet = packet.context("a truncated capture")?;
         frames.push(Frame {
@@ -86,24 +86,24 @@ fn frames(path: &Path) -> Result<Vec<Frame>> {
     Ok(frames)
 }
 
-/// How evenly datagrams of `size` bytes left for a nominal rate.
+/// Departure spacing of datagrams of `size` bytes, compared with a nominal rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pacing {
     /// 99th percentile of |gap − ideal gap|, nanoseconds.
     pub p99_error_ns: f64,
-    /// Median of the same, nanoseconds.
+    /// Median of |gap − ideal gap|, nanoseconds.
     pub p50_error_ns: f64,
-    /// What was sent, bits/s of payload.
+    /// Mean rate sent, bits/s of payload.
     pub mean_bps: f64,
-    /// Datagrams looked at.
+    /// Datagrams evaluated.
     pub datagrams: u64,
 }
 
-/// Leading and trailing part that is not looked at: set-up and the last partial burst, nanoseconds.
+/// Time ignored at the start and at the end, nanoseconds: set-up, and the last partial burst.
 const EDGE_NS: u64 = 100_000_000;
 
-/// Datagrams of one frame left together: all gaps between them are 0. Frames with less than `size` bytes are the
-/// tool's own messages and are left out.
+/// Computes the pacing of a capture. Datagrams of one frame left together: the gaps between them are 0. Frames
+/// with less than `size` bytes of payload are the tool's control messages and are ignored.
 pub fn pacing(frames: &[Frame], size: u64, rate_bps: f64) -> Result<Pacing> {
     let data: Vec<Frame> = frames.iter().copied().filter(|frame| frame.payload >= size).collect();
     let (first, last) = (data.first().context("no datagram was captured")?.at_ns, data[data.len() - 1].at_ns);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn an_even_stream_has_no_error_and_its_own_rate() {
+    fn evenly_paced_stream_has_no_error_and_its_nominal_rate() {
         let pacing = pacing(&every(100_000, SIZE, 10_000), SIZE, RATE).unwrap();
         assert_eq!((pacing.p50_error_ns, pacing.p99_error_ns), (0.0, 0.0));
         assert!((pacing.mean_bps / RATE - 1.0).abs() < 1e-9, "{}", pacing.mean_bps);
@@ -156,12 +156,13 @@ mod tests {
     #[test]
     fn datagrams_that_left_as_one_frame_count_as_a_burst() {
         let one_by_one = pacing(&every(1_000_000, SIZE * 10, 1_000), SIZE, RATE).unwrap();
-        // Nine gaps of 0 and one of 1 ms in each burst of ten: 90 % are wrong by the ideal gap, 10 % by nine of them.
+        // Each burst of ten has nine gaps of 0 and one of 1 ms: 90 % are off by the ideal gap, 10 % by nine times
+        // it.
         assert_eq!((one_by_one.p50_error_ns, one_by_one.p99_error_ns), (100_000.0, 900_000.0));
     }
 
     #[test]
-    fn the_tools_own_messages_are_not_departures() {
+    fn control_messages_are_not_counted_as_departures() {
         let mut frames = every(100_000, SIZE, 10_000);
         frames.insert(5_000, Frame { at_ns: frames[4_999].at_ns + 50_000, payload: 16 });
         assert_eq!(pacing(&frames, SIZE, RATE).unwrap().p99_error_ns, 0.0);
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nanosecond_capture_of_loopback_is_read() {
+    fn nanosecond_capture_of_loopback_is_parsed() {
         let mut pcap = Vec::new();
         write::pcap_header(&mut pcap, LinkType::ETHERNET, 64);
         write::pcap_record(&mut pcap, 7_123_456_789, &[0; 4], 1290);

@@ -1,4 +1,4 @@
-//! A case: what is measured, and who takes part in turns.
+//! A benchmark case: its metrics, and the contestants that take turns.
 
 use std::rc::Rc;
 
@@ -7,19 +7,19 @@ use anyhow::{Result, ensure};
 use super::row::{Better, Metric, Row, Series, Skipped, Target, Unit};
 use super::tools::Found;
 
-/// Runs once and gives one value for each metric of the case.
+/// Runs once and returns one value per metric of the case.
 pub type Measure = Box<dyn FnMut() -> Result<Vec<f64>>>;
 
-/// How a contestant counts.
+/// Role of a contestant in the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Landspeed: the target applies to this one.
+    /// Landspeed; the target applies to it.
     Ours,
-    /// Landspeed, done otherwise: for information.
+    /// Another configuration of landspeed, for information.
     OursToo,
-    /// The target is compared with the best of these.
+    /// A rival; the target is relative to the best of these.
     Rival,
-    /// For information.
+    /// Another configuration of a rival, for information.
     RivalToo,
 }
 
@@ -31,7 +31,7 @@ struct Contestant {
     error: Option<String>,
 }
 
-/// A case being put together.
+/// A case under construction.
 pub struct Case {
     name: String,
     metrics: Vec<Metric>,
@@ -41,7 +41,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// An empty case.
+    /// Creates an empty case.
     pub fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -52,14 +52,14 @@ impl Case {
         }
     }
 
-    /// Adds a metric; `target` is the ratio to the best rival.
+    /// Adds a metric; `target` is a ratio to the best rival.
     #[must_use]
     pub fn metric(mut self, name: &str, unit: Unit, better: Better, target: Option<f64>) -> Self {
         self.metrics.push(Metric { name: name.to_owned(), unit, better, target, further: Vec::new() });
         self
     }
 
-    /// Adds a target of one contestant over another one, for the metric added last.
+    /// Adds a target for one contestant relative to another, for the metric added last.
     #[must_use]
     pub fn target(mut self, who: &str, rival: &str, target: f64) -> Self {
         if let Some(metric) = self.metrics.last_mut() {
@@ -68,14 +68,14 @@ impl Case {
         self
     }
 
-    /// Overrides how many rounds there are.
+    /// Sets the number of rounds.
     #[must_use]
     pub fn rounds(mut self, rounds: u32) -> Self {
         self.rounds = Some(rounds);
         self
     }
 
-    /// Lets a tool take part, if it was found and `prepare` (which starts its server) succeeds.
+    /// Adds a contestant if its tool was found and `prepare` (which starts its server) succeeds.
     #[must_use]
     pub fn with<T: ?Sized>(
         mut self,
@@ -100,7 +100,7 @@ impl Case {
         }
     }
 
-    /// Says who does not take part and why.
+    /// Records that a contestant is skipped, and why.
     #[must_use]
     pub fn without(mut self, name: &str, why: &str) -> Self {
         println!("  SKIPPED {name}: {why}");
@@ -108,7 +108,8 @@ impl Case {
         self
     }
 
-    /// Plays all rounds, each beginning with the next contestant. One that failed twice in a row is out.
+    /// Runs all rounds; each round starts with the next contestant. A contestant that failed twice in a row is
+    /// skipped from then on.
     pub fn play(mut self, rounds: u32) -> Vec<Row> {
         for round in 0..self.rounds.unwrap_or(rounds) as usize {
             for turn in 0..self.contestants.len() {

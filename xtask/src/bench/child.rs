@@ -1,4 +1,4 @@
-//! Children of the harness: every one bounded in time, and killed by its own process id.
+//! Child processes of the benchmark: each has a time limit, and is killed by its own process id.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -13,16 +13,16 @@ use nix::unistd::Pid;
 
 use crate::machine::now;
 
-/// How often a child is looked at. Rare enough not to disturb what is measured.
+/// Poll interval for a child. Long enough not to disturb the measurement.
 const POLL: Duration = Duration::from_millis(20);
 
-/// How often a child is looked at whose run time is measured.
+/// Poll interval for a child whose run time is measured.
 const FINE_POLL: Duration = Duration::from_millis(2);
 
-/// How long a server may take to listen, and to go when asked.
+/// Time limit for a server to start listening, and to exit after a signal.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a finished child left.
+/// Result of a finished child.
 #[derive(Debug)]
 pub struct Finished {
     /// Exit status.
@@ -34,14 +34,14 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// The last line it said, for an error message.
+    /// Returns the last line of its output, for an error message.
     pub fn last_words(&self) -> &str {
         let said = if self.stderr.trim().is_empty() { &self.stdout } else { &self.stderr };
         said.trim().lines().next_back().unwrap_or("it said nothing").trim()
     }
 }
 
-/// A running child. Dropping it kills it.
+/// A running child; killed when dropped.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
@@ -51,7 +51,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts `command` with no input, its output kept in unnamed files (a pipe could fill up and stall it).
+    /// Starts `command` without input; its output goes to unnamed files, since a full pipe could stall it.
     pub fn start(command: &mut Command) -> Result<Self> {
         let program = Path::new(command.get_program());
         let name = program.file_name().unwrap_or(program.as_os_str()).display().to_string();
@@ -65,7 +65,7 @@ impl Running {
         Ok(Self { child, name, stdout, stderr })
     }
 
-    /// Waits until `ready` says so, at most [`PATIENCE`].
+    /// Waits until `ready` returns true, at most [`PATIENCE`].
     pub fn until(mut self, what: &str, mut ready: impl FnMut(&str) -> bool) -> Result<Self> {
         for _ in 0..polls(PATIENCE) {
             let said = text(&mut self.stderr)?;
@@ -80,7 +80,7 @@ impl Running {
         bail!("{} was not {what} after {PATIENCE:?}", self.name)
     }
 
-    /// Waits for the end, at most `limit`; past it the child is killed and that is an error.
+    /// Waits for the child to exit; kills it after `limit` and returns an error.
     pub fn finish(mut self, limit: Duration) -> Result<Finished> {
         self.finish_polling(limit, POLL)
     }
@@ -92,24 +92,24 @@ impl Running {
         Ok(Finished { status, stdout: text(&mut self.stdout)?, stderr: text(&mut self.stderr)? })
     }
 
-    /// How the child ended, if it has.
+    /// Returns the exit status if the child has ended.
     pub fn exit_status(&mut self) -> Result<Option<ExitStatus>> {
         Ok(self.child.try_wait()?)
     }
 
-    /// What it has said so far on standard error.
+    /// Returns its standard error so far.
     pub fn said(&mut self) -> Result<String> {
         text(&mut self.stderr)
     }
 
-    /// Its process id.
+    /// Process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Asks the child to end with `signal`, kills it if it does not, and reaps it.
+    /// Sends `signal` to the child, kills it if it does not exit, and reaps it.
     pub fn stop(mut self, signal: Signal) -> Result<Finished> {
-        // It may have ended by itself (a one-shot server): then no process is left.
+        // The child may have ended by itself (a one-shot server).
         let _ = kill(self.pid(), signal);
         if self.wait(PATIENCE, POLL)?.is_none() {
             self.child.kill()?;
@@ -138,18 +138,18 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both fail harmlessly on a child that has already been reaped.
+        // Both calls fail harmlessly on a child that has already been reaped.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Runs `command` to its end, at most `limit`.
+/// Runs `command` to completion, at most `limit`.
 pub fn run(command: &mut Command, limit: Duration) -> Result<Finished> {
     Running::start(command)?.finish(limit)
 }
 
-/// Runs `command` to its end, at most `limit`, and measures how long it took, to within [`FINE_POLL`].
+/// Runs `command` to completion, at most `limit`; also returns its run time, with a resolution of [`FINE_POLL`].
 pub fn run_timed(command: &mut Command, limit: Duration) -> Result<(Finished, Duration)> {
     let started = now();
     let mut running = Running::start(command)?;
@@ -157,7 +157,7 @@ pub fn run_timed(command: &mut Command, limit: Duration) -> Result<(Finished, Du
     Ok((finished, now() - started))
 }
 
-/// Runs `command` and insists that it exits with 0.
+/// Runs `command`; an exit status other than 0 is an error.
 pub fn run_well(command: &mut Command, limit: Duration) -> Result<Finished> {
     let finished = run(command, limit)?;
     ensure!(
@@ -170,15 +170,15 @@ pub fn run_well(command: &mut Command, limit: Duration) -> Result<Finished> {
     Ok(finished)
 }
 
-/// CPU time, user and system, of all children reaped so far, seconds. Time in softirqs that no process
-/// was running for is not in it, whichever tool caused it.
+/// User and system CPU time of all children reaped so far, seconds. Softirq time that is not charged to a process
+/// is not included, whichever tool caused it.
 pub fn cpu_of_children() -> Result<f64> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).context("getrusage")?;
     let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
     Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
 }
 
-/// CPU time, user and system, of this thread, seconds.
+/// User and system CPU time of this thread, seconds.
 pub fn cpu_of_thread() -> f64 {
     let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
     getrusage(UsageWho::RUSAGE_THREAD).map_or(0.0, |usage| seconds(usage.user_time()) + seconds(usage.system_time()))
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_overstays_is_killed() {
+    fn child_is_killed_after_its_time_limit() {
         let error = run(&mut sh("exec sleep 60"), Duration::from_millis(60)).unwrap_err();
         assert!(error.to_string().contains("was killed"), "{error}");
     }
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_asked_before_it_is_killed() {
+    fn server_is_signalled_before_it_is_killed() {
         let server =
             Running::start(&mut sh("trap 'echo bye; exit 0' TERM; echo up >&2; while :; do sleep 0.05; done"));
         let server = server.unwrap().until("up", |said| said.contains("up")).unwrap();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn processor_time_of_children_is_counted_once_they_are_reaped() {
+    fn cpu_time_of_reaped_children_is_counted() {
         let before = cpu_of_children().unwrap();
         run(&mut sh("i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"), PATIENCE).unwrap();
         assert!(cpu_of_children().unwrap() > before);

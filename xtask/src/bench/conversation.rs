@@ -1,4 +1,5 @@
-//! Captures to measure analyses by: written as a tap beside the sender would have, headers only, nanoseconds.
+//! Generates captures for benchmarks of the analysis, as a tap at the sender would record them: headers only,
+//! nanosecond timestamps.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -11,15 +12,15 @@ use landspeed_stats::SplitMix64;
 use landspeed_wire::LinkType;
 use landspeed_wire::capture::write::{pcap_header, pcap_record};
 
-/// Payload of a segment of a 1500-byte MTU with timestamps, bytes.
+/// Payload of a full segment with TCP timestamps at an MTU of 1500, bytes.
 const SEGMENT: u32 = 1448;
-/// What is kept of each frame, bytes.
+/// Snapshot length, bytes.
 const SNAPLEN: u32 = 96;
 const SYN: u8 = 0x02;
 const FIN: u8 = 0x01;
 const ACK: u8 = 0x10;
 
-/// A capture being written, little-endian with nanoseconds.
+/// A pcap file being written: little-endian, nanosecond timestamps.
 struct Tap {
     file: BufWriter<File>,
     frames: u64,
@@ -29,16 +30,16 @@ struct Tap {
 #[derive(Debug, Clone, Copy, Default)]
 struct Segment<'a> {
     time_ns: u64,
-    /// What its timestamp is made of, if not that: it is the same at every tap.
+    /// Time for the TCP timestamp option, if not `time_ns`; it is the same at both taps.
     stamped_ns: Option<u64>,
-    /// The connection, and whether its server sent this.
+    /// Number of the connection; `from_server` is its direction.
     flow: u32,
     from_server: bool,
     sequence: u32,
     acknowledgement: u32,
     flags: u8,
     payload: u32,
-    /// In units of the scale below.
+    /// Raw window field; the SYN announces a window scale of 8.
     window: u16,
     identification: u16,
     sack: &'a [(u32, u32)],
@@ -108,16 +109,16 @@ impl Tap {
     }
 }
 
-/// The taps of a bulk capture: beside the sender, and if it is wanted beside the receiver.
+/// The taps of a bulk capture: at the sender, and optionally at the receiver.
 struct Taps {
     near: Tap,
     far: Option<Tap>,
-    /// What the far tap has still to write, since it sees data later than the near one and acknowledgements earlier.
+    /// Segments not yet written to the far tap, which sees data later than the near tap and ACKs earlier.
     held: BinaryHeap<Held>,
     order: u64,
 }
 
-/// A segment on its way to the far tap, the earliest first.
+/// A segment pending for the far tap; the earliest is popped first.
 struct Held {
     time_ns: u64,
     order: u64,
@@ -146,7 +147,7 @@ impl Ord for Held {
 }
 
 impl Taps {
-    /// A segment passes the near tap, and the far one unless it is lost between them.
+    /// Writes a segment to the near tap, and to the far tap unless it is lost between them.
     fn write(&mut self, segment: &Segment<'_>, lost: bool) -> Result<()> {
         self.near.write(segment)?;
         if self.far.is_some() && !lost {
@@ -160,7 +161,7 @@ impl Taps {
         Ok(())
     }
 
-    /// Writes what passed the far tap before a time.
+    /// Writes the segments that passed the far tap before `until_ns`.
     fn release(&mut self, until_ns: u64) -> Result<()> {
         let Some(far) = &mut self.far else { return Ok(()) };
         while self.held.peek().is_some_and(|held| held.time_ns < until_ns) {
@@ -178,10 +179,10 @@ impl Taps {
     }
 }
 
-/// Round trip of the bulk capture, nanoseconds.
+/// RTT of the bulk capture, nanoseconds.
 const BULK_ROUND_TRIP_NS: u64 = 10_000_000;
 
-/// What a bulk capture has.
+/// Contents of a bulk capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bulk {
     /// Frames of both captures.
@@ -190,8 +191,8 @@ pub struct Bulk {
     pub retransmits: u64,
 }
 
-/// One connection at 10 Gb/s over 10 ms for so many data segments, one in ten thousand lost behind the tap and repaired by
-/// SACK; captured beside the sender, and beside the receiver if that is asked for.
+/// Writes one connection at 10 Gb/s over 10 ms with `segments` data segments; one in ten thousand is lost after
+/// the near tap and repaired by SACK. The capture at the receiver is optional.
 pub fn bulk(near: &Path, far: Option<&Path>, segments: u64) -> Result<Bulk> {
     const GAP_NS: u64 = 1_230;
     const ROUND_TRIP_NS: u64 = BULK_ROUND_TRIP_NS;
@@ -210,7 +211,7 @@ pub fn bulk(near: &Path, far: Option<&Path>, segments: u64) -> Result<Bulk> {
     tap.write(&Segment { time_ns: now, ..answer }, false)?;
     now += 20_000;
     tap.write(&Segment { time_ns: now, sequence: number(0), payload: 0, ..data }, false)?;
-    // What arrives at the receiver and comes back as an acknowledgement, by the time it passes the tap again.
+    // Pending ACKs, ordered by the time at which they pass the near tap.
     let mut back: BinaryHeap<Reverse<(u64, u64)>> = BinaryHeap::new();
     let mut beyond: BTreeMap<u64, u64> = BTreeMap::new();
     let (mut next, mut expected, mut acked, mut unacked) = (0_u64, 0_u64, 0_u64, 0_u32);
@@ -256,7 +257,7 @@ pub fn bulk(near: &Path, far: Option<&Path>, segments: u64) -> Result<Bulk> {
         acked = acked.max(expected);
         let lost = hole && beyond.first_key_value().is_some_and(|(low, high)| high - low >= 3);
         if lost && repaired <= expected {
-            // One loss in a window at this rate of loss: the first hole is one segment.
+            // At this loss rate a window has one loss, so the first hole is one segment.
             repaired = expected + 1;
             identification = identification.wrapping_add(1);
             now += 500;
@@ -268,13 +269,13 @@ pub fn bulk(near: &Path, far: Option<&Path>, segments: u64) -> Result<Bulk> {
     Ok(Bulk { frames: tap.finish()?, retransmits })
 }
 
-/// So many connections of some twenty packets each, 20,000 at a time.
+/// Writes `flows` connections of about twenty packets each, 20,000 at a time.
 pub fn many(path: &Path, flows: u32) -> Result<u64> {
     const AT_ONCE: u64 = 20_000;
     let mut tap = Tap::new(path)?;
     let mut random = SplitMix64::new(11);
     let mut now = 1_700_000_000_000_000_000_u64;
-    // Connection and how far it is.
+    // Connection and its next step.
     let mut live: Vec<(u32, u32)> = Vec::new();
     let mut begun = 0;
     loop {

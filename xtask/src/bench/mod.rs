@@ -1,8 +1,9 @@
-//! `cargo xtask bench`: landspeed beside iperf3, nuttcp, xfr and sockperf.
+//! `cargo xtask bench`: benchmarks landspeed against iperf3, nuttcp, xfr and sockperf.
 //!
-//! On a shared machine the same test moves by half within a minute, so nothing is compared across minutes: each round
-//! lets every contestant of a case run once, the next round begins with the next contestant, and ratios are of medians
-//! over rounds. Everything runs on loopback. Who is not installed, or cannot do a case, is in the table as SKIPPED.
+//! On a shared machine the same test can vary by half within a minute, so results are never compared across
+//! minutes: each round runs every contestant of a case once, the next round starts with the next contestant, and
+//! ratios are of medians over rounds. Everything runs on loopback. Tools that are not installed, or cannot run a
+//! case, are listed as SKIPPED.
 
 mod archive;
 mod capture;
@@ -80,19 +81,19 @@ enum Other {
     Rivals(rivals::Options),
 }
 
-/// What the cases are built from.
+/// Input for building the cases.
 pub struct Bench {
-    /// Who can take part.
+    /// Tools that were found.
     pub tools: Tools,
-    /// Length of a run, seconds.
+    /// Duration of a run, seconds.
     pub seconds: u32,
-    /// Cores of this machine.
+    /// Number of cores of this machine.
     pub cores: usize,
-    /// Share of datagrams that may be lost in a run that still counts as loss-free.
+    /// Maximum share of datagrams lost in a run that counts as loss-free.
     pub tolerated_loss: f64,
-    /// Whether it runs in a network namespace made for it.
+    /// Whether the benchmark runs in its own network namespace.
     is_isolated: bool,
-    /// The congestion control that this namespace began with.
+    /// Congestion control of this namespace at the start.
     congestion: String,
 }
 
@@ -100,10 +101,10 @@ pub struct Bench {
 const CONGESTION: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 
 impl Bench {
-    /// Makes `name` the congestion control of all sockets opened from now on, whichever tool opens them.
+    /// Makes `name` the congestion control of all sockets opened from now on, by any tool.
     ///
     /// # Errors
-    /// Outside a separate network namespace, or where the kernel does not have `name`.
+    /// Outside a separate network namespace, or if the kernel does not have `name`.
     pub fn set_congestion_control(&self, name: &str) -> Result<(), String> {
         if !self.is_isolated {
             return Err("setting the congestion control needs root: it is done in a network namespace".to_owned());
@@ -136,12 +137,12 @@ struct Document<'a> {
     hostile: &'a [AttackRow],
 }
 
-/// Names of all cases.
+/// Returns the names of all cases.
 fn names() -> impl Iterator<Item = &'static str> {
     cases::ALL.iter().map(|(name, _)| *name).chain(hostile::ALL.iter().map(|attack| attack.name))
 }
 
-/// Runs the chosen cases and writes what they gave, after each one.
+/// Runs the chosen cases and writes the results after each one.
 pub fn run(options: &Options) -> Result<()> {
     match &options.other {
         Some(Other::Archive(other)) => {
@@ -220,7 +221,7 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// A figure beside last year's rival is worth little.
+/// Warns about rivals whose source is more than a year old.
 fn warn_of_old(today: &str, tools: &Tools) {
     let built = rivals::built();
     for rival in built.iter().filter(|rival| rival.is_old(today)) {
@@ -234,16 +235,16 @@ fn warn_of_old(today: &str, tools: &Tools) {
     }
 }
 
-/// Set in the process that [`isolate_network`] starts.
+/// Environment variable that is set in the process started by [`isolate_network`].
 const ALONE: &str = "LANDSPEED_BENCH_ALONE";
 
-/// Moves this run into a new network namespace, where no other program's traffic is in the kernel's counters.
-/// Prepares the namespace and starts the rest of the words. Slurm resolves even 127.0.0.1 only where an interface beside the loopback has
-/// an address.
+/// Shell script that prepares the namespace and runs the remaining arguments. Slurm resolves even 127.0.0.1 only
+/// if an interface other than loopback has an address.
 const SETUP: &str = "\"$0\" link set lo up && \"$0\" link add veth0 type veth peer veth1 && \
                      \"$0\" address add 192.0.2.1/32 dev veth0 && \"$0\" link set veth0 up && exec \"$@\"";
 
-/// Without root it stays where it is. Returns whether it is alone.
+/// Moves this run into a new network namespace, where no other traffic is in the kernel's counters. Without root
+/// it does nothing. Returns whether the run is isolated.
 fn isolate_network(binary: &Result<PathBuf, String>) -> Result<bool> {
     if std::env::var_os(ALONE).is_some() {
         return Ok(true);
@@ -262,11 +263,11 @@ fn isolate_network(binary: &Result<PathBuf, String>) -> Result<bool> {
     if let (Ok(binary), false) = (binary, std::env::args_os().any(|argument| argument == "--binary")) {
         command.arg("--binary").arg(binary);
     }
-    // Only returns when it could not start.
+    // exec returns only on failure.
     Err(command.exec()).context("cannot enter a network namespace")
 }
 
-/// Our binary, or why there is none.
+/// Returns the landspeed binary, or why there is none.
 fn binary(options: &Options) -> Result<PathBuf, String> {
     if options.rivals_only {
         return Err("left out by --rivals-only".to_owned());
@@ -309,7 +310,7 @@ fn page(document: &Document<'_>) -> String {
     )
 }
 
-/// The table of each kind of case that ran.
+/// Formats one table per kind of case that ran.
 fn tables(rows: &[Row], attacks: &[AttackRow]) -> String {
     let rows = (!rows.is_empty()).then(|| row::markdown(rows));
     let attacks = (!attacks.is_empty()).then(|| hostile::markdown(attacks));

@@ -1,10 +1,10 @@
-//! The kernel's own word on ports and on lost datagrams, asked the same way whichever tool is measured.
+//! Port and drop counters of the kernel, read in the same way for every tool.
 
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 
 use anyhow::{Context, Result, bail};
 
-/// A port free for TCP and UDP on loopback, and the next one too (nuttcp wants two).
+/// Returns a port that is free for TCP and UDP on loopback, as is the next one (nuttcp needs two).
 pub fn free_port() -> Result<u16> {
     for _ in 0..100 {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot bind a port on loopback")?;
@@ -20,13 +20,13 @@ pub fn free_port() -> Result<u16> {
     bail!("no two neighbouring free ports on loopback")
 }
 
-/// Whether some socket listens on TCP `port`. Read from the kernel: connecting to ask would be a client to a server
-/// that serves one.
+/// Whether a socket listens on TCP `port`. Read from /proc: a test connection would use up a server that accepts
+/// only one client.
 pub fn is_listening(port: u16) -> bool {
     has_port("tcp", port, Some("0A"))
 }
 
-/// Whether some UDP socket is bound to `port`.
+/// Whether a UDP socket is bound to `port`.
 pub fn is_bound(port: u16) -> bool {
     has_port("udp", port, None)
 }
@@ -38,7 +38,7 @@ fn has_port(table: &str, port: u16, state: Option<&str>) -> bool {
     })
 }
 
-/// Rows are `sl local_address rem_address st …`, the address `HEX:PORT`.
+/// Rows are `sl local_address rem_address st …` with addresses as `HEX:PORT`.
 fn lists_port(table: &str, port: u16, state: Option<&str>) -> bool {
     let wanted = format!(":{port:04X}");
     table.lines().skip(1).any(|row| {
@@ -48,13 +48,14 @@ fn lists_port(table: &str, port: u16, state: Option<&str>) -> bool {
     })
 }
 
-/// Datagrams the kernel dropped on this host so far: full socket buffers, either way, and full backlogs.
+/// Returns the datagrams that the kernel has dropped on this host: full send or receive buffers, and full
+/// backlogs.
 pub fn datagrams_dropped() -> Result<u64> {
     let read = |path: &str| std::fs::read_to_string(path).with_context(|| format!("cannot read {path}"));
     Ok(udp_buffer_errors(&read("/proc/net/snmp")?) + softnet_drops(&read("/proc/net/softnet_stat")?))
 }
 
-/// `RcvbufErrors` + `SndbufErrors` + `MemErrors` of the `Udp:` line pair.
+/// Sum of `RcvbufErrors`, `SndbufErrors` and `MemErrors` in the `Udp:` lines.
 fn udp_buffer_errors(snmp: &str) -> u64 {
     let mut rows = snmp.lines().filter_map(|line| line.strip_prefix("Udp:"));
     let (Some(names), Some(values)) = (rows.next(), rows.next()) else { return 0 };
@@ -66,7 +67,7 @@ fn udp_buffer_errors(snmp: &str) -> u64 {
         .sum()
 }
 
-/// Second column of each core's row, hexadecimal: dropped because the backlog was full.
+/// Sum of the second column (hexadecimal) of all cores: packets dropped because the backlog was full.
 fn softnet_drops(table: &str) -> u64 {
     table
         .lines()
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listening_socket_is_seen_without_connecting_to_it() {
+    fn listening_sockets_are_detected_without_connecting() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         assert!(is_listening(port));

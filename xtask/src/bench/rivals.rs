@@ -1,4 +1,5 @@
-//! `cargo xtask bench rivals`: today's rivals, built from their sources into `target/rivals`. Nothing of them is committed.
+//! `cargo xtask bench rivals`: builds current versions of the rivals from source into `target/rivals`. None of it
+//! is committed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,14 +19,14 @@ pub struct Options {
     mirror: Option<PathBuf>,
 }
 
-/// A rival that is built from a repository.
+/// A rival built from a git repository.
 struct Source {
     name: &'static str,
     repository: &'static str,
-    /// Repositories it needs inside its tree.
+    /// Repositories that must be placed inside its tree (path and repository).
     inside: &'static [(&'static str, &'static str)],
     build: &'static [&'static [&'static str]],
-    /// Program in its tree, and the name it gets.
+    /// Path of the program in its tree, and the installed name.
     programs: &'static [(&'static str, &'static str)],
 }
 
@@ -58,7 +59,7 @@ const SOURCES: &[Source] = &[
         name: "mahimahi",
         repository: "ravinet/mahimahi",
         inside: &[],
-        // Its configure script asks for Apache and X11, which mm-delay does not use.
+        // The configure script requires Apache and X11, which mm-delay does not use.
         build: &[&[
             "sh",
             "-c",
@@ -71,22 +72,22 @@ const SOURCES: &[Source] = &[
     },
 ];
 
-/// Rivals from the crate registry: name and version; the newest without one.
+/// Rivals from crates.io: name and version; `None` is the newest.
 const CRATES: &[(&str, Option<&str>)] = &[("xfr", None), ("rattan", Some("0.1.1"))];
 
-/// What was built, and of when it is.
+/// Version and date of a built rival.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Built {
     /// Name of the rival.
     pub name: String,
-    /// Its commit, or the version of a published crate.
+    /// Git commit, or the version of a published crate.
     pub version: String,
-    /// Date of the commit, `YYYY-MM-DD`; unknown of a published crate.
+    /// Date of the commit, `YYYY-MM-DD`; `None` for a published crate.
     pub date: Option<String>,
 }
 
 impl Built {
-    /// Whether the source is older than a year on `today` (`YYYY-MM-DD`).
+    /// Whether the source is more than a year old on `today` (`YYYY-MM-DD`).
     pub fn is_old(&self, today: &str) -> bool {
         let year_before =
             |date: &str| Some(format!("{:04}{}", date.get(..4)?.parse::<u32>().ok()? - 1, date.get(4..)?));
@@ -99,18 +100,18 @@ fn directory() -> PathBuf {
     crate::law::root().join("target").join("rivals")
 }
 
-/// Where the built programs are.
+/// Directory of the built programs.
 pub fn programs() -> PathBuf {
     directory().join("bin")
 }
 
-/// What was built here, by name.
+/// Returns the rivals built here.
 pub fn built() -> Vec<Built> {
     let list = std::fs::read_to_string(directory().join("built.json")).ok();
     list.and_then(|list| serde_json::from_str(&list).ok()).unwrap_or_default()
 }
 
-/// Builds them.
+/// Builds the chosen rivals.
 pub fn run(options: &Options) -> Result<()> {
     let is_chosen = |name: &str| options.names.is_empty() || options.names.iter().any(|chosen| chosen == name);
     ensure!(
@@ -151,7 +152,7 @@ fn build(source: &Source, mirror: Option<&Path>) -> Result<Built> {
     for (path, repository) in source.inside {
         let inside = tree.join(path);
         clone(repository, mirror, &inside)?;
-        // The commit that the rival asks for; the newest where the clone does not have it.
+        // The commit of the submodule; the newest if the clone does not have it.
         let wanted = output(Command::new("git").current_dir(&tree).args(["rev-parse", &format!("HEAD:{path}")]))?;
         let wanted = wanted.trim();
         if output(Command::new("git").current_dir(&inside).args(["checkout", "--quiet", wanted])).is_err() {
@@ -194,7 +195,7 @@ fn install(name: &str, version: Option<&str>) -> Result<Built> {
     Ok(Built { name: name.to_owned(), version: version.to_owned(), date: None })
 }
 
-/// What a command prints; an error with the last of what it said when it fails.
+/// Returns the output of a command; if it fails, the error contains the end of its output.
 fn output(command: &mut Command) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let finished = command.output().with_context(|| format!("cannot start {program}"))?;
@@ -211,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_source_of_more_than_a_year_ago_is_old() {
+    fn sources_older_than_a_year_are_old() {
         let of = |date: &str| Built { name: "x".to_owned(), version: "1".to_owned(), date: Some(date.to_owned()) };
         assert!(of("2025-11-22").is_old("2026-11-23"));
         assert!(!of("2025-11-23").is_old("2026-11-23"));

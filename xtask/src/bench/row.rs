@@ -1,21 +1,21 @@
-//! A finished case: what each contestant measured, and whether landspeed meets its target.
+//! A finished case: values of each contestant, and whether landspeed meets its targets.
 
 use std::fmt::Write;
 
 use landspeed_stats::median;
 use serde::Serialize;
 
-/// Which of two values is the better.
+/// Direction of improvement of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
-    /// A rate.
+    /// Higher is better: a rate.
     Higher,
-    /// A time or a cost.
+    /// Lower is better: a time or a cost.
     Lower,
 }
 
-/// How a value is printed.
+/// Unit of a value; determines how it is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
@@ -29,16 +29,16 @@ pub enum Unit {
     Ns,
     /// CPU nanoseconds per payload byte.
     NsPerByte,
-    /// A number of things.
+    /// A count.
     Count,
-    /// One over another.
+    /// A ratio.
     Ratio,
     /// Bytes.
     Bytes,
 }
 
 impl Unit {
-    /// The value as a person reads it.
+    /// Formats the value with its unit.
     pub fn show(self, value: f64) -> String {
         match self {
             Self::Bps if value >= 1e9 => format!("{:.2} Gb/s", value / 1e9),
@@ -55,44 +55,44 @@ impl Unit {
     }
 }
 
-/// What a case measures of each contestant.
+/// A metric of a case.
 #[derive(Debug, Clone, Serialize)]
 pub struct Metric {
-    /// In words.
+    /// Name as printed.
     pub name: String,
     /// Unit of the values.
     pub unit: Unit,
-    /// Which way is up.
+    /// Direction of improvement.
     pub better: Better,
-    /// The target: landspeed over the best rival, at least (higher is better) or at most (lower is better).
+    /// Target ratio of landspeed to the best rival: minimum (higher is better) or maximum (lower is better).
     pub target: Option<f64>,
-    /// Further targets.
+    /// Targets for other pairs of contestants.
     pub further: Vec<Target>,
 }
 
-/// A target of one contestant over another one.
+/// A target for one contestant relative to another.
 #[derive(Debug, Clone, Serialize)]
 pub struct Target {
-    /// The contestant.
+    /// Name of the contestant.
     pub who: String,
-    /// The other one.
+    /// Name of the contestant it is compared with.
     pub rival: String,
-    /// At least (higher is better) or at most (lower is better).
+    /// Target ratio: minimum (higher is better) or maximum (lower is better).
     pub target: f64,
 }
 
-/// Values of one contestant for one metric, in the order of rounds.
+/// Values of one contestant for one metric, in round order.
 #[derive(Debug, Clone, Serialize)]
 pub struct Series {
-    /// Contestant.
+    /// Name of the contestant.
     pub name: String,
     /// Whether it is landspeed.
     pub ours: bool,
-    /// Whether it counts for the target: the first landspeed row against the best of these.
+    /// Whether the target uses it: the first landspeed row is compared with the best of these rivals.
     pub judged: bool,
-    /// One value for each round; `None` where the run failed.
+    /// One value per round; `None` if the run failed.
     pub values: Vec<Option<f64>>,
-    /// What went wrong, if something did.
+    /// Last error, if any.
     pub error: Option<String>,
 }
 
@@ -109,42 +109,42 @@ impl Series {
 /// A tool that was skipped.
 #[derive(Debug, Clone, Serialize)]
 pub struct Skipped {
-    /// Who.
+    /// Name of the tool.
     pub name: String,
-    /// Why.
+    /// Reason.
     pub why: String,
 }
 
-/// A finished metric of a case.
+/// One metric of a finished case.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
-    /// Case.
+    /// Name of the case.
     pub case: String,
-    /// What was measured.
+    /// The metric.
     pub metric: Metric,
-    /// Who took part.
+    /// Values of the contestants.
     pub series: Vec<Series>,
-    /// Who did not.
+    /// Contestants that did not run.
     pub skipped: Vec<Skipped>,
-    /// Ours against the best rival.
+    /// Result of the comparison with the best rival; `None` without a rival.
     pub verdict: Option<Verdict>,
 }
 
-/// Ours against the best rival.
+/// Comparison of landspeed with the best rival.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Verdict {
     /// The rival with the best median.
     pub rival: String,
-    /// Our median over the rival's.
+    /// Landspeed's median divided by the rival's.
     pub ratio: f64,
-    /// The same ratio within each round, lowest and highest: neighbours in time share the machine's mood.
+    /// Minimum and maximum of the ratio within a round: successive runs share the machine's current state.
     pub rounds: (f64, f64),
-    /// Whether the target was met; `None` without one.
+    /// Whether the target is met; `None` without a target.
     pub met: Option<bool>,
 }
 
 impl Row {
-    /// Draws the conclusion from the series.
+    /// Computes the verdict from the series.
     pub fn new(case: &str, metric: Metric, series: Vec<Series>, skipped: Vec<Skipped>) -> Self {
         let verdict = judge(&metric, &series);
         Self { case: case.to_owned(), metric, series, skipped, verdict }
@@ -184,7 +184,7 @@ fn compare(ours: &Series, rival: &Series, better: Better, target: Option<f64>) -
 }
 
 impl Row {
-    /// The ratios of a contestant and whether they meet its targets, as two cells of the table.
+    /// Returns the ratios of a contestant and whether its targets are met, as two table cells.
     fn targets(&self, series: &Series) -> (String, String) {
         let Metric { better, target, ref further, .. } = self.metric;
         let judged = self.series.iter().find(|one| one.ours && one.judged).is_some_and(|one| one.name == series.name);
@@ -211,7 +211,7 @@ impl Row {
     }
 }
 
-/// The rows as one Markdown table.
+/// Formats the rows as one Markdown table.
 pub fn markdown(rows: &[Row]) -> String {
     let mut out = String::from(
         "| case | metric | tool | median | min – max | runs | landspeed / best rival (per round) | target |\n\
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_is_held_against_the_best_rival_by_medians() {
+    fn landspeed_is_compared_with_the_best_rival_by_medians() {
         let row = Row::new(
             "tcp",
             metric(Better::Higher, 1.1),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cheapest_rival_counts_where_lower_is_better() {
+    fn lowest_rival_is_best_where_lower_is_better() {
         let series =
             vec![series("ours", true, &[9.0]), series("dear", false, &[20.0]), series("cheap", false, &[10.0])];
         let verdict = judge(&metric(Better::Lower, 0.8), &series).unwrap();
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_that_failed_leaves_its_neighbours_paired() {
+    fn failed_rounds_keep_the_others_paired() {
         let mut rival = series("rival", false, &[1.0, 2.0, 4.0]);
         rival.values[1] = None;
         let verdict = judge(&metric(Better::Higher, 1.0), &[series("ours", true, &[2.0, 2.0, 4.0]), rival]).unwrap();
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rival_nothing_is_judged() {
+    fn no_rival_means_no_verdict() {
         let skipped = vec![Skipped { name: "iperf3".to_owned(), why: "iperf3 is not installed".to_owned() }];
         let row = Row::new("tcp", metric(Better::Higher, 1.1), vec![series("ours", true, &[1e9])], skipped);
         let table = markdown(std::slice::from_ref(&row));
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn each_target_is_judged_beside_its_rival() {
+    fn each_target_is_compared_with_its_own_rival() {
         let mut metric = metric(Better::Higher, 8.0);
         for (who, rival, target) in [("one", "read", 0.5), ("two", "one", 1.6)] {
             metric.further.push(Target { who: who.to_owned(), rival: rival.to_owned(), target });
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_shown_in_the_units_people_read() {
+    fn values_are_formatted_in_readable_units() {
         let shown = [
             Unit::Bps.show(21.46e9),
             Unit::Bps.show(354.5e6),

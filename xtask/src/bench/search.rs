@@ -1,37 +1,37 @@
-//! The highest rate without loss, by the same bounded search for every tool.
+//! Search for the highest loss-free rate, the same bounded search for every tool.
 
 use anyhow::Result;
 
-/// One run at an offered rate.
+/// Result of one run at an offered rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Probe {
-    /// What the sender really sent, bits/s of payload.
+    /// Actual send rate, bits/s of payload.
     pub sent_bps: f64,
-    /// What arrived, bits/s of payload.
+    /// Goodput, bits/s of payload.
     pub goodput_bps: f64,
-    /// Datagrams lost, by the tool's own count or the kernel's, whichever is more.
+    /// Datagrams lost: the larger of the tool's count and the kernel's.
     pub lost: u64,
 }
 
-/// Halvings of the rate until a run loses nothing; the fastest sender needs the most.
+/// Maximum halvings of the rate until a run is loss-free; fast senders need most.
 const HALVINGS: u32 = 12;
-/// Halvings of what is left between a rate that loses and one that does not.
+/// Bisection steps between a rate with loss and one without.
 const STEPS: u32 = 5;
 
-/// What a search found, bits/s of payload.
+/// Result of a search, bits/s of payload.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Highest {
-    /// Highest goodput of a run in which nothing was lost; 0 when every run lost.
+    /// Highest goodput of a loss-free run; 0 if every run had loss.
     pub loss_free_bps: f64,
-    /// Goodput of the unlimited run, whatever it lost.
+    /// Goodput of the unlimited run, with or without loss.
     pub flat_out_bps: f64,
 }
 
-/// The highest goodput of a run in which nothing was lost: first unlimited, then at half the rate and half of that until
-/// nothing is lost, then by bisection.
+/// Searches for the highest goodput of a loss-free run: first unlimited, then halving the rate until nothing is
+/// lost, then by bisection.
 ///
-/// `probe` takes the rate to offer, bits/s; `None` is unlimited. A loss is tried once more at the same rate: a hiccup
-/// of a shared machine is not the tool's limit.
+/// `probe` takes the rate to offer, bits/s; `None` is unlimited. A run with loss is repeated once at the same
+/// rate: a disturbance of a shared machine is not the tool's limit.
 pub fn highest(mut probe: impl FnMut(Option<f64>) -> Result<Probe>) -> Result<Highest> {
     let mut twice = |rate| {
         let first = probe(rate)?;
@@ -67,7 +67,7 @@ pub fn highest(mut probe: impl FnMut(Option<f64>) -> Result<Probe>) -> Result<Hi
 mod tests {
     use super::*;
 
-    /// A tool that sends up to `fastest` and loses above `limit`.
+    /// Simulates a tool that sends at most `fastest` and loses datagrams above `limit`.
     fn tool(limit: f64, fastest: f64) -> impl FnMut(Option<f64>) -> Result<Probe> {
         move |rate| {
             let sent_bps = rate.unwrap_or(fastest).min(fastest);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn one_hiccup_does_not_halve_the_answer() {
+    fn single_lossy_run_is_repeated_at_the_same_rate() {
         let mut inner = tool(8e9, 10e9);
         let mut hiccup = true;
         let found = highest(|rate| {

@@ -1,10 +1,10 @@
-//! Manifests against the table of edges.
+//! Checks the manifests against the table of allowed dependencies.
 
 use super::edges::{CONFINED, PURE, TABLE, TOP, allowed};
 use super::tree::{Dependency, Package, short};
 use super::{Breach, Tree};
 
-/// Every edge is in the table, every crate has a row, every row has a crate.
+/// Every dependency is in the table, every crate has a row, and every row has a crate.
 pub fn edges_are_in_the_table(tree: &Tree) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for package in &tree.packages {
@@ -15,7 +15,7 @@ pub fn edges_are_in_the_table(tree: &Tree) -> Vec<Breach> {
         };
         for dependency in ours(package) {
             let name = short(&dependency.name);
-            // A test may compose what it likes, short of the program itself.
+            // Tests may use any crate except the binary.
             let fine =
                 if dependency.is_dev() { from == "landspeed" || !TOP.contains(&name) } else { to.contains(&name) };
             if !fine {
@@ -34,7 +34,7 @@ pub fn edges_are_in_the_table(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
-/// `anyhow` only at the top, `testkit` only in tests, system calls only through `sys`.
+/// Confines dependencies to certain crates: `anyhow` to the top, `testkit` to tests, system calls to `sys`.
 pub fn confined_dependencies(tree: &Tree) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for package in &tree.packages {
@@ -52,7 +52,7 @@ pub fn confined_dependencies(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
-/// Pure crates may use data libraries; what reaches the machine is named here.
+/// Pure crates may use data libraries, but not the I/O libraries listed here.
 pub fn pure_crates_have_no_io_dependency(tree: &Tree) -> Vec<Breach> {
     const REACHES_OUT: &[&str] = &["libc", "socket2", "nix", "rustix", "mio", "tokio", "tempfile", "rayon"];
     let mut breaches = Vec::new();
@@ -97,7 +97,8 @@ mod tests {
         Package { name: name.to_owned(), dependencies: dependencies.collect() }
     }
 
-    /// The breaches that come from `package`, the missing crates of the table aside.
+    /// Returns the breaches in the manifest of `package`; those about crates missing from this one-crate tree are
+    /// left out.
     fn breaches(rule: fn(&Tree) -> Vec<Breach>, package: Package) -> Vec<String> {
         let tree = Tree { packages: vec![package], ..Tree::default() };
         let own = |breach: &&Breach| breach.place.ends_with("/Cargo.toml");
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edge_outside_the_table_is_a_breach() {
+    fn unlisted_dependency_is_a_breach() {
         let found = breaches(edges_are_in_the_table, package("landspeed-report", &[("landspeed-flow", None)]));
         assert_eq!(
             found,
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_may_use_anything_but_the_program() {
+    fn tests_may_use_any_crate_except_the_binary() {
         let dev = Some("dev");
         let fine = package("landspeed-flow", &[("landspeed-testkit", dev), ("landspeed-diagnose", dev)]);
         assert_eq!(breaches(edges_are_in_the_table, fine), Vec::<String>::new());
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn helpers_of_tests_and_anyhow_are_kept_out_of_libraries() {
+    fn testkit_and_anyhow_are_breaches_in_libraries() {
         let found = breaches(
             confined_dependencies,
             package("landspeed-host", &[("landspeed-testkit", None), ("anyhow", None), ("tempfile", Some("dev"))]),

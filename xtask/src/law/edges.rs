@@ -1,10 +1,11 @@
-//! The one table of which crate may use which. DESIGN: facts flow up, control flows down, glue is only at the top.
+//! Table of allowed dependencies between crates. DESIGN: facts flow up, control flows down, glue is only at the
+//! top.
 
-/// A crate and the workspace crates it may depend on. Development dependencies are not edges.
+/// A crate and the workspace crates it may depend on. Development dependencies are not counted.
 pub struct Edges {
-    /// The crate.
+    /// Short name of the crate, without `landspeed-`.
     pub from: &'static str,
-    /// What it may use.
+    /// Short names of the crates it may depend on.
     pub to: &'static [&'static str],
 }
 
@@ -12,7 +13,7 @@ const fn edges(from: &'static str, to: &'static [&'static str]) -> Edges {
     Edges { from, to }
 }
 
-/// Allowed edges. A new crate gets its row here and its line in crates/README.md.
+/// Allowed dependencies. A new crate needs a row here and a line in crates/README.md.
 pub const TABLE: &[Edges] = &[
     edges("units", &[]),
     edges("stats", &[]),
@@ -80,8 +81,8 @@ pub const TABLE: &[Edges] = &[
     edges("xtask", &["checks", "diagnose", "lab", "model", "netlink", "stats", "sys", "testkit", "units", "wire"]),
 ];
 
-/// Crates that take a value and give a value: no files, sockets, clocks or threads, neither directly nor through a
-/// library. Names of crates that do not exist yet are held from their first day.
+/// Crates that only compute values: no files, sockets, clocks or threads, neither directly nor through a library.
+/// Crates that do not exist yet may be listed in advance.
 pub const PURE: &[&str] = &[
     "units",
     "wire",
@@ -99,13 +100,13 @@ pub const PURE: &[&str] = &[
     "tuneup",
 ];
 
-/// Only the binary depends on these.
+/// Crates that only the binary may depend on.
 pub const TOP: &[&str] = &["cli"];
 
-/// The only crate with `unsafe` in it.
+/// The only crate that may contain `unsafe`.
 pub const UNSAFE: &str = "sys";
 
-/// External packages and the only crates that may use them outside tests.
+/// External packages that only the listed crates may use outside tests.
 pub const CONFINED: &[(&str, &[&str])] = &[
     ("anyhow", &["cli", "xtask"]),
     ("libc", &["sys", "netlink", "testkit"]),
@@ -118,7 +119,7 @@ pub const CONFINED: &[(&str, &[&str])] = &[
     ("testkit", &["xtask"]),
 ];
 
-/// What [`TABLE`] allows `from`; `None` for a crate that is not in it.
+/// Returns the crates that [`TABLE`] allows `from` to use; `None` for a crate without a row.
 pub fn allowed(from: &str) -> Option<&'static [&'static str]> {
     TABLE.iter().find(|row| row.from == from).map(|row| row.to)
 }
@@ -127,18 +128,18 @@ pub fn allowed(from: &str) -> Option<&'static [&'static str]> {
 mod tests {
     use super::*;
 
-    /// Crates that never depend on each other; `cli` composes them.
+    /// Crates that must not depend on each other; `cli` combines them.
     const STRANGERS: &[&str] = &["flow", "lab", "tap", "checks"];
 
     #[test]
-    fn the_table_refuses_unlisted_edges() {
+    fn independent_crates_do_not_depend_on_each_other() {
         for row in TABLE.iter().filter(|row| STRANGERS.contains(&row.from)) {
             assert!(row.to.iter().all(|to| !STRANGERS.contains(to)), "{}", row.from);
         }
     }
 
     #[test]
-    fn the_table_lets_pure_crates_use_only_pure_crates() {
+    fn pure_crates_may_use_only_pure_crates() {
         for row in TABLE.iter().filter(|row| PURE.contains(&row.from)) {
             assert!(row.to.iter().all(|to| PURE.contains(to)), "{}", row.from);
         }
@@ -153,7 +154,7 @@ mod tests {
 
     #[test]
     fn report_reads_documents_only() {
-        // `results` and `stats` compute from documents; `units` prints what they hold.
+        // `results` and `stats` compute from documents; `units` formats values.
         assert_eq!(allowed("report"), Some(&["model", "results", "stats", "units"][..]));
     }
 }

@@ -1,15 +1,15 @@
-//! Rules on files as such.
+//! Rules for files: length, forbidden paths, entries in crates/README.md.
 
 use super::tree::File;
 use super::{Breach, Tree};
 
-/// Past this a source file wants a split.
+/// Maximum lines of a source file.
 const MOST_LINES: usize = 600;
 
-/// Files that may be longer, each with its reason.
+/// Files that may be longer, each with the reason.
 const LONGER: &[(&str, &str)] = &[];
 
-/// Source files stay under [`MOST_LINES`].
+/// Source files have at most [`MOST_LINES`] lines.
 pub fn files_are_short(tree: &Tree) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for file in &tree.files {
@@ -30,7 +30,7 @@ pub fn files_are_short(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
-/// Directories that exist only where this is developed must not be named in the tree.
+/// The tree must not name directories of a developer's machine.
 pub fn no_machine_paths(tree: &Tree) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for file in tree.files.iter().filter(|file| !is_lock(file)) {
@@ -51,7 +51,7 @@ fn is_lock(file: &File) -> bool {
     file.path.extension().is_some_and(|extension| extension == "lock")
 }
 
-/// The first absolute path in `line` that starts with a developer's directory.
+/// Returns the first absolute path in `line` that starts with a developer's directory.
 fn machine_path(line: &str) -> Option<&str> {
     ["work", "farm"].iter().find_map(|directory| {
         line.match_indices(directory).find_map(|(at, _)| {
@@ -63,7 +63,7 @@ fn machine_path(line: &str) -> Option<&str> {
     })
 }
 
-/// crates/README.md has a line for every crate.
+/// Every crate needs a line in crates/README.md.
 pub fn every_crate_is_on_the_map(tree: &Tree) -> Vec<Breach> {
     const MAP: &str = "crates/README.md";
     let map = tree.files.iter().find(|file| file.path.ends_with(MAP)).map_or("", |file| &file.text);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn every_exception_from_the_length_limit_says_why() {
+    fn every_exception_from_the_length_limit_has_a_reason() {
         assert!(LONGER.iter().all(|(_, reason)| reason.split(' ').count() >= 4));
     }
 
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unmapped_crate_is_a_breach() {
+    fn crate_missing_from_the_readme_is_a_breach() {
         let mut tree = tree("crates/README.md", "| `flow` | traffic |".to_owned());
         let package = |name: &str| Package { name: name.to_owned(), dependencies: Vec::new() };
         tree.packages = vec![package("landspeed-flow"), package("landspeed-host"), package("landspeed-xtask")];

@@ -1,7 +1,7 @@
-//! The workspace's law: what DESIGN's "Never" and the style guide's countable rules say, checked in the tree.
+//! The workspace's rules: DESIGN's "Never" list and the countable rules of the style guide, checked in the tree.
 //!
-//! Each rule is a function from the [`Tree`] to its breaches. `cargo xtask law` prints them all; the tests below run
-//! the same functions, so `cargo test` fails on what the command would print.
+//! Each rule is a function from the [`Tree`] to its breaches. `cargo xtask law` prints them all; the tests below
+//! run the same functions, so `cargo test` fails on every breach that the command would print.
 
 mod dependencies;
 mod edges;
@@ -18,12 +18,12 @@ use anyhow::Result;
 
 pub use tree::{Tree, root};
 
-/// One place where the tree breaks a rule.
+/// A breach of a rule at one place in the tree.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Breach {
-    /// File, relative to the workspace, and line when it has one.
+    /// File, relative to the workspace, with a line number where there is one.
     pub place: String,
-    /// What is wrong, and what would be right.
+    /// The problem, and how to fix it.
     pub what: String,
 }
 
@@ -43,7 +43,7 @@ impl fmt::Display for Breach {
     }
 }
 
-/// A rule: its name as a claim, and what holds it.
+/// A rule: its name as a claim, and the function that checks it.
 type Rule = (&'static str, fn(&Tree) -> Vec<Breach>);
 
 const RULES: &[Rule] = &[
@@ -60,7 +60,7 @@ const RULES: &[Rule] = &[
     ("every crate is on the map", files::every_crate_is_on_the_map),
 ];
 
-/// `cargo xtask law`: prints every breach; an error when there is one.
+/// `cargo xtask law`: prints every breach; returns an error if there is one.
 pub fn run() -> Result<()> {
     let tree = Tree::read(&root())?;
     let mut found = 0;
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_workspace_keeps_every_rule() {
+    fn workspace_has_no_breaches() {
         let tree = Tree::read(&root()).expect("the workspace can be read");
         let broken: Vec<String> = RULES
             .iter()

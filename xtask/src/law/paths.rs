@@ -1,41 +1,41 @@
-//! What Rust source says, as paths: comments and strings left out, `use` groups spelled out, test code marked.
+//! Paths used in Rust source, without comments and strings; `use` groups are expanded, test code is marked.
 
 use anyhow::{Result, anyhow};
 use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 
-/// A path or a lone identifier in source: `std::fs::read`, `unsafe`, `todo` of `todo!()`.
+/// A path or single identifier in source: `std::fs::read`, `unsafe`, `todo` in `todo!()`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Said {
-    /// Its segments; `use std::{fs, net::TcpStream}` is said as `std::fs` and `std::net::TcpStream`.
+    /// Path segments; `use std::{fs, net::TcpStream}` gives `std::fs` and `std::net::TcpStream`.
     pub segments: Vec<String>,
-    /// Line of its first own segment, from 1.
+    /// Line of the first segment of its own (after a group's prefix), from 1.
     pub line: usize,
-    /// Inside `#[cfg(test)]`, `#[test]` or a test file.
+    /// Whether it is inside `#[cfg(test)]`, `#[test]` or a test file.
     pub in_test: bool,
-    /// Followed by `!` and a delimiter: a macro call.
+    /// Whether it is followed by `!` and a delimiter (a macro call).
     pub is_macro: bool,
-    /// The name in `fn name`.
+    /// Whether it is the name in `fn name`.
     pub is_fn_name: bool,
 }
 
 impl Said {
-    /// The path as written out.
+    /// Returns the path joined with `::`.
     pub fn path(&self) -> String {
         self.segments.join("::")
     }
 }
 
-/// One Rust file.
+/// Paths and attributes of one Rust file.
 #[derive(Debug, Default)]
 pub struct Code {
-    /// Everything it says, in order.
+    /// All paths, in source order.
     pub said: Vec<Said>,
-    /// Attributes, in order: line and text without spaces (`#[ignore="why"]`, `#![forbid(unsafe_code)]`).
+    /// Attributes, in source order: line and text without spaces (`#[ignore="why"]`, `#![forbid(unsafe_code)]`).
     pub attributes: Vec<(usize, String)>,
 }
 
 impl Code {
-    /// Reads a file; `is_test` marks all of it as test code.
+    /// Parses a file; `is_test` marks all of it as test code.
     pub fn parse(text: &str, is_test: bool) -> Result<Self> {
         let stream: TokenStream = text.parse().map_err(|error| anyhow!("not Rust: {error}"))?;
         let mut code = Self::default();
@@ -46,7 +46,7 @@ impl Code {
     fn walk(&mut self, stream: TokenStream, prefix: &[String], in_test: bool) {
         let trees: Vec<TokenTree> = stream.into_iter().collect();
         let mut path = Open::default();
-        // Set by a test attribute until the item it belongs to has ended.
+        // Set by a test attribute until the end of the item it belongs to.
         let mut item_is_test = false;
         let mut after_fn = false;
         let mut i = 0;
@@ -131,7 +131,7 @@ impl Code {
 struct Open {
     segments: Vec<String>,
     line: usize,
-    /// `::` was read last.
+    /// The last token was `::`.
     wants_segment: bool,
     is_fn_name: bool,
 }
@@ -140,7 +140,8 @@ fn is_punct(tree: Option<&TokenTree>, char: char) -> bool {
     matches!(tree, Some(TokenTree::Punct(punct)) if punct.as_char() == char)
 }
 
-/// `test`, `cfg(test)`, `cfg(all(test,unix))`; not `cfg(not(test))` and not `cfg(feature="test")`.
+/// Whether an attribute marks test code: `test`, `cfg(test)`, `cfg(all(test,unix))`, but not `cfg(not(test))` or
+/// `cfg(feature="test")`.
 fn marks_test(attribute: &str) -> bool {
     let Some(condition) = attribute.strip_prefix("cfg(") else { return attribute == "test" };
     !condition.contains("not(") && condition.split(['(', ')', ',']).any(|word| word == "test")
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn use_groups_are_spelled_out() {
+    fn use_groups_are_expanded() {
         let said = said("use std::{fs, net::{IpAddr, TcpStream as Socket}, time::Duration};");
         for path in ["std::fs", "std::net::IpAddr", "std::net::TcpStream", "std::time::Duration"] {
             assert!(said.contains(&path.to_owned()), "{path} not in {said:?}");
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_strings_say_nothing_and_macro_arguments_do() {
+    fn comments_and_strings_are_ignored_but_macro_arguments_count() {
         let said = said("/// std::fs\n// unsafe\nfn f() { print!(\"std::thread {}\", std::env::args().count()) }");
         assert!(said.contains(&"std::env::args".to_owned()), "{said:?}");
         assert!(!said.iter().any(|path| path.contains("fs") || path == "unsafe"), "{said:?}");

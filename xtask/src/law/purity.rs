@@ -1,27 +1,28 @@
-//! Pure crates: what they say must not reach the machine. Their tests may.
+//! Pure crates must not use I/O, clocks or threads outside their tests.
 
 use super::edges::PURE;
 use super::{Breach, Tree};
 
-/// Modules of `std` that reach the machine.
+/// Modules of `std` for I/O, threads and the environment.
 const MODULES: &[&str] = &["fs", "thread", "process", "env", "os"];
 
-/// Types that do, wherever they are named: sockets and clocks.
+/// Socket and clock types, matched by name alone.
 const TYPES: &[&str] =
     &["TcpStream", "TcpListener", "UdpSocket", "UnixStream", "UnixListener", "UnixDatagram", "Instant", "SystemTime"];
 
-/// Streams of the process.
+/// Standard streams.
 const STREAMS: &[&str] = &["stdin", "stdout", "stderr"];
 
-/// Macros that write to them.
+/// Macros that write to the standard streams.
 const PRINTERS: &[&str] = &["print", "println", "eprint", "eprintln", "dbg"];
 
-/// Source of pure crates outside tests names no file, socket, clock, thread, environment or terminal.
+/// Source of pure crates outside tests must not name a file, socket, clock, thread, environment variable or
+/// terminal.
 pub fn pure_crates_touch_nothing(tree: &Tree) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for (file, code) in tree.rust() {
         let Some(owner) = file.crate_name().filter(|owner| PURE.contains(owner)) else { continue };
-        // Examples are programs around the library.
+        // Examples are programs that use the library.
         if !file.path.iter().any(|part| part == "src") {
             continue;
         }
@@ -57,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn every_access_to_the_machine_is_detected() {
+    fn every_io_clock_and_thread_access_is_detected() {
         for text in [
             "use std::fs::File;",
             "use std::{fmt, thread};",
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn values_formats_tests_and_other_crates_pass() {
+    fn plain_types_tests_and_other_crates_are_accepted() {
         assert_eq!(count("crates/calc/src/a.rs", "use std::{net::IpAddr, time::Duration, io::Read};"), 0);
         assert_eq!(count("crates/calc/src/a.rs", "#[cfg(test)] mod tests { use std::fs; }"), 0);
         assert_eq!(count("crates/calc/tests/golden.rs", "use std::fs;"), 0);

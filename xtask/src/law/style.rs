@@ -1,10 +1,10 @@
-//! Rules on what Rust source says anywhere in the workspace.
+//! Rules for Rust source in the whole workspace.
 
 use super::edges::UNSAFE;
 use super::tree::File;
 use super::{Breach, Tree};
 
-/// `unsafe` is said only in `sys`; every other crate root forbids it.
+/// `unsafe` occurs only in `sys`; every other crate root forbids it.
 pub fn unsafe_stays_in_sys(tree: &Tree) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for (file, code) in tree.rust() {
@@ -26,9 +26,9 @@ fn is_crate_root(file: &File) -> bool {
     file.path.ends_with("src/lib.rs") || file.path.ends_with("src/main.rs")
 }
 
-/// No placeholder macros, no notes to come back.
+/// No placeholder macros and no reminder comments.
 pub fn nothing_is_left_unfinished(tree: &Tree) -> Vec<Breach> {
-    // Written apart so that this file does not say them.
+    // Split so that this file does not contain them.
     let notes = [concat!("FIX", "ME"), concat!("XX", "X"), concat!("not yet ", "implemented")];
     let mut breaches = Vec::new();
     for (file, code) in tree.rust() {
@@ -59,7 +59,7 @@ fn has_word(line: &str, word: &str) -> bool {
         .any(|(at, _)| !joins(line[..at].chars().next_back()) && !joins(line[at + word.len()..].chars().next()))
 }
 
-/// A test's name is what it claims: `a_lost_tail_is_counted`.
+/// A test's name states what it tests: `a_lost_tail_is_counted`.
 pub fn tests_are_named_as_claims(tree: &Tree) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for (file, code) in tree.rust() {
@@ -76,7 +76,7 @@ pub fn tests_are_named_as_claims(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
-/// `#[ignore = "why"]`; a test that cannot run everywhere skips itself, loudly, instead.
+/// `#[ignore]` needs a reason: `#[ignore = "why"]`. A test that cannot run everywhere skips itself and says so.
 pub fn ignored_tests_have_reasons(tree: &Tree) -> Vec<Breach> {
     let bare = |text: &str| text == "#[ignore]";
     let mut breaches = Vec::new();
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_and_notes_are_breaches_and_longer_words_are_not() {
+    fn placeholders_and_notes_are_breaches_but_longer_words_are_not() {
         let note = concat!("// FIX", "ME later\nfn f() { tod", "o!() }");
         assert_eq!(breaches(nothing_is_left_unfinished, "crates/flow/src/a.rs", note).len(), 2);
         let fine = concat!("const A: &str = \"0x", "XX", "XX\"; fn todo() {}");

@@ -1,4 +1,4 @@
-//! What the rules look at: the workspace's files and its crates' dependencies, read once.
+//! Input of the rules: the workspace's files and its crates' dependencies, read once.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,28 +8,28 @@ use serde::Deserialize;
 
 use super::paths::Code;
 
-/// The workspace as the rules see it.
+/// The workspace: text files and packages.
 #[derive(Debug, Default)]
 pub struct Tree {
-    /// Text files that git tracks or would track, relative to the workspace. Binary files are left out.
+    /// Text files that git tracks or would track. Binary files are left out.
     pub files: Vec<File>,
-    /// Workspace members.
+    /// Members of the workspace.
     pub packages: Vec<Package>,
 }
 
 /// One text file.
 #[derive(Debug)]
 pub struct File {
-    /// Relative to the workspace.
+    /// Path relative to the workspace.
     pub path: PathBuf,
-    /// Its text.
+    /// Contents, as UTF-8 text.
     pub text: String,
-    /// What a Rust file says, comments and strings left out; `None` for other files.
+    /// Parsed Rust source; `None` for other files.
     pub code: Option<Code>,
 }
 
 impl File {
-    /// A file at `path` with this text, parsed when it is Rust.
+    /// Creates a file at `path` with this text, parsed if it is Rust.
     pub fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Result<Self> {
         let (path, text) = (path.into(), text.into());
         let code = match path.extension() {
@@ -41,7 +41,7 @@ impl File {
         Ok(Self { path, text, code })
     }
 
-    /// The crate the file belongs to (`flow` for `crates/flow/src/lib.rs`, `xtask`), if any.
+    /// Returns the crate that the file belongs to (`flow` for `crates/flow/src/lib.rs`, `xtask`), if any.
     pub fn crate_name(&self) -> Option<&str> {
         let mut parts = self.path.iter().map(|part| part.to_str().unwrap_or_default());
         match parts.next()? {
@@ -52,22 +52,22 @@ impl File {
     }
 }
 
-/// Whether everything in the file is test code: integration tests, benches, or a `tests.rs` beside what it tests.
+/// Whether the whole file is test code: an integration test, a benchmark, or a `tests.rs`.
 fn is_test_file(path: &Path) -> bool {
     path.iter().any(|part| part == "tests" || part == "benches") || path.ends_with("tests.rs")
 }
 
-/// A workspace member and what it depends on.
+/// A workspace member and its dependencies.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Package {
-    /// Name as in its manifest.
+    /// Name in its manifest, such as `landspeed-flow`.
     pub name: String,
     /// Dependencies of every kind.
     pub dependencies: Vec<Dependency>,
 }
 
 impl Package {
-    /// Its name in the table of edges: `flow` for `landspeed-flow`.
+    /// Returns the name used in the table of edges: `flow` for `landspeed-flow`.
     pub fn short(&self) -> &str {
         short(&self.name)
     }
@@ -78,25 +78,25 @@ impl Package {
 pub struct Dependency {
     /// Package name.
     pub name: String,
-    /// `None` for a normal one, else `dev` or `build`.
+    /// `None` for a normal dependency, else `dev` or `build`.
     pub kind: Option<String>,
-    /// Set for members of this workspace.
+    /// Path; set only for members of this workspace.
     pub path: Option<PathBuf>,
 }
 
 impl Dependency {
-    /// Whether only tests see it.
+    /// Whether it is a development dependency.
     pub fn is_dev(&self) -> bool {
         self.kind.as_deref() == Some("dev")
     }
 }
 
-/// `flow` for `landspeed-flow`; other names as they are.
+/// Returns `flow` for `landspeed-flow`; other names unchanged.
 pub fn short(package: &str) -> &str {
     package.strip_prefix("landspeed-").unwrap_or(package)
 }
 
-/// The workspace's directory.
+/// Returns the workspace's directory.
 pub fn root() -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     manifest.parent().unwrap_or(manifest).to_path_buf()
@@ -117,7 +117,7 @@ impl Tree {
         names.dedup();
         let mut files = Vec::new();
         for name in names {
-            // Listed yet gone: removed in the work tree and not committed. Not UTF-8: a picture.
+            // Not readable: deleted but not yet committed. Not UTF-8: a binary file.
             let Ok(bytes) = std::fs::read(root.join(name)) else { continue };
             let Ok(text) = String::from_utf8(bytes) else { continue };
             files.push(File::new(name, text)?);
@@ -126,7 +126,7 @@ impl Tree {
         Ok(Self { files, packages: packages(root)? })
     }
 
-    /// Rust files and what they say.
+    /// Returns the parsed Rust files.
     pub fn rust(&self) -> impl Iterator<Item = (&File, &Code)> {
         self.files.iter().filter_map(|file| Some((file, file.code.as_ref()?)))
     }

@@ -2,14 +2,14 @@ use super::{STOCK, desired, rate_of_window, signed};
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether the buffer sizes make sense as numbers.
+    /// Whether the buffer sizes are valid numbers.
     ///
     /// **Reads** `net.ipv4.tcp_rmem` and `net.ipv4.tcp_wmem`.
     ///
-    /// **Matters** because they are three rising, positive 32-bit numbers: programs that compute them have written
-    /// negative ones (an overflow), and a maximum below the initial size takes autotuning away.
+    /// **Matters** because they must be three ascending, positive 32-bit numbers: programs that compute them
+    /// have written negative ones (an overflow), and a maximum below the initial size disables autotuning.
     ///
-    /// **Leave it alone** never: nothing wants such numbers.
+    /// **Leave it alone** never: such numbers are always a mistake.
     code: "BUF-012",
     title: "Order of the TCP buffer sizes",
     severity: Critical,
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_that_fall_or_overflow_are_found() {
+    fn descending_and_overflowing_numbers_are_found() {
         for (value, bad) in [
             ("4096 131072 2147483647", false),
             ("4096 131072 2147483648", true),

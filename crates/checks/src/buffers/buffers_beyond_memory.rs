@@ -2,15 +2,15 @@ use super::page_bytes;
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether one socket may take more than all of TCP (`tcp_mem`).
+    /// Whether the maximum of one socket exceeds the memory limit of all TCP sockets (`tcp_mem`).
     ///
     /// **Reads** the last numbers of `net.ipv4.tcp_rmem` and `net.ipv4.tcp_wmem`, and of `net.ipv4.tcp_mem`.
     ///
-    /// **Matters** because the maximum is then never reached: before it, TCP is under memory pressure, windows shrink
-    /// and all connections of the host suffer from one. It happens when the figures of a large node are copied to a
-    /// small one.
+    /// **Matters** because the maximum can then never be reached: TCP comes under memory pressure first,
+    /// windows shrink, and one connection slows down all others of the host. It happens when the figures of a
+    /// large node are copied to a small one.
     ///
-    /// **Leave it alone** where single flows with little delay are all there is: the maximum is then never asked for.
+    /// **Leave it alone** where there are only single flows with low delay: they never need the maximum.
     code: "BUF-011",
     title: "TCP buffers larger than tcp_mem",
     severity: Minor,

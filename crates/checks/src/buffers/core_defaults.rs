@@ -2,10 +2,10 @@ use crate::prelude::*;
 
 const NAMES: [&str; 2] = ["net.core.rmem_default", "net.core.wmem_default"];
 
-/// What Linux has on 64-bit machines: room for 256 packets of 256 bytes with their bookkeeping, bytes.
+/// Linux default on 64-bit machines, bytes: 256 packets of 256 bytes with overhead.
 const STOCK: &str = "212992";
 
-/// From here on it was meant for TCP, bytes: no distribution ships as much.
+/// Values from here on were meant for TCP, bytes: no distribution ships so large a default.
 const RAISED: u64 = 1 << 20;
 
 declare_check! {
@@ -13,8 +13,8 @@ declare_check! {
     ///
     /// **Reads** `net.core.rmem_default` and `net.core.wmem_default`.
     ///
-    /// **Matters** because they do nothing for TCP, which has its own initial sizes, but apply to each UDP, raw and
-    /// Unix socket on the host: a name server or a logger may then sit on megabytes of stale messages.
+    /// **Matters** because they do nothing for TCP, which has its own initial sizes, but apply to each UDP, raw
+    /// and Unix socket on the host: a name server or a logger may then queue megabytes of stale messages.
     ///
     /// **Leave it alone** where a UDP program that cannot set its own buffer needs it.
     code: "BUF-007",

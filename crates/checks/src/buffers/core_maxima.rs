@@ -4,13 +4,13 @@ use crate::prelude::*;
 const NAMES: [&str; 2] = ["net.core.rmem_max", "net.core.wmem_max"];
 
 declare_check! {
-    /// Whether programs that set their buffers themselves may set them large enough.
+    /// Whether programs that set their own socket buffers can set them large enough.
     ///
     /// **Reads** `net.core.rmem_max` and `net.core.wmem_max`, the goal's rate and RTT.
     ///
-    /// **Matters** because `SO_RCVBUF` and `SO_SNDBUF` are cut to these, without an error: `iperf3 -w`, `nuttcp -w`,
-    /// GridFTP and UDP programs get less than they asked for. They do not bind autotuned TCP, whatever guides say: that
-    /// is `tcp_rmem` and `tcp_wmem`.
+    /// **Matters** because `SO_RCVBUF` and `SO_SNDBUF` are silently limited to these values: `iperf3 -w`,
+    /// `nuttcp -w`, GridFTP and UDP programs get less than they requested. They do not limit autotuned TCP,
+    /// contrary to many guides: `tcp_rmem` and `tcp_wmem` do.
     ///
     /// **Leave it alone** if no program sets its buffers: setting them turns autotuning off for that socket.
     code: "BUF-004",

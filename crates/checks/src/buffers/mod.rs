@@ -1,4 +1,4 @@
-//! Buffers and memory limits: one check, one file.
+//! Checks of buffers and memory limits, one per file.
 
 use landspeed_calc::{MAX_SYSCTL_BYTES, MAX_WINDOW_BYTES};
 use landspeed_model::{Fact, KernelOption};
@@ -25,7 +25,7 @@ mod wan_buffers_on_a_lan;
 
 const GROUP: Group = Group::Buffers;
 
-/// In the order of their codes.
+/// Checks of this group, by code.
 pub(crate) static CHECKS: &[&Check] = &[
     &receive_buffer::CHECK,
     &send_buffer::CHECK,
@@ -44,21 +44,23 @@ pub(crate) static CHECKS: &[&Check] = &[
     &wan_buffers_on_a_lan::CHECK,
 ];
 
-/// How much of a receive buffer becomes window, at MTU 9000: our own experiment on Linux 6.18; the rest pays for the
-/// kernel's structures. Linux 6.6 measures it for each flow; before, `tcp_adv_win_scale` = 1 set one half aside.
+/// Share of a receive buffer that becomes window at MTU 9000, measured by landspeed on Linux 6.18; the rest is
+/// kernel overhead. Linux measures the share per flow since 6.6; before, `tcp_adv_win_scale` = 1 reserved one
+/// half.
 const USABLE: f64 = 0.67;
 const USABLE_BEFORE_6_6: f64 = 0.5;
 
-/// The share of memory that the kernel lets TCP take by default: pressure and limit
-/// (Linux net/ipv4/tcp.c, tcp_init_mem: 4.68, 6.25 and 9.37 %).
+/// Shares of memory that `tcp_mem` gets by default: minimum, pressure and limit (Linux net/ipv4/tcp.c,
+/// tcp_init_mem: 4.68, 6.25 and 9.37 %).
 const DEFAULT_TCP_SHARE: [f64; 3] = [0.0468, 0.0625, 0.0937];
 
-/// How much of a receive buffer becomes window on this kernel.
+/// Returns the share of a receive buffer that becomes window on this kernel.
 pub(crate) fn usable(view: &View<'_>) -> f64 {
     if view.facts.kernel.at_least(6, 6) == Some(false) { USABLE_BEFORE_6_6 } else { USABLE }
 }
 
-/// The window the goal asks of one flow, bytes: the BDP, as far as TCP can advertise it.
+/// Returns the window that one flow needs for the goal, bytes: the BDP, capped at the largest window TCP can
+/// advertise.
 pub(crate) fn window_bytes(view: &View<'_>) -> Fact<f64> {
     if !view.rtt_s().1 {
         return Fact::Absent("no RTT was given (--rtt): the kernel's defaults are made for a local network".into());
@@ -66,13 +68,13 @@ pub(crate) fn window_bytes(view: &View<'_>) -> Fact<f64> {
     view.bdp_bytes().map(|bdp| bdp.min(MAX_WINDOW_BYTES))
 }
 
-/// The maximum to set for the goal, bytes.
+/// Returns the buffer maximum that the goal needs, bytes.
 fn buffer_bytes(view: &View<'_>) -> Fact<u64> {
     let rtt_s = view.rtt_s().0;
     view.rate_bps().map(|rate| landspeed_calc::socket_buffer_bytes(rate as f64, rtt_s) as u64)
 }
 
-/// A page, bytes: 4 KiB but on Arm and POWER kernels built for another size. Unknown where nothing says which.
+/// Returns the page size, bytes: 4 KiB on x86, else from the kernel's configuration; unknown without that.
 fn page_bytes(view: &View<'_>) -> Fact<u64> {
     const SIZES: [(&str, u64); 5] = [
         ("CONFIG_ARM64_4K_PAGES", 4096),
@@ -92,24 +94,25 @@ fn page_bytes(view: &View<'_>) -> Fact<u64> {
     )
 }
 
-/// `tcp_mem` as the kernel would set it at boot for this much memory, pages.
+/// Returns the kernel's default `tcp_mem` for this amount of memory, pages.
 fn default_tcp_mem(memory_bytes: u64, page_bytes: u64) -> [u64; 3] {
     DEFAULT_TCP_SHARE.map(|share| (memory_bytes as f64 * share) as u64 / page_bytes.max(1))
 }
 
-/// Three numbers as a sysctl takes them.
+/// Formats three numbers as a sysctl value.
 fn triple(numbers: [u64; 3]) -> String {
     numbers.map(|number| number.to_string()).join(" ")
 }
 
-/// What Linux 6.18 sets on a machine with enough memory, and the initial size from which on it was raised, bytes.
+/// Defaults of Linux 6.18 on a machine with enough memory, and the initial size above which it counts as
+/// raised, bytes.
 const STOCK: [(&str, [u64; 3]); 2] =
     [("net.ipv4.tcp_rmem", [4096, 131_072, 33_554_432]), ("net.ipv4.tcp_wmem", [4096, 16_384, 4_194_304])];
 const RAISED_INITIAL: u64 = 4 << 20;
 
-/// What `tcp_rmem` or `tcp_wmem` should be, everything considered: minimum and initial size as they are unless they make no
-/// sense, the maximum as it is unless the goal needs more. Checks that find different faults in the three numbers all ask
-/// for this, so that their changes agree.
+/// Returns the recommended `tcp_rmem` or `tcp_wmem`: the current minimum and initial size if they are valid,
+/// and the current maximum unless the goal needs more. All checks of the three numbers use it, so that their
+/// changes agree.
 fn desired(view: &View<'_>, name: &str) -> String {
     let stock =
         STOCK.iter().find(|(known, _)| *known == name).map_or([4096, 131_072, 33_554_432], |(_, stock)| *stock);
@@ -125,28 +128,29 @@ fn desired(view: &View<'_>, name: &str) -> String {
     triple([minimum, initial, if enough { maximum } else { needed }.max(initial)])
 }
 
-/// Whether the goal states a short path.
+/// Returns whether the goal has an RTT below [`advice::LONG_PATH_S`].
 fn short_path(view: &View<'_>) -> bool {
     let (rtt_s, given) = view.rtt_s();
     given && rtt_s < advice::LONG_PATH_S
 }
 
-/// How much of a buffer is data in flight: of the receiver's what becomes window, of the sender's all.
+/// Returns the share of a buffer that can be data in flight: for receivers the part that becomes window, for
+/// senders all.
 fn share_of(view: &View<'_>, name: &str) -> f64 {
     if name == "net.ipv4.tcp_rmem" { usable(view) } else { 1.0 }
 }
 
-/// The rate at which a window is sent per RTT.
+/// Formats the rate of one window per RTT.
 fn rate_of_window(window_bytes: f64, rtt_s: f64) -> String {
     crate::view::rate_text((window_bytes * 8.0 / rtt_s.max(1e-9)) as u64)
 }
 
-/// The severity of reaching a share of the goal with one flow: a tenth missing is small, the rest is not.
+/// Returns `Minor` if one flow reaches at least 0.9 of the goal, else `None`: the check's own severity.
 fn severity_of(reached: f64) -> Option<landspeed_model::Severity> {
     (reached >= 0.9).then_some(landspeed_model::Severity::Minor)
 }
 
-/// Numbers of a sysctl with their signs: `None` if one is none.
+/// Returns the numbers of a sysctl, which may be negative; unknown if one is not a number.
 fn signed(view: &View<'_>, name: &str) -> Fact<Vec<i128>> {
     match view.sysctl(name) {
         Fact::Known(text) => {
@@ -166,7 +170,7 @@ mod tests {
     use crate::example;
 
     #[test]
-    fn the_page_size_of_an_arm_kernel_is_read() {
+    fn page_size_comes_from_the_arm_kernel_configuration() {
         for (options, bytes) in [
             (vec![("CONFIG_ARM64_64K_PAGES", "y")], Some(65_536)),
             (vec![("CONFIG_ARM64_4K_PAGES", "y"), ("CONFIG_ARM64_64K_PAGES", "n")], Some(4096)),

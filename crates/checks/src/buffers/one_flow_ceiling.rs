@@ -2,8 +2,8 @@ use landspeed_calc::{flow_rate_ceiling_bps, flows_needed};
 
 use crate::prelude::*;
 
-/// Below this share of the goal the ceiling is worth a word: a paced host stays below its interface anyway: the deck
-/// paces four streams to 20 of 100 Gb/s each (ESnet 2016, "FQ on 100G Hosts").
+/// Share of the goal below which the limit of one flow is reported. Paced hosts stay below the interface rate
+/// anyway: the deck paces four streams to 20 of 100 Gb/s each (ESnet 2016, "FQ on 100G Hosts").
 const SHARE: f64 = 0.9;
 
 declare_check! {
@@ -11,8 +11,8 @@ declare_check! {
     ///
     /// **Reads** the goal's rate and RTT.
     ///
-    /// **Matters** because the window field holds 65535 × 2^14 bytes, just under 1 GiB, whatever the buffers: 85.9 Gb/s
-    /// over 100 ms. Buffers of 2 GB buy room for the kernel's bookkeeping, not window.
+    /// **Matters** because the largest window is 65535 × 2^14 bytes, just under 1 GiB, regardless of the
+    /// buffers: 85.9 Gb/s over 100 ms. Buffers of 2 GB hold more kernel overhead, not a larger window.
     ///
     /// **Leave it alone** if transfers use several flows: then there is nothing to do.
     code: "BUF-003",

@@ -2,20 +2,20 @@ use crate::prelude::*;
 
 const NAME: &str = "net.core.optmem_max";
 
-/// What ESnet sets for zero copy, bytes.
+/// Value that ESnet sets for zero copy, bytes.
 const ENOUGH: u64 = 1 << 20;
 
-/// Slowest goal at which sending without a copy pays, bits/s.
+/// Minimum goal for which MSG_ZEROCOPY is worthwhile, bits/s.
 const FAST_BPS: u64 = 10_000_000_000;
 
 declare_check! {
-    /// Whether `optmem_max` has room for the notifications of MSG_ZEROCOPY.
+    /// Whether `optmem_max` is large enough for the notifications of MSG_ZEROCOPY.
     ///
     /// **Reads** `net.core.optmem_max` and the goal's rate.
     ///
-    /// **Matters** because every `MSG_ZEROCOPY` write that is not yet acknowledged takes a notice from this memory, for
-    /// each socket; on a long path there are many. When it is used up, writes fail with ENOBUFS and the program copies
-    /// or stops.
+    /// **Matters** because every `MSG_ZEROCOPY` write that is not yet acknowledged keeps a notification in this
+    /// per-socket memory; on a long path there are many. When it is used up, writes fail with ENOBUFS and the
+    /// program copies or stops.
     ///
     /// **Leave it alone** if no program sends with `MSG_ZEROCOPY`; `sendfile` does not need it.
     code: "BUF-010",

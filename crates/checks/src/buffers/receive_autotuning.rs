@@ -3,12 +3,12 @@ use crate::prelude::*;
 const NAME: &str = "net.ipv4.tcp_moderate_rcvbuf";
 
 declare_check! {
-    /// Whether the kernel may grow receive buffers.
+    /// Whether autotuning of receive buffers is on.
     ///
     /// **Reads** `net.ipv4.tcp_moderate_rcvbuf`.
     ///
-    /// **Matters** because without it every connection keeps the initial size: 128 KiB, about 10 Mb/s over 92 ms,
-    /// whatever the maximum says.
+    /// **Matters** because without it every connection keeps the initial size: 128 KiB, about 10 Mb/s over 92
+    /// ms, regardless of the maximum.
     ///
     /// **Leave it alone** only for an experiment with fixed buffers; a program can fix its own with `SO_RCVBUF`.
     code: "BUF-009",

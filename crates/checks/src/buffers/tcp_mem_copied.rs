@@ -8,11 +8,12 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_mem` and the memory of the machine.
     ///
-    /// **Matters** because it counts pages, not bytes, and the kernel derives it from the memory at boot. A deck of
-    /// 2012 sets 16777216 three times: 64 GiB on every machine. Equal numbers also leave no room between moderation and
-    /// refusal, and a limit above the memory lets TCP drive the host out of memory.
+    /// **Matters** because it counts pages, not bytes, and the kernel derives it from the memory at boot. A
+    /// deck of 2012 sets 16777216 three times: 64 GiB on every machine. Equal numbers also leave no range
+    /// between memory pressure and the hard limit, and a limit above the memory lets TCP drive the host out of
+    /// memory.
     ///
-    /// **Leave it alone** where it was worked out for this machine: three rising numbers below its memory.
+    /// **Leave it alone** where it was calculated for this machine: three rising numbers below its memory.
     code: "BUF-005",
     title: "tcp_mem copied from a guide",
     severity: Major,

@@ -4,12 +4,12 @@ use crate::prelude::*;
 const NAME: &str = "net.ipv4.tcp_mem";
 
 declare_check! {
-    /// Whether `tcp_mem` holds the BDP of the goal for all flows together.
+    /// Whether `tcp_mem` covers the BDP of the goal for all flows together.
     ///
     /// **Reads** `net.ipv4.tcp_mem`, the memory, the goal's rate and RTT.
     ///
-    /// **Matters** because the limits of single sockets are worth nothing when TCP as a whole comes under memory
-    /// pressure: the kernel then shrinks windows and drops what it had received. The default is 6 % of memory.
+    /// **Matters** because the limits of single sockets have no effect when TCP as a whole comes under memory
+    /// pressure: the kernel then shrinks windows and drops received segments. The default is 6 % of memory.
     ///
     /// **Leave it alone** on a local network. Where a quarter of the memory does not suffice, the machine needs more of
     /// it (ENV-022).

@@ -11,7 +11,7 @@ declare_check! {
     /// **Matters** because it counts pages and is derived from the memory at boot: a number meant as bytes is 4096
     /// times too much, and lets UDP receivers that do not read drive the host out of memory.
     ///
-    /// **Leave it alone** where it was worked out for this machine.
+    /// **Leave it alone** where it was calculated for this machine.
     code: "BUF-014",
     title: "udp_mem copied from a guide",
     severity: Minor,

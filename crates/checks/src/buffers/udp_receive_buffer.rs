@@ -2,19 +2,20 @@ use crate::prelude::*;
 
 const NAME: &str = "net.core.rmem_max";
 
-/// How long a receiving program may be away, seconds: nuttcp's 4 MB at the 33 Gb/s of the 2016 ESnet deck are 1 ms.
+/// Time that the buffer must cover while the receiving program is off its CPU, seconds: nuttcp's 4 MB at the 33
+/// Gb/s of the 2016 ESnet deck are 1 ms.
 const AWAY_S: f64 = 0.001;
 
-/// The kernel's limit on what can be asked for, bytes; `setsockopt` doubles it within a signed 32-bit number.
+/// Largest buffer that a program can request, bytes: `setsockopt` doubles it within a signed 32-bit number.
 const MOST: u64 = (i32::MAX / 2) as u64;
 
 declare_check! {
-    /// Whether a UDP receiver may store a millisecond of the goal's rate.
+    /// Whether a UDP receive buffer can hold a millisecond of the goal's rate.
     ///
     /// **Reads** `net.core.rmem_max` and the goal's rate.
     ///
-    /// **Matters** because UDP has no window: what does not fit while the program is off its CPU is lost.
-    /// `SO_RCVBUF` is cut to this value without an error.
+    /// **Matters** because UDP has no window: datagrams that do not fit while the program is off its CPU are
+    /// lost. `SO_RCVBUF` is silently limited to this value.
     ///
     /// **Leave it alone** if nothing here receives UDP at such rates: TCP does not need it.
     code: "BUF-013",

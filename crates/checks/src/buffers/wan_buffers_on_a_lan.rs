@@ -1,7 +1,7 @@
 use super::short_path;
 use crate::prelude::*;
 
-/// RTTs below which the kernel slows the growth of receive buffers, microseconds (Linux 6.18).
+/// Sysctl with the RTT below which the kernel slows the growth of receive buffers, microseconds (Linux 6.18).
 const LOW_RTT: &str = "net.ipv4.tcp_rcvbuf_low_rtt";
 
 /// The deck's window for its LAN (`nuttcp -w1m`), bytes, and the BDP it gives for that LAN: 12.5 GB/s × 54 µs.

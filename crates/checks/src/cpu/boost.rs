@@ -5,9 +5,9 @@ declare_check! {
     ///
     /// **Reads** `/sys/devices/system/cpu/cpufreq/boost` or `intel_pstate/no_turbo`.
     ///
-    /// **Matters** because one busy CPU among idle ones, which is what a single flow makes, gains most from turbo.
-    /// A benchmark has the opposite interest: turbo follows temperature and the load of the neighbours, so that two runs
-    /// do not run at the same clock.
+    /// **Matters** because a single flow keeps one CPU busy among idle ones, which is where turbo gains most.
+    /// Benchmarks need the opposite: turbo depends on temperature and on the load of other CPUs, so that two
+    /// runs have different clocks.
     ///
     /// **Leave it alone** where a power budget forbids turbo. For a benchmark this check only notes that it is on.
     code: "CPU-005",

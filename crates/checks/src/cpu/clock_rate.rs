@@ -2,12 +2,12 @@ use crate::hardware::FLOW_BPS;
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether the CPU's clock suffices for fast single flows.
+    /// Whether the CPU frequency suffices for fast single flows.
     ///
-    /// **Reads** `cpufreq/policy*/cpuinfo_max_freq`, the most the CPU can do with turbo.
+    /// **Reads** `cpufreq/policy*/cpuinfo_max_freq`, the maximum frequency with turbo.
     ///
-    /// **Matters** for single flows at 100 Gb/s and above: ESnet gives 3 GHz as what 30 Gb/s per flow takes. A slower
-    /// CPU with many cores reaches the rate with more flows.
+    /// **Matters** for single flows at 100 Gb/s and above: according to ESnet, 30 Gb/s per flow takes 3 GHz. A
+    /// slower CPU with many cores reaches the rate with more flows.
     ///
     /// **Leave it alone** where many flows share the link; no setting changes it.
     code: "CPU-015",
@@ -20,7 +20,7 @@ declare_check! {
     bad: |facts, _| example::policies(facts, |p| p.hardware_max_khz = Some(2_400_000)),
 }
 
-/// ESnet's figure, kHz.
+/// CPU frequency for 30 Gb/s per flow (ESnet), kHz.
 const ENOUGH_KHZ: u64 = 3_000_000;
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -6,8 +6,8 @@ declare_check! {
     ///
     /// **Reads** the number of physical cores, of CPUs online and the goal's rate.
     ///
-    /// **Matters** because one core moves some 30 Gb/s of TCP with jumbo frames (ESnet, 3 GHz and more), and the
-    /// application and the interrupts want a core each: 100 Gb/s takes eight cores before anything else has any.
+    /// **Matters** because one core moves some 30 Gb/s of TCP with jumbo frames (ESnet, 3 GHz and more), and
+    /// the application and the interrupts need a core each: 100 Gb/s takes eight cores, without any other work.
     ///
     /// **Leave it alone** where the kernel does not move the data (RDMA, DPDK, a NIC with its own TCP).
     code: "CPU-010",
@@ -26,7 +26,7 @@ declare_check! {
 fn evaluate(view: &View<'_>) -> Outcome {
     let rate = *known!(view.rate_bps().as_ref());
     let online = view.facts.cpu.online.len() as u32;
-    // A virtual machine's cores may be threads below: what it sees is all there is to go by.
+    // A virtual machine's cores may be threads of the host; its own view is all that is available.
     let cores = match &view.facts.cpu.cores {
         Fact::Known(cores) => *cores,
         Fact::Absent(_) | Fact::Unknown(_) if online > 0 => online,
@@ -43,7 +43,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass(format!("{cores} cores; {} wants {wanted}", rate_text(rate)));
     }
     Outcome::found(Problem {
-        // Half of it is one core for both jobs, and that is where even a perfect spread no longer carries the rate.
+        // With half of them, one core does both jobs, and even a perfect spread no longer carries the rate.
         severity: Some(if cores <= wanted / 2 { Severity::Major } else { Severity::Minor }),
         observed: format!("{cores} cores for {}", rate_text(rate)),
         recommended: format!("{wanted} cores: {parts}"),
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_cores_for_each_thirty_gigabits() {
+    fn two_cores_are_recommended_per_thirty_gigabits() {
         for (cores, rate, weight) in [
             (2, 10_000_000_000, None),
             (8, 100_000_000_000, None),

@@ -4,15 +4,15 @@ use super::{distinct, processors_of, safe_if};
 use crate::prelude::*;
 
 declare_check! {
-    /// Which way the CPU leans between energy and speed where it chooses its frequency itself.
+    /// Energy performance preference of CPUs that choose their frequency themselves.
     ///
-    /// **Reads** `cpufreq/policy*/energy_performance_preference` and the governor beside it.
+    /// **Reads** `cpufreq/policy*/energy_performance_preference` and the governor.
     ///
-    /// **Matters** because with hardware-managed P-states the preference, not the governor's name, decides how eagerly the
-    /// clock rises: `balance_power` under `powersave` is slow to leave the low end.
+    /// **Matters** because with hardware-managed P-states the preference, not the governor's name, decides how
+    /// fast the clock rises: `balance_power` under `powersave` raises it slowly.
     ///
-    /// **Leave it alone** where power or heat is the limit. Under the governor `performance` of `intel_pstate` and
-    /// `amd-pstate` the kernel holds the preference at its fast end by itself.
+    /// **Leave it alone** where power or heat is the limit. Under the governor `performance` of `intel_pstate`
+    /// and `amd-pstate` the kernel sets the preference to its fastest value.
     code: "CPU-003",
     title: "Energy performance preference",
     severity: Minor,
@@ -30,7 +30,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if with.is_empty() {
         return Outcome::not_applicable("the frequency driver has no energy preference");
     }
-    // A bare number is the raw hint; 0 is the fast end.
+    // A bare number is the raw hint; 0 is the fastest.
     let fast = |policy: &&CpuPolicy| matches!(policy.energy_preference.as_deref(), Some("performance" | "0"));
     let slow: Vec<&CpuPolicy> = with.iter().copied().filter(|policy| !fast(policy)).collect();
     let said = |policies: &[&CpuPolicy]| distinct(policies.iter().filter_map(|p| p.energy_preference.as_deref()));
@@ -41,7 +41,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let change =
         |policy: &&CpuPolicy| Change::new(Target::EnergyPreference { policy: policy.name.clone() }, "performance");
     let changes: Vec<_> = slow.iter().filter(able).map(change).collect();
-    // `balance_performance` is the usual default and close to the fast end.
+    // `balance_performance` is the usual default and close to the fastest.
     let mild = slow.iter().all(|policy| policy.energy_preference.as_deref() == Some("balance_performance"));
     Outcome::found(Problem {
         severity: mild.then_some(Severity::Note),

@@ -5,15 +5,15 @@ use crate::hardware::weigh;
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether something holds the clock below what the CPU can do.
+    /// Whether the CPU frequency is capped below the hardware maximum.
     ///
     /// **Reads** `cpufreq/policy*/scaling_max_freq` and `cpuinfo_max_freq`.
     ///
-    /// **Matters** because the limit stays when its reason is gone: a thermal daemon, a power profile or an old benchmark
+    /// **Matters** because the cap outlasts its reason: a thermal daemon, a power profile or an old benchmark
     /// may have set it. ESnet throttled a receiver to 1.2 GHz to show what a slow host does to a fast sender.
     ///
-    /// **Leave it alone** where a power budget or a thermal daemon needs it. A benchmark may hold a fixed frequency on
-    /// purpose: there it is a note.
+    /// **Leave it alone** where a power budget or a thermal daemon needs it. A benchmark may use a fixed
+    /// frequency on purpose: there it is a note.
     code: "CPU-004",
     title: "CPU frequency limit",
     severity: Major,
@@ -24,7 +24,7 @@ declare_check! {
     bad: |facts, _| example::policies(facts, |p| p.max_khz = Some(1_200_000)),
 }
 
-/// A limit within this share of the maximum is how turbo is left out or rounded, not a cap.
+/// Limits above this share of the maximum stem from rounding or disabled turbo, and are not a cap.
 const NEAR: f64 = 0.9;
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -34,7 +34,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if !policies.iter().any(|policy| limits(policy).is_some()) {
         return Outcome::not_applicable("the frequency driver states no limits");
     }
-    // With boost off, drivers lower the limit to the nominal frequency by themselves: that is another check's business.
+    // With boost off, drivers lower the limit to the nominal frequency; CPU-005 covers that.
     if cpus.boost.known() == Some(&false) {
         return Outcome::not_applicable("boost is off, which lowers the limit by itself");
     }

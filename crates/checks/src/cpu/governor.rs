@@ -5,7 +5,7 @@ use crate::hardware::weigh;
 use crate::prelude::*;
 
 declare_check! {
-    /// Which frequency governor the CPUs use.
+    /// Frequency governor of the CPUs.
     ///
     /// **Reads** `/sys/devices/system/cpu/cpufreq/policy*/scaling_governor`.
     ///
@@ -13,8 +13,8 @@ declare_check! {
     /// with gaps between them: a governor that follows the load sees a CPU that is idle half of the time and slows it
     /// down. ESnet measured 57 Gb/s with the default (`powersave`) and 79 Gb/s with `performance`, on a local network.
     ///
-    /// **Leave it alone** below 10 Gb/s, where power or heat is the limit, on laptops, and in a virtual machine, whose
-    /// host decides. A benchmark may hold a fixed frequency with `userspace`.
+    /// **Leave it alone** below 10 Gb/s, where power or heat is the limit, on laptops, and in a virtual
+    /// machine, whose host decides. A benchmark may set a fixed frequency with `userspace`.
     code: "CPU-001",
     title: "CPU frequency governor",
     severity: Major,

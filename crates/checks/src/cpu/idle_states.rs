@@ -2,17 +2,18 @@ use crate::hardware::handled_by;
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether idle CPUs may sleep deeper than small messages can bear.
+    /// Whether idle CPUs of a latency host may enter deep C-states.
     ///
-    /// **Reads** the idle states of the first CPU (`cpuidle/state*/{latency,disable}`), `idle=poll` on the kernel's
-    /// command line, `pm_qos_resume_latency_us` and the latency held through `/dev/cpu_dma_latency`.
+    /// **Reads** the idle states of the first CPU (`cpuidle/state*/{latency,disable}`), `idle=poll` on the
+    /// kernel's command line, `pm_qos_resume_latency_us` and the latency limit set through
+    /// `/dev/cpu_dma_latency`.
     ///
-    /// **Matters** for a host whose job is latency: an interrupt that finds its CPU in a deep state waits until it is
-    /// awake, 100 µs and more, and the clock has to rise afterwards. Bulk transfers keep their CPUs awake by
-    /// themselves.
+    /// **Matters** for a host whose job is latency: an interrupt to a CPU in a deep state waits 100 µs and more
+    /// until the CPU is awake, and the clock has to rise afterwards. Bulk transfers keep their CPUs awake
+    /// anyway.
     ///
-    /// **Leave it alone** on every host but one for latency: CPUs that sleep save power.
-    /// The advice is for the CPUs that handle the NIC's interrupts, not for all.
+    /// **Leave it alone** on all hosts except latency hosts: sleeping CPUs save power. The advice is for the
+    /// CPUs that handle the NIC's interrupts, not for all.
     code: "CPU-006",
     title: "Deep idle states",
     severity: Major,
@@ -27,8 +28,8 @@ declare_check! {
     bad: |_, goal| goal.role = Role::Latency,
 }
 
-/// Time to wake up that a host for latency accepts, µs: that of the shallow states (C1 takes 1 to 2 µs and C1E up to 10 in
-/// the tables of `intel_idle`); the states below take from 30 µs to several hundred.
+/// Wake-up latency that a latency host accepts, µs: that of the shallow states (C1 takes 1 to 2 µs and C1E up
+/// to 10 in the tables of `intel_idle`); deeper states take from 30 µs to several hundred.
 const SHALLOW_US: u64 = 10;
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -2,14 +2,15 @@ use crate::hardware::{handled_by, list_text, spread};
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether the NIC's interrupts land on CPUs that were set apart for something else.
+    /// Whether the NIC's interrupts are handled on isolated CPUs.
     ///
-    /// **Reads** `/sys/devices/system/cpu/isolated` and where the interrupts of the NIC's queues are handled.
+    /// **Reads** `/sys/devices/system/cpu/isolated` and the CPUs that handle the interrupts of the NIC's
+    /// queues.
     ///
-    /// **Matters** because a CPU is isolated to be left alone: an interrupt there disturbs the program it was kept
-    /// for, and the scheduler will not move the work that follows the interrupt to where there is room.
+    /// **Matters** because an interrupt on an isolated CPU disturbs the program that the CPU is reserved for,
+    /// and the scheduler does not move the work that follows the interrupt to an idle CPU.
     ///
-    /// **Leave it alone** where the isolated CPUs were set apart for the network itself.
+    /// **Leave it alone** where the isolated CPUs are reserved for the network itself.
     code: "CPU-011",
     title: "Interrupts on isolated CPUs",
     scope: Port,

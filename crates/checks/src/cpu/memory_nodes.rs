@@ -3,14 +3,14 @@ use landspeed_model::NumaNode;
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether a host of several sockets shows its NUMA nodes.
+    /// Whether a multi-socket host exposes its NUMA nodes.
     ///
     /// **Reads** `/sys/devices/system/node` and the number of packages.
     ///
-    /// **Matters** because with node interleaving switched on in the firmware, or `numa=off`, every other cache line lies
-    /// at the far socket, and neither the kernel nor a person can keep a flow near its NIC.
+    /// **Matters** because with node interleaving switched on in the firmware, or `numa=off`, every other cache
+    /// line is on the remote socket, and neither the kernel nor an administrator can keep a flow near its NIC.
     ///
-    /// **Leave it alone** where one program needs the whole machine's memory and knows nothing of nodes.
+    /// **Leave it alone** where one program needs the whole machine's memory and is not NUMA-aware.
     code: "CPU-009",
     title: "NUMA nodes",
     severity: Major,

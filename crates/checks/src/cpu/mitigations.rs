@@ -1,13 +1,13 @@
 use crate::prelude::*;
 
 declare_check! {
-    /// How the CPU's known vulnerabilities are dealt with. Reported, never changed.
+    /// Mitigations of the CPU's known vulnerabilities. Reported, never changed.
     ///
     /// **Reads** `/sys/devices/system/cpu/vulnerabilities` and `mitigations=` on the command line.
     ///
-    /// **Matters** in two ways: mitigations cost time at every system call and interrupt, so figures from two hosts can be
-    /// compared only if both have the same; and tuning guides recommend `mitigations=off`, which opens the host to its own
-    /// users. This check says which of the two a host is in.
+    /// **Matters** in two ways: mitigations cost time at every system call and interrupt, so figures from two
+    /// hosts can be compared only if both have the same; and tuning guides recommend `mitigations=off`, which
+    /// opens the host to its own users. This check reports the current state.
     ///
     /// **Leave it alone**, always: landspeed does not trade security for rate.
     code: "CPU-012",

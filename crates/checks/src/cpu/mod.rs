@@ -1,4 +1,4 @@
-//! CPUs, frequency, idle states, NUMA nodes: one check, one file.
+//! Checks of CPUs, frequency, idle states and NUMA nodes, one per file.
 
 use landspeed_model::{Applicability, CpuPolicy};
 
@@ -24,7 +24,7 @@ mod zone_reclaim;
 
 const GROUP: Group = Group::Cpu;
 
-/// In the order of their codes.
+/// Checks of this group, by code.
 pub(crate) static CHECKS: &[&Check] = &[
     &governor::CHECK,
     &scaling_driver::CHECK,
@@ -43,9 +43,9 @@ pub(crate) static CHECKS: &[&Check] = &[
     &clock_rate::CHECK,
 ];
 
-/// The CPUs of some policies, kernel list format; the policies' names where their lists cannot be read.
+/// Formats the CPUs of some policies as a kernel list; the policies' names if their lists cannot be read.
 fn processors_of(policies: &[&CpuPolicy]) -> String {
-    // `affected_cpus` separates with blanks, other files with commas.
+    // `affected_cpus` separates with spaces, other files with commas.
     let list = |policy: &&CpuPolicy| cpu_list(&policy.cpus.split_whitespace().collect::<Vec<_>>().join(","));
     match policies.iter().map(list).collect::<Option<Vec<_>>>() {
         Some(lists) => format!("cpu {}", list_text(&lists.concat())),
@@ -53,7 +53,7 @@ fn processors_of(policies: &[&CpuPolicy]) -> String {
     }
 }
 
-/// Values of some policies, each once, in order of appearance.
+/// Joins the distinct values in order of appearance.
 fn distinct<'a>(values: impl Iterator<Item = &'a str>) -> String {
     let mut seen: Vec<&str> = Vec::new();
     for value in values {
@@ -64,7 +64,7 @@ fn distinct<'a>(values: impl Iterator<Item = &'a str>) -> String {
     seen.join(", ")
 }
 
-/// Safe where a program can carry it out, else for a person.
+/// Returns `Safe` if there are changes, else `DisplayOnly`.
 fn safe_if(changes: &[landspeed_model::Change]) -> Applicability {
     if changes.is_empty() { Applicability::DisplayOnly } else { Applicability::Safe }
 }

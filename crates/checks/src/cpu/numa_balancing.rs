@@ -1,14 +1,15 @@
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether the kernel moves memory between nodes during a benchmark that has pinned everything.
+    /// Whether automatic NUMA balancing is on during a benchmark that has pinned its threads.
     ///
     /// **Reads** `kernel.numa_balancing`.
     ///
-    /// **Matters** because the balancer unmaps pages to see who touches them. Where program and memory were pinned by hand
-    /// it has nothing to find, and its faults add spread to the figures. ESnet ran its tests with `numad` off.
+    /// **Matters** because it unmaps pages to see which CPU accesses them. Where program and memory are pinned,
+    /// there is nothing to move, and its page faults add variance to the figures. ESnet ran its tests with
+    /// `numad` off.
     ///
-    /// **Leave it alone** in production: programs that nobody pinned are what it is for.
+    /// **Leave it alone** in production: it helps programs that are not pinned.
     code: "CPU-013",
     title: "Automatic NUMA balancing",
     severity: Minor,

@@ -1,16 +1,17 @@
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether CPUs are kept awake on a host that does not need it.
+    /// Whether CPUs are kept out of deep C-states on a host that does not need it.
     ///
-    /// **Reads** the lowest `/sys/devices/system/cpu/cpu*/power/pm_qos_resume_latency_us`, the latency that a program holds
-    /// through `/dev/cpu_dma_latency`, and the command line (`idle=poll`, `intel_idle.max_cstate`,
-    /// `CPU.max_cstate`).
+    /// **Reads** the lowest `/sys/devices/system/cpu/cpu*/power/pm_qos_resume_latency_us`, the latency limit
+    /// that a program sets through `/dev/cpu_dma_latency`, and the command line (`idle=poll`,
+    /// `intel_idle.max_cstate`, `CPU.max_cstate`).
     ///
-    /// **Matters** because a CPU that may not sleep draws power all day, and for bulk data that buys nothing. It costs no
-    /// rate: in the 2012 deck all cores awake still ran at 2.69 GHz, above their nominal 2.19 GHz.
+    /// **Matters** because a CPU that may not sleep draws more power, without a benefit for bulk data. It does
+    /// not reduce the rate: in the 2012 deck all cores, kept awake, still ran at 2.69 GHz, above their nominal
+    /// 2.19 GHz.
     ///
-    /// **Leave it alone** on hosts for latency, and during a benchmark, where it removes one source of spread.
+    /// **Leave it alone** on latency hosts, and during a benchmark, where it removes a source of variance.
     code: "CPU-007",
     title: "CPUs kept awake",
     severity: Note,
@@ -35,7 +36,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "idle" => *value == "poll",
             _ => matches!(*value, "0" | "1"),
         });
-    // A limit that allows the deepest state there is costs nothing.
+    // A limit that allows the deepest available state has no cost.
     let deepest = cpu.idle_states.known().and_then(|all| all.iter().map(|state| state.latency_us).max());
     let binds =
         |us: &Fact<u32>| us.known().copied().filter(|us| deepest.is_none_or(|deepest| u64::from(*us) < deepest));
@@ -72,7 +73,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     })
 }
 
-/// Why a fact could not be read.
+/// Returns why a fact is unknown; `None` if it is known or absent.
 fn unread<T>(fact: &Fact<T>) -> Option<String> {
     match fact {
         Fact::Unknown(why) => Some(why.clone()),
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_held_dma_latency_keeps_all_cpus_awake() {
+    fn a_dma_latency_limit_is_reported_without_changes() {
         let mut facts = example::facts();
         facts.cpu.dma_latency_us = Fact::Known(0);
         let audit = CHECK.ask(&facts, &example::goal());

@@ -11,7 +11,7 @@ declare_check! {
     /// `intel_pstate` and 72 Gb/s with `acpi-cpufreq`, both under `performance`, on a local network; on a path of 92 ms
     /// there was no difference (36 Gb/s).
     ///
-    /// **Leave it alone** on CPUs older than the drivers, where the firmware keeps frequencies to itself, and where
+    /// **Leave it alone** on CPUs older than the drivers, where the firmware controls the frequency, and where
     /// a benchmark needs a fixed frequency from the table.
     code: "CPU-002",
     title: "CPU frequency driver",
@@ -35,7 +35,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let (wanted, parameter) = if model.contains("Intel") {
         ("intel_pstate", "intel_pstate")
     } else if model.contains("AMD") {
-        // The driver came with 5.17 (Documentation/admin-guide/pm/amd-pstate.rst).
+        // The driver was added in 5.17 (Documentation/admin-guide/pm/amd-pstate.rst).
         if view.facts.kernel.at_least(5, 17) == Some(false) {
             return Outcome::not_applicable(format!(
                 "amd-pstate needs Linux 5.17; this is {}",

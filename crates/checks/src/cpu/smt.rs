@@ -1,13 +1,13 @@
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether two threads share each core.
+    /// Whether two threads share each core (SMT).
     ///
     /// **Reads** `/sys/devices/system/cpu/smt/control`.
     ///
-    /// **Matters** where one flow needs a whole core: its sibling thread may be the one that handles the interrupts, and
-    /// both then run at part of the speed, from one run to the next at a different part. ESnet saw 51 to 77 Gb/s on a local
-    /// network with it on, and calls the results very inconsistent on AMD hosts in particular.
+    /// **Matters** where one flow needs a whole core: its sibling thread may be the one that handles the
+    /// interrupts, and both then run more slowly, by an amount that varies from run to run. ESnet saw 51 to 77
+    /// Gb/s on a local network with it on, and calls the results very inconsistent on AMD hosts in particular.
     ///
     /// **Leave it alone** below 100 Gb/s, and on hosts that run many transfers at once or have other work: there it adds
     /// throughput.

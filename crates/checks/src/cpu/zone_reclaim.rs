@@ -1,13 +1,13 @@
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether the kernel throws cached files away rather than use another node's memory.
+    /// Whether the kernel reclaims page cache before it uses another node's memory.
     ///
     /// **Reads** `vm.zone_reclaim_mode`.
     ///
-    /// **Matters** on hosts that serve files: with it on, a node that is full reclaims its page cache while the other node
-    /// has room, and allocations, those for packets included, wait for it. The kernel turned the default off in 2014
-    /// because it so often destroyed performance unnoticed.
+    /// **Matters** on hosts that serve files: with it on, a node that is full reclaims its page cache while the
+    /// other node has free memory, and allocations, those for packets included, wait for it. The kernel turned
+    /// the default off in 2014 because it often degraded performance without being noticed.
     ///
     /// **Leave it alone** where jobs are partitioned so that each fits into its node, as on some HPC hosts.
     code: "CPU-014",

@@ -6,12 +6,13 @@ use super::{conf, effective};
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether interfaces on one subnet answer for each other.
+    /// Whether interfaces on one subnet answer ARP requests for each other.
     ///
     /// **Reads** addresses of all interfaces, `arp_filter`, `arp_ignore` and `arp_announce`.
     ///
-    /// **Matters** because Linux answers for any of its addresses on any interface: peers send to whichever answered
-    /// first, all traffic may arrive on one of two interfaces, and which one changes.
+    /// **Matters** because Linux answers ARP requests for any of its addresses on any interface: peers send to
+    /// the interface that answered first, so that all traffic may arrive on one of two interfaces, and not
+    /// always on the same.
     ///
     /// **Leave it alone** with one interface for each subnet, or a bond instead of two interfaces (the better remedy).
     /// `arp_filter` needs routes by source address to work.
@@ -23,7 +24,7 @@ declare_check! {
     bad: |facts, _| second_card(facts, "192.0.2.11/24"),
 }
 
-/// Gives the example host another card.
+/// Adds a second NIC to the example host.
 fn second_card(facts: &mut landspeed_model::Facts, address: &str) {
     facts.interfaces.push(InterfaceFacts {
         name: "ens2f0".into(),
@@ -36,7 +37,7 @@ fn second_card(facts: &mut landspeed_model::Facts, address: &str) {
     }
 }
 
-/// The subnet of an IPv4 address with its prefix length; none for IPv6, a host's own /32 and an invalid address.
+/// Returns the subnet of an IPv4 address with prefix length; `None` for IPv6, a /32 and an invalid address.
 fn subnet(address: &str) -> Option<(u32, u32)> {
     let (address, length) = address.split_once('/')?;
     let (address, length): (Ipv4Addr, u32) = (address.parse().ok()?, length.parse().ok()?);
@@ -97,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn subnets_are_those_of_ipv4_with_more_than_one_address() {
+    fn ipv6_and_single_addresses_have_no_subnet() {
         assert_eq!(subnet("192.0.2.10/24"), subnet("192.0.2.200/24"));
         assert_ne!(subnet("192.0.2.10/24"), subnet("192.0.2.10/25"));
         for none in ["192.0.2.1/32", "2001:db8::1/64", "192.0.2.1", "192.0.2.1/33", "x/24"] {
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn arp_filter_on_all_settles_it() {
+    fn arp_filter_on_all_interfaces_passes() {
         let mut facts = example::facts();
         second_card(&mut facts, "192.0.2.11/24");
         example::sysctl(&mut facts, "net.ipv4.conf.all.arp_filter", "1");

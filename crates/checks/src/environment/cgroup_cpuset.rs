@@ -1,7 +1,7 @@
 use crate::prelude::*;
 
 declare_check! {
-    /// Which CPUs programs in this cgroup may use.
+    /// CPUs that programs in this cgroup may use.
     ///
     /// **Reads** `cpuset.cpus.effective` of this cgroup, the CPUs online and those on the NUMA node of the NIC.
     ///

@@ -1,16 +1,16 @@
 use crate::buffers::{usable, window_bytes};
 use crate::prelude::*;
 
-/// What sockets need may take this share of a group's memory; the program needs the rest.
+/// Share of a cgroup's memory that socket buffers may take; the program needs the rest.
 const SHARE: f64 = 0.5;
 
 declare_check! {
-    /// Whether this cgroup has memory for what is in flight.
+    /// Whether this cgroup has enough memory for the data in flight.
     ///
     /// **Reads** the tightest `memory.max` of this cgroup and those above it, the goal's rate and RTT.
     ///
-    /// **Matters** because socket buffers count as the group's memory: near the limit the kernel shrinks windows, and
-    /// beyond it kills the program.
+    /// **Matters** because socket buffers count towards the cgroup's memory: near the limit the kernel shrinks
+    /// windows, and beyond it kills the program.
     ///
     /// **Leave it alone** on a local network.
     code: "ENV-006",

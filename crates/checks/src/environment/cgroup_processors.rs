@@ -1,6 +1,7 @@
 use crate::prelude::*;
 
-/// A transfer at a high rate keeps two CPUs busy: one for the program, one for the kernel's share on its behalf.
+/// CPU quota that a fast transfer needs, thousandths of a CPU: one CPU for the program, one for the kernel's
+/// work on its behalf.
 const TWO_MILLIS: u32 = 2000;
 
 declare_check! {

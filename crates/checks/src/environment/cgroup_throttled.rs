@@ -5,8 +5,8 @@ declare_check! {
     ///
     /// **Reads** `nr_throttled` of `cpu.stat`.
     ///
-    /// **Matters** because each of them is a pause of up to a period, 100 ms by default, for every thread of the group:
-    /// long enough for a full receive buffer on any fast path.
+    /// **Matters** because each throttling stops every thread of the cgroup for up to one period, 100 ms by
+    /// default: long enough to fill the receive buffer on any fast path.
     ///
     /// **Leave it alone** if it comes from work that has nothing to do with transfers.
     code: "ENV-007",

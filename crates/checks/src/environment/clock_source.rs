@@ -1,18 +1,20 @@
 use crate::prelude::*;
 
-/// Read over a bus, or coarse: a microsecond or more for each reading, against some 20 ns.
+/// Clock sources that are coarse or read over a bus: a microsecond or more for each reading, compared with some
+/// 20 ns.
 const SLOW: [&str; 5] = ["hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies"];
 
 declare_check! {
-    /// Which clock the kernel reads.
+    /// Clock source of the kernel.
     ///
-    /// **Reads** `current_clocksource` and what else there is.
+    /// **Reads** `current_clocksource` and the available alternatives.
     ///
-    /// **Matters** because TCP, pacing and every measurement read the clock for each packet. A counter in the CPU
-    /// takes nanoseconds, a timer on the board about a microsecond, and programs must enter the kernel for it.
+    /// **Matters** because TCP, pacing and every measurement read the clock for each packet. Reading a counter
+    /// in the CPU takes nanoseconds; reading a timer on the board takes about a microsecond, and programs need
+    /// a system call for it.
     ///
-    /// **Leave it alone** where the kernel gave up the CPU's counter for a reason: it says so in its log.
-    /// Counters of hypervisors (kvm-clock, Hyper-V's, Xen's) are as good.
+    /// **Leave it alone** where the kernel rejected the CPU's counter: the reason is in its log. Clocks of
+    /// hypervisors (kvm-clock, Hyper-V's, Xen's) are as good.
     code: "ENV-008",
     title: "Clock source",
     severity: Minor,

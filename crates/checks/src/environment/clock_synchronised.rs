@@ -5,8 +5,8 @@ declare_check! {
     ///
     /// **Reads** the kernel's clock state (`adjtimex`: not `STA_UNSYNC`) and its estimate of the error.
     ///
-    /// **Matters** because one-way delays, logs of two hosts and schedules of tests cannot be put together otherwise.
-    /// Rates and RTTs do not need it.
+    /// **Matters** because one-way delays, logs of two hosts and schedules of tests cannot be compared
+    /// otherwise. Rates and RTTs do not need it.
     ///
     /// **Leave it alone** in a guest whose host sets its clock without informing the kernel.
     code: "ENV-009",

@@ -8,8 +8,8 @@ declare_check! {
     ///
     /// **Reads** the driver of the port, and whether this is a virtual machine.
     ///
-    /// **Matters** because for an emulated NIC the hypervisor traps at every register access, and it has one queue;
-    /// virtio or a virtual function were made for the purpose.
+    /// **Matters** because every register access of an emulated NIC traps into the hypervisor, and it has one
+    /// queue; virtio and virtual functions are made for virtual machines.
     ///
     /// **Leave it alone** where the guest system has no driver for anything better.
     code: "ENV-003",

@@ -21,7 +21,7 @@ declare_check! {
     bad: |facts, _| virtio(facts, 1, 1),
 }
 
-/// Turns the example's port into a virtio interface with so many channels.
+/// Turns the example's port into a virtio interface with these numbers of channels.
 fn virtio(facts: &mut landspeed_model::Facts, now: u32, max: u32) {
     let port = example::port(facts);
     if let Fact::Known(driver) = &mut port.driver {

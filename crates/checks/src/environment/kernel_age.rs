@@ -1,6 +1,6 @@
 use crate::prelude::*;
 
-/// Slowest goal at which the CPU is the limit, so that a kernel's improvements are seen, bits/s.
+/// Minimum goal at which the CPU is the limit, so that a newer kernel makes a difference, bits/s.
 const FAST_BPS: u64 = 25_000_000_000;
 
 declare_check! {
@@ -11,8 +11,8 @@ declare_check! {
     /// **Matters** because in published tests the same hosts were up to 38 % faster with 6.8 than with 5.15,
     /// with the same settings; BIG TCP came with 5.19 for IPv6 and 6.3 for IPv4.
     ///
-    /// **Leave it alone** on enterprise kernels without a look at their notes: they carry much of it under an old
-    /// number.
+    /// **Leave it alone** on enterprise kernels until you have read their release notes: they include many of
+    /// the improvements under an old version number.
     code: "ENV-021",
     title: "Kernel version",
     severity: Note,

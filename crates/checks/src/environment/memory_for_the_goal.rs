@@ -1,16 +1,16 @@
 use crate::buffers::{usable, window_bytes};
 use crate::prelude::*;
 
-/// TCP may take a quarter of a machine's memory; more starves programs and the page cache.
+/// Share of a machine's memory that TCP may take; more starves programs and the page cache.
 const SHARE: f64 = 0.25;
 
 declare_check! {
-    /// Whether the machine has memory for what is in flight.
+    /// Whether the machine has enough memory for the data in flight.
     ///
     /// **Reads** the memory, the goal's rate and RTT.
     ///
-    /// **Matters** because what is in flight is stored at both ends, with the kernel's structures half as much again:
-    /// no setting replaces memory.
+    /// **Matters** because data in flight is buffered on both hosts, and the kernel's structures add half as
+    /// much again: no setting replaces memory.
     ///
     /// **Leave it alone** on a local network.
     code: "ENV-022",

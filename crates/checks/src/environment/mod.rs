@@ -1,4 +1,4 @@
-//! Virtual machines, containers, clocks and other programs that tune: one check, one file.
+//! Checks of virtual machines, containers, clocks and other programs that tune, one per file.
 
 use landspeed_model::Fact;
 
@@ -30,7 +30,7 @@ mod tuned_profile;
 
 const GROUP: Group = Group::Environment;
 
-/// In the order of their codes.
+/// Checks of this group, by code.
 pub(crate) static CHECKS: &[&Check] = &[
     &steal::CHECK,
     &guest_queues::CHECK,
@@ -56,7 +56,7 @@ pub(crate) static CHECKS: &[&Check] = &[
     &memory_for_the_goal::CHECK,
 ];
 
-/// Which of these services run; unknown if none is known to run and one could not be looked at.
+/// Returns which of these services run; unknown if none is known to run and the state of one is unknown.
 fn running<'n>(view: &View<'_>, names: &[&'n str]) -> Fact<Vec<&'n str>> {
     let (mut found, mut unknown) = (Vec::new(), None);
     for name in names {
@@ -73,12 +73,13 @@ fn running<'n>(view: &View<'_>, names: &[&'n str]) -> Fact<Vec<&'n str>> {
     }
 }
 
-/// `net.ipv4.conf.IFACE.SETTING`; a dot in the interface's name becomes a slash, as sysctl(8) has it.
+/// Returns `net.ipv4.conf.IFACE.SETTING`; a dot in the interface's name becomes a slash, as in sysctl(8).
 fn conf(interface: &str, setting: &str) -> String {
     format!("net.ipv4.conf.{}.{setting}", interface.replace('.', "/"))
 }
 
-/// A setting of an interface whose effective value is the larger of its value and that of `all`: unknown while one of them is.
+/// Returns the effective value of an interface's setting, the larger of its value and that of `all`; unknown if
+/// either is unknown.
 fn effective(view: &View<'_>, interface: &str, setting: &str) -> Fact<u64> {
     let all = view.sysctl_last(&conf("all", setting));
     match (all, view.sysctl_last(&conf(interface, setting))) {

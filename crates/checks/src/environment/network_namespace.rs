@@ -1,9 +1,9 @@
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether this is the machine's own network namespace.
+    /// Whether this is the machine's initial network namespace.
     ///
-    /// **Reads** whether it is the first one.
+    /// **Reads** whether the namespace is the initial one.
     ///
     /// **Matters** because a container's or tester's namespace has its own settings, most of them at the kernel's
     /// defaults and not as the host set them: `tcp_rmem` is inherited, `tcp_mtu_probing`, `tcp_limit_output_bytes`,

@@ -6,8 +6,8 @@ declare_check! {
     ///
     /// **Reads** whether NetworkManager and systemd-networkd run.
     ///
-    /// **Matters** because MTU, addresses and offloads then have two owners, and what one sets the other may reset when
-    /// a link comes up. A setting should be kept where its owner keeps it.
+    /// **Matters** because MTU, addresses and offloads then have two owners, and one may reset what the other
+    /// set when a link comes up. A setting belongs in the configuration of its owner.
     ///
     /// **Leave it alone** where each has its own interfaces and neither touches the other's.
     code: "ENV-013",

@@ -6,7 +6,7 @@ declare_check! {
     ///
     /// **Reads** whether tuned and power-profiles-daemon run.
     ///
-    /// **Matters** because both write governor and energy preference, the later one wins, and which that is changes
+    /// **Matters** because both write governor and energy preference: the last one wins, and the order changes
     /// from boot to boot.
     ///
     /// **Leave it alone** where tuned's own replacement of the daemon (tuned-ppd) runs: it only passes requests on.

@@ -8,7 +8,7 @@ declare_check! {
     ///
     /// **Matters** because each undoes the other's corrections: the clock swings, and with it one-way delays.
     ///
-    /// **Leave it alone** with ptp4l beside one of them, if ptp4l sets only the NIC's clock.
+    /// **Leave it alone** with ptp4l in addition to one of them, if ptp4l sets only the NIC's clock.
     code: "ENV-010",
     title: "Several time daemons",
     severity: Note,

@@ -2,21 +2,21 @@ use super::{conf, effective};
 use crate::advice::{FEW_EVENTS, counter};
 use crate::prelude::*;
 
-/// Drop what would not be answered the same way.
+/// Strict mode: drop packets whose source is not reached through the interface they arrived on (RFC 3704).
 const STRICT: u64 = 1;
 
-/// Drop only what could not be answered at all.
+/// Loose mode: drop packets whose source is not reachable through any interface.
 const LOOSE: u64 = 2;
 
 declare_check! {
-    /// Whether packets are dropped because the answer would go another way.
+    /// Whether reverse path filtering drops packets.
     ///
     /// **Reads** `rp_filter` of the interface and of `all`, and `TcpExt.IPReversePathFilter` since boot.
     ///
-    /// **Matters** on hosts with several interfaces: strict filtering drops what arrives on one while the route back is
-    /// another, silently. A second path for large data is exactly that.
+    /// **Matters** on hosts with several interfaces: strict filtering silently drops packets that arrive on one
+    /// while the route back uses another, as with a second path for bulk data.
     ///
-    /// **Leave it alone** while nothing is dropped, or where what is dropped is spoofed.
+    /// **Leave it alone** while nothing is dropped, or where the dropped packets are spoofed.
     code: "ENV-019",
     title: "Reverse path filter drops",
     scope: Interface,

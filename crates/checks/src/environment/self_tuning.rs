@@ -6,10 +6,10 @@ declare_check! {
     ///
     /// **Reads** whether bpftune runs.
     ///
-    /// **Matters** because it changes buffers, backlogs and congestion control by what it observes: a measurement
-    /// before and one after are then of two hosts, and values you set may not stay.
+    /// **Matters** because it changes buffers, backlogs and congestion control while it runs: measurements
+    /// before and after a change are not comparable, and it may overwrite values you set.
     ///
-    /// **Leave it alone** where it is what you want and nothing is compared.
+    /// **Leave it alone** where you want it and do not compare measurements.
     code: "ENV-012",
     title: "Automatic tuning",
     severity: Note,

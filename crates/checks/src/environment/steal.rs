@@ -1,18 +1,19 @@
 use crate::prelude::*;
 
-/// A CPU that is away for one per cent of the time is away for milliseconds at a stretch: receive rings overflow.
+/// Steal time from which it is reported: at 1 %, the virtual CPU is stopped for milliseconds at a stretch, and
+/// receive rings overflow.
 const FELT: f64 = 0.01;
 
-/// A twentieth of the CPU cannot be had back by any setting in the guest.
+/// Steal time from which it is severe: no setting in the guest makes up for 5 % of the CPU.
 const MUCH: f64 = 0.05;
 
 declare_check! {
-    /// Whether the hypervisor takes CPU time away.
+    /// Share of CPU time taken by the hypervisor (steal time).
     ///
     /// **Reads** the share of time stolen since boot (`/proc/stat`).
     ///
-    /// **Matters** because a virtual CPU that does not run empties no ring and sends no ACK; the
-    /// network looks lossy and slow, and no setting inside the guest helps.
+    /// **Matters** because a virtual CPU that does not run cannot empty its ring or send ACKs; the network
+    /// looks lossy and slow, and no setting inside the guest helps.
     ///
     /// **Leave it alone** on a burstable instance that is idle most of the time.
     code: "ENV-001",

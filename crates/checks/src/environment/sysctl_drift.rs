@@ -5,12 +5,12 @@ use landspeed_model::SysctlAssignment;
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether running values are those of the files.
+    /// Whether current sysctl values match the files.
     ///
-    /// **Reads** the sysctl files in the order they are applied, and the running values.
+    /// **Reads** the sysctl files in the order they are applied, and the current values.
     ///
-    /// **Matters** because a value somebody set by hand is lost at the next boot, and a file that another program
-    /// overrides (tuned, a container runtime, a script) misleads its readers.
+    /// **Matters** because a value that was set by hand is lost at the next boot, and a file that another
+    /// program overrides (tuned, a container runtime, a script) misleads its readers.
     ///
     /// **Leave it alone** while an experiment runs.
     code: "ENV-015",

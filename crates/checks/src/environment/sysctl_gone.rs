@@ -3,14 +3,14 @@ use std::collections::BTreeSet;
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether files set what this kernel does not have.
+    /// Whether files set sysctls that this kernel does not have.
     ///
     /// **Reads** the sysctl files, and which names the kernel has.
     ///
-    /// **Matters** little by itself: the line does nothing. But it shows that the file was written for another kernel,
-    /// and that nobody read the errors at boot.
+    /// **Matters** little by itself: the line has no effect. But it shows that the file was written for another
+    /// kernel, and that errors at boot went unnoticed.
     ///
-    /// **Leave it alone** where one file serves kernels of several ages.
+    /// **Leave it alone** where one file serves several kernel versions.
     code: "ENV-017",
     title: "Sysctls unknown to the kernel",
     severity: Note,

@@ -5,14 +5,14 @@ use landspeed_model::SysctlAssignment;
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether files contradict each other.
+    /// Whether sysctl files assign different values to one name.
     ///
     /// **Reads** the sysctl files in the order they are applied; names beginning with `net.`.
     ///
-    /// **Matters** because the last one wins by the name of its file, not by who wrote it last: an edit in the wrong
-    /// file does nothing, and a new package may win tomorrow.
+    /// **Matters** because the file whose name sorts last wins, not the one that was edited last: an edit in
+    /// the wrong file has no effect, and a new package may override it.
     ///
-    /// **Leave it alone** where a file of the distribution is overridden on purpose: that is what the order is for.
+    /// **Leave it alone** where a file of the distribution is overridden on purpose: the order exists for that.
     code: "ENV-016",
     title: "Sysctls set in several files",
     severity: Note,

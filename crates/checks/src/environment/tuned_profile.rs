@@ -1,7 +1,7 @@
 use crate::buffers::window_bytes;
 use crate::prelude::*;
 
-/// What tuned's network-throughput sets as the maxima of `tcp_rmem` and `tcp_wmem`, bytes.
+/// Maxima of `tcp_rmem` and `tcp_wmem` in tuned's network-throughput profile, bytes.
 const NETWORK_THROUGHPUT: f64 = 16_777_216.0;
 
 declare_check! {
@@ -9,9 +9,9 @@ declare_check! {
     ///
     /// **Reads** tuned's active profile.
     ///
-    /// **Matters** because tuned sets its values again at every boot and change of profile, over what sysctl.d has set.
-    /// network-throughput, despite its name, limits buffers to 16 MiB: 1.34 Gb/s over 100 ms. balanced and powersave
-    /// hold the CPU back.
+    /// **Matters** because tuned sets its values again at every boot and change of profile, over what sysctl.d
+    /// has set. network-throughput, despite its name, limits buffers to 16 MiB: 1.34 Gb/s over 100 ms. balanced
+    /// and powersave lower the CPU frequency.
     ///
     /// **Leave it alone** on laptops and desktops.
     code: "ENV-014",

@@ -3,12 +3,12 @@ use crate::prelude::*;
 const NAME: &str = "net.ipv4.tcp_adv_win_scale";
 
 declare_check! {
-    /// Whether somebody still sets the share of a buffer that becomes window.
+    /// Whether the obsolete `tcp_adv_win_scale` is still set: the share of a buffer that becomes window.
     ///
     /// **Reads** `net.ipv4.tcp_adv_win_scale` and the kernel's version.
     ///
-    /// **Matters** only as a sign: since Linux 6.6 the kernel measures the share for each connection and ignores this
-    /// number.
+    /// **Matters** only as a sign: since Linux 6.6 the kernel measures the share for each connection and
+    /// ignores this setting.
     ///
     /// **Leave it alone** on older kernels, where 1 (one half) is the default and a larger one gives more window for a
     /// buffer.

@@ -2,11 +2,11 @@ use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_app_win";
 
-/// Nothing worth the name is reserved: a window divided by 2^31.
+/// Default: a negligible share is reserved, the window divided by 2^31.
 const STOCK: u64 = 31;
 
 declare_check! {
-    /// Whether a part of every window is held back.
+    /// Whether a part of every window is reserved for the application.
     ///
     /// **Reads** `net.ipv4.tcp_app_win`.
     ///
@@ -28,7 +28,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     let reserved = 0.5_f64.powi(i32::try_from(value).unwrap_or(i32::MAX));
     Outcome::found(Problem {
-        // An eighth of the window is an eighth of a rate that the window limits.
+        // Reserving an eighth of the window costs an eighth of a window-limited rate.
         severity: (reserved >= 0.125).then_some(Severity::Minor),
         observed: format!("{NAME} = {value}{}: {} of each window", origin(view, NAME), percent(reserved)),
         ..advice::sysctl(NAME, value, STOCK, "What is held back cannot be in flight.")

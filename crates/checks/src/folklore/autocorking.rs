@@ -3,12 +3,13 @@ use crate::prelude::*;
 const NAME: &str = "net.ipv4.tcp_autocorking";
 
 declare_check! {
-    /// Whether small writes are put together while others wait to leave.
+    /// Whether small writes are combined while earlier packets wait in the queue (autocorking).
     ///
     /// **Reads** `net.ipv4.tcp_autocorking` and the role.
     ///
-    /// **Matters** because without it a program with small writes sends as many small packets. "Gaming" and "latency"
-    /// lists turn it off for the whole host, where a program could ask for its own sockets (`TCP_NODELAY`, `MSG_MORE`).
+    /// **Matters** because without it a program with small writes sends as many small packets. "Gaming" and
+    /// "latency" lists turn it off for the whole host, although programs can do so for their own sockets
+    /// (`TCP_NODELAY`, `MSG_MORE`).
     ///
     /// **Leave it alone** on a host of small messages where it was measured.
     code: "OLD-017",

@@ -3,12 +3,12 @@ use crate::prelude::*;
 const NAMES: [&str; 2] = ["net.core.busy_poll", "net.core.busy_read"];
 
 declare_check! {
-    /// Whether sockets poll on a host of large transfers.
+    /// Whether sockets busy-poll on a host for bulk transfers.
     ///
     /// **Reads** `net.core.busy_poll` and `net.core.busy_read`, and the role.
     ///
-    /// **Matters** because a program that finds nothing to read then polls the NIC, on the CPU
-    /// that the transfer needs. It shortens the wait for a small message; a bulk receiver is never without data.
+    /// **Matters** because a program that finds nothing to read then polls the NIC, on the CPU that the
+    /// transfer needs. It shortens the wait for a small message; a bulk receiver always has data.
     ///
     /// **Leave it alone** on hosts of small messages with CPUs to spare.
     code: "OLD-011",

@@ -3,11 +3,11 @@ use crate::prelude::*;
 const NAME: &str = "net.ipv4.tcp_fack";
 
 declare_check! {
-    /// Whether somebody still sets `tcp_fack`.
+    /// Whether the obsolete `tcp_fack` is still set.
     ///
     /// **Reads** `net.ipv4.tcp_fack` and the kernel's version.
     ///
-    /// **Matters** only as a sign: RACK took its place, and since Linux 4.15 the number is ignored.
+    /// **Matters** only as a sign: RACK replaced it, and since Linux 4.15 the setting is ignored.
     ///
     /// **Leave it alone** on older kernels.
     code: "OLD-003",

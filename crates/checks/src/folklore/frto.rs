@@ -7,9 +7,9 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_frto`.
     ///
-    /// **Matters** because after an RTO the sender checks with it whether the segments were only late, and then goes
-    /// on instead of sending all again. Guides from the days when it was new and troublesome turn it off; the numbers
-    /// above 0 mean the same today.
+    /// **Matters** because after an RTO the sender checks with it whether the segments were only late, and then
+    /// continues instead of retransmitting everything. Guides from its early, troublesome years turn it off;
+    /// all values above 0 have the same effect today.
     ///
     /// **Leave it alone** at 1 or 2.
     code: "OLD-004",

@@ -2,10 +2,10 @@ use crate::prelude::*;
 
 const NAME: &str = "net.core.netdev_max_backlog";
 
-/// The kernel's own, packets.
+/// Kernel default, packets.
 const STOCK: u64 = 1000;
 
-/// Ten times that is still somebody's considered choice; the guides have 30000 to 300000.
+/// Ten times the default may be a considered choice; guides have 30000 to 300000.
 const FAR: u64 = 10_000;
 
 declare_check! {
@@ -17,7 +17,7 @@ declare_check! {
     /// interfaces. There a backlog of 250000 packets, as a deck of 2012 sets, only turns overload into seconds of
     /// delay.
     ///
-    /// **Leave it alone** where it was raised against drops that were counted.
+    /// **Leave it alone** where it was raised because of counted drops.
     code: "OLD-006",
     title: "netdev_max_backlog raised",
     severity: Note,

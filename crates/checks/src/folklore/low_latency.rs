@@ -3,7 +3,7 @@ use crate::prelude::*;
 const NAME: &str = "net.ipv4.tcp_low_latency";
 
 declare_check! {
-    /// Whether somebody still sets `tcp_low_latency`.
+    /// Whether the obsolete `tcp_low_latency` is still set.
     ///
     /// **Reads** `net.ipv4.tcp_low_latency` and the kernel's version.
     ///

@@ -1,22 +1,22 @@
 use crate::prelude::*;
 
-/// Linux's largest default for receiving, bytes: since 6.16 and before (with enough memory).
+/// Linux's largest default receive maximum (with enough memory), bytes: since 6.16, and before.
 const RECEIVE: u64 = 32 << 20;
 const RECEIVE_BEFORE_6_16: u64 = 6 << 20;
 
-/// Linux's largest default for sending, bytes.
+/// Linux's largest default send maximum, bytes.
 const SEND: u64 = 4 << 20;
 
-/// The kernel's own maximum is no more than this part of the memory (Linux net/ipv4/tcp.c, tcp_init).
+/// The kernel's default maximum is at most the memory divided by this (Linux net/ipv4/tcp.c, tcp_init).
 const MEMORY_PART: u64 = 128;
 
 declare_check! {
-    /// Whether a file lowers the buffers it means to raise.
+    /// Whether a file sets a TCP buffer maximum below the kernel's default.
     ///
     /// **Reads** `net.ipv4.tcp_rmem` and `net.ipv4.tcp_wmem` in the sysctl files, the kernel's version and the memory.
     ///
-    /// **Matters** because what was much in 2012 is less than today's default: 4 MB in old vendors' scripts, 16 MB in a
-    /// deck that is still copied, against 32 MB that Linux lets a receiver have by itself.
+    /// **Matters** because maxima that were large in 2012 are below today's default: 4 MB in old vendors'
+    /// scripts, 16 MB in a deck that is still copied, compared with Linux's own 32 MB for receiving.
     ///
     /// **Leave it alone** on a machine with little memory, where the kernel default is lower too.
     code: "OLD-015",

@@ -3,13 +3,13 @@ use crate::prelude::*;
 const NAME: &str = "net.ipv4.tcp_no_metrics_save";
 
 declare_check! {
-    /// Whether the memory of earlier connections was turned off in production.
+    /// Whether the cache of TCP metrics was turned off in production.
     ///
     /// **Reads** `net.ipv4.tcp_no_metrics_save` and the role.
     ///
-    /// **Matters** because new connections then know nothing of the path; the kernel's documentation says that the
-    /// memory usually helps. The reason to turn it off was a slow-start threshold remembered from a bad day; newer
-    /// kernels do not keep that one (`tcp_no_ssthresh_metrics_save`).
+    /// **Matters** because new connections then start without knowledge of the path; the kernel's documentation
+    /// says that the cache usually helps. The reason to turn it off was a cached low slow-start threshold;
+    /// newer kernels do not cache it (`tcp_no_ssthresh_metrics_save`).
     ///
     /// **Leave it alone** for benchmarks (TCP-011), and on kernels without the second setting if it was measured to
     /// help.

@@ -1,4 +1,4 @@
-//! Settings of tuning guides that no longer help, or never did: one check, one file.
+//! Checks of settings in tuning guides that no longer help, or never did, one per file.
 
 use landspeed_model::Severity;
 
@@ -27,7 +27,7 @@ mod web_server_advice;
 
 const GROUP: Group = Group::Folklore;
 
-/// In the order of their codes.
+/// Checks of this group, by code.
 pub(crate) static CHECKS: &[&Check] = &[
     &adv_win_scale::CHECK,
     &low_latency::CHECK,
@@ -49,7 +49,7 @@ pub(crate) static CHECKS: &[&Check] = &[
     &reordering::CHECK,
 ];
 
-/// A sysctl that the kernel ignores since a version; `stock` is what it shows when nobody touched it.
+/// Checks a sysctl that the kernel ignores since a version; `stock` is its untouched value.
 fn ignored(view: &View<'_>, name: &str, stock: u64, (major, minor): (u32, u32), instead: &str) -> Outcome {
     let value = known!(view.sysctl(name));
     if value == stock.to_string() {
@@ -72,7 +72,7 @@ fn ignored(view: &View<'_>, name: &str, stock: u64, (major, minor): (u32, u32), 
     })
 }
 
-/// A sysctl that guides move away from the kernel default, at no gain.
+/// Checks a sysctl that guides change from the kernel default without a gain.
 fn moved(view: &View<'_>, name: &str, stock: u64, why: &str) -> Outcome {
     let value = known!(view.sysctl_last(name));
     if value == stock {

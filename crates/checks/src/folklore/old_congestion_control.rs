@@ -2,16 +2,17 @@ use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_congestion_control";
 
-/// Algorithms of the years when CUBIC was young, for fast long paths or radio links.
+/// Congestion controls from CUBIC's early years, for fast long paths or radio links.
 const OLD: [&str; 9] = ["htcp", "illinois", "scalable", "bic", "highspeed", "westwood", "yeah", "hybla", "veno"];
 
 declare_check! {
-    /// Whether the congestion control is an old habit.
+    /// Whether the congestion control is an outdated one.
     ///
     /// **Reads** `net.ipv4.tcp_congestion_control`.
     ///
-    /// **Matters** because transfer nodes were set to H-TCP when CUBIC had faults on long paths. Those were fixed
-    /// (HyStart; RFC 9438); the others are hardly maintained and hardly tested with pacing and RACK.
+    /// **Matters** because transfer nodes were set to H-TCP when CUBIC had faults on long paths. Those faults
+    /// were fixed (HyStart; RFC 9438); the old algorithms are hardly maintained and hardly tested with pacing
+    /// and RACK.
     ///
     /// **Leave it alone** where it was compared with CUBIC on your path, recently.
     code: "OLD-014",

@@ -1,6 +1,6 @@
 use crate::prelude::*;
 
-/// Name, the version without it, and what it did.
+/// Name, first version without it, and former effect.
 const REMOVED: [(&str, (u32, u32), &str); 3] = [
     ("net.ipv4.tcp_tw_recycle", (4, 12), "broke connections from behind address translation"),
     ("net.ipv4.tcp_abc", (3, 9), "counted bytes for the window's growth"),
@@ -8,14 +8,14 @@ const REMOVED: [(&str, (u32, u32), &str); 3] = [
 ];
 
 declare_check! {
-    /// Whether files set what Linux removed long ago.
+    /// Whether files set sysctls that Linux removed long ago.
     ///
     /// **Reads** the sysctl files and the kernel's version.
     ///
     /// **Matters** as a sign that a file was copied for more than ten years. On a kernel that still has
     /// `tcp_tw_recycle`, it breaks connections of hosts that share an address.
     ///
-    /// **Leave it alone** never: nothing is lost with the lines.
+    /// **Leave it alone** never: the lines can be deleted without a loss.
     code: "OLD-009",
     title: "Removed sysctls",
     severity: Note,

@@ -2,18 +2,19 @@ use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_reordering";
 
-/// The kernel's own, segments.
+/// Kernel default, segments.
 const STOCK: u64 = 3;
 
 declare_check! {
-    /// Whether every connection begins as if its path reordered.
+    /// Whether the initial reordering threshold was raised for every connection.
     ///
     /// **Reads** `net.ipv4.tcp_reordering`.
     ///
-    /// **Matters** because it is only where the kernel begins: it raises the number itself for a connection whose path
-    /// reorders (up to `tcp_max_reordering`), and RACK goes by time. Raised for all, losses are noticed later.
+    /// **Matters** because it is only the initial value: the kernel raises it for a connection whose path
+    /// reorders (up to `tcp_max_reordering`), and RACK detects losses by time. Raised for all connections, it
+    /// delays the detection of losses.
     ///
-    /// **Leave it alone** where links are bonded packet by packet and connections are short.
+    /// **Leave it alone** where a bond distributes single packets (round-robin) and connections are short.
     code: "OLD-018",
     title: "tcp_reordering raised",
     severity: Note,

@@ -2,21 +2,21 @@ use crate::prelude::*;
 
 const NAME: &str = "net.core.netdev_budget";
 
-/// The kernel's own, packets for each round.
+/// Kernel default, packets for each round.
 const STOCK: u64 = 300;
 
-/// Ten times that: guides double or triple it, which is harmless.
+/// Ten times the default: guides double or triple it, which is harmless.
 const FAR: u64 = 3000;
 
 declare_check! {
-    /// Whether the kernel may receive for very long at a stretch.
+    /// Whether the softirq budget is far above the default.
     ///
-    /// **Reads** `net.core.netdev_budget` and rounds that ran out since boot.
+    /// **Reads** `net.core.netdev_budget` and rounds that ran out of budget since boot.
     ///
-    /// **Matters** because a round that is not cut short keeps the program, which should read, off the CPU; a
-    /// limit of time (`netdev_budget_usecs`) ends it anyway.
+    /// **Matters** because a long round keeps the reading program off the CPU; the time limit
+    /// (`netdev_budget_usecs`) ends it anyway.
     ///
-    /// **Leave it alone** where rounds did run out and more helped.
+    /// **Leave it alone** where rounds did run out of budget and a larger one helped.
     code: "OLD-007",
     title: "netdev_budget raised",
     severity: Note,

@@ -1,7 +1,7 @@
 use crate::prelude::*;
 use crate::qdisc::Queueing;
 
-/// What Linux gives an Ethernet interface, packets.
+/// Kernel default of an Ethernet interface, packets.
 const STOCK: u32 = 1000;
 
 declare_check! {
@@ -9,8 +9,8 @@ declare_check! {
     ///
     /// **Reads** `txqueuelen` and the qdiscs of the port.
     ///
-    /// **Matters** little: `fq` and `fq_codel` have their own limits and ignore it. Where `pfifo_fast` is used it is
-    /// a real queue, and a long one is delay for everybody: 10000 packets of 9000 bytes are 72 ms at 10 Gb/s.
+    /// **Matters** little: `fq` and `fq_codel` have their own limits and ignore it. Where `pfifo_fast` is used
+    /// it is a real queue, and a long one delays every flow: 10000 packets of 9000 bytes are 72 ms at 10 Gb/s.
     ///
     /// **Leave it alone**: the 2016 ESnet deck lists it among the settings not to touch.
     code: "OLD-005",

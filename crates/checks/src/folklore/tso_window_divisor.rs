@@ -7,8 +7,9 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_tso_win_divisor`.
     ///
-    /// **Matters** because lower numbers let one large segment take more of the window: longer bursts for hardly any
-    /// CPU time. On a fast path the segment is small against the window, whatever this says.
+    /// **Matters** because lower numbers let one large segment take more of the window: longer bursts for
+    /// hardly any CPU time. On a fast path the segment is small compared with the window, regardless of this
+    /// setting.
     ///
     /// **Leave it alone** at 3.
     code: "OLD-016",

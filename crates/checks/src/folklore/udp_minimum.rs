@@ -1,10 +1,10 @@
 use crate::prelude::*;
 
-/// What each socket may have when memory is short, bytes; the kernel default is 4096.
+/// Sysctls with the memory each UDP socket may use when memory is short, bytes; the kernel default is 4096.
 const NAMES: [&str; 2] = ["net.ipv4.udp_rmem_min", "net.ipv4.udp_wmem_min"];
 const STOCK: u64 = 4096;
 
-/// Twice to four times is somebody's page size; guides have 8 KiB to 16 MiB.
+/// Values up to four times the default may be a page size; guides have 8 KiB to 16 MiB.
 const RAISED: u64 = 16_384;
 
 declare_check! {
@@ -12,8 +12,8 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.udp_rmem_min` and `net.ipv4.udp_wmem_min`.
     ///
-    /// **Matters** because the first is what a socket keeps when UDP is over its memory limit: raised, it takes the
-    /// limit's effect away. The second has no effect at all. Neither makes anything faster.
+    /// **Matters** because the first is what a socket keeps when UDP is over its memory limit: raising it
+    /// defeats the limit. The second has no effect at all. Neither makes anything faster.
     ///
     /// **Leave it alone** at the kernel's 4096.
     code: "OLD-012",

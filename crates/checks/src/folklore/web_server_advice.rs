@@ -1,6 +1,6 @@
 use crate::prelude::*;
 
-/// What lists for busy web servers set; each is about many short connections.
+/// Settings in lists for busy web servers; each is about many short connections.
 const NAMES: [&str; 8] = [
     "net.ipv4.ip_local_port_range",
     "net.ipv4.tcp_fin_timeout",

@@ -7,9 +7,9 @@ declare_check! {
     ///
     /// **Reads** `gso_max_size`, `gro_max_size`, their IPv4 siblings, `tso_max_size` and the kernel's version.
     ///
-    /// **Matters** where the CPU is the limit at 100 Gb/s and above: fewer, larger segments pass through the stack.
-    /// It came with Linux 5.19 for IPv6 and 6.3 for IPv4. It pays only together with zero copy: copied data is
-    /// bound by the copy.
+    /// **Matters** where the CPU is the limit at 100 Gb/s and above: fewer, larger segments pass through the
+    /// stack. It came with Linux 5.19 for IPv6 and 6.3 for IPv4. It helps only together with zero copy:
+    /// otherwise the copy is the limit.
     ///
     /// **Leave it alone** in production until it was measured: captures show packets that other tools cannot read, and
     /// drivers differ. Sizes of 150 to 185 KB are in use; more than `tso_max_size` is cut by the kernel.
@@ -31,10 +31,10 @@ declare_check! {
     bad: |_, goal| goal.role = Role::Benchmark,
 }
 
-/// The largest length that an IP header can hold, bytes: the limit without BIG TCP.
+/// Maximum length in an IP header, bytes: the limit without BIG TCP.
 const PLAIN: u32 = 65_536;
 
-/// The largest that is in use, bytes.
+/// Largest size in use, bytes.
 const LARGE: u32 = 185_000;
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -75,7 +75,8 @@ fn evaluate(view: &View<'_>) -> Outcome {
     })
 }
 
-/// The limits that this kernel has, in the order in which they must be set: the general one before that for IPv4.
+/// Returns the size limits that this kernel has, in the order in which they must be set: the general one before
+/// the IPv4 one.
 fn sizes(port: &InterfaceFacts) -> Vec<(&'static str, u32)> {
     let all = [
         ("gso_max_size", &port.gso_max_size_bytes),

@@ -7,10 +7,10 @@ declare_check! {
     ///
     /// **Reads** speed and NUMA node of each port.
     ///
-    /// **Matters** because a bond deals out flows by hash, evenly: those that fall on the slower port are slow, and no
+    /// **Matters** because a bond distributes flows evenly by hash: flows on the slower port are slow, and no
     /// tool shows why. Ports on two sockets cannot both be near the application.
     ///
-    /// **Leave it alone** for active and backup, where the second port only stands by.
+    /// **Leave it alone** for active-backup bonds, whose second port is idle.
     code: "NIC-019",
     title: "Bond ports",
     scope: Interface,
@@ -23,7 +23,7 @@ declare_check! {
     bad: |facts, goal| bond(facts, goal, 40_000_000_000),
 }
 
-/// Puts a bond over the example's interface and a second one.
+/// Adds a bond over the example's interface and a second one.
 fn bond(facts: &mut Facts, goal: &mut Goal, second_bps: u64) {
     let mut second = facts.interfaces[0].clone();
     second.name = "ens1f1np1".into();
@@ -40,7 +40,7 @@ fn bond(facts: &mut Facts, goal: &mut Goal, second_bps: u64) {
 
 fn evaluate(view: &View<'_>) -> Outcome {
     let top = known!(view.interface());
-    // A VLAN on a bond is common: the bond is what has ports.
+    // A VLAN on a bond is common: the ports are those of the bond.
     let below = |name: &String| view.facts.interfaces.iter().find(|other| other.name == *name);
     let bond = if is_bond(top) { Some(top) } else { top.lower.iter().filter_map(below).find(|lower| is_bond(lower)) };
     let Some(bond) = bond else { return Outcome::not_applicable(format!("{} is not a bond", top.name)) };

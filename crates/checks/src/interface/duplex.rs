@@ -1,14 +1,14 @@
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether the link carries both directions at once.
+    /// Whether the link is full duplex.
     ///
     /// **Reads** `duplex` of the link (`ethtool`).
     ///
-    /// **Matters** because half duplex on a modern link means that negotiation failed at one end: what follows is
-    /// collisions, late ones, and loss under load.
+    /// **Matters** because half duplex on a modern link means that negotiation failed on one side: collisions,
+    /// late collisions and loss under load follow.
     ///
-    /// **Leave it alone** never: only hubs need it.
+    /// **Leave it alone** never: only hubs need half duplex.
     code: "NIC-002",
     title: "Duplex",
     scope: Port,

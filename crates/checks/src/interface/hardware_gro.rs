@@ -5,8 +5,8 @@ declare_check! {
     ///
     /// **Reads** the offload `rx-gro-hw`.
     ///
-    /// **Matters** where the receiver's CPU is the limit at 100 Gb/s and above: the NIC then gathers packets by the
-    /// rules of GRO, which can be undone. Whether it helps depends on NIC and firmware.
+    /// **Matters** where the receiver's CPU is the limit at 100 Gb/s and above: the NIC then merges packets by
+    /// the rules of GRO, which are reversible. Whether it helps depends on NIC and firmware.
     ///
     /// **Leave it alone** in production until it was measured on the same NIC.
     code: "NIC-010",

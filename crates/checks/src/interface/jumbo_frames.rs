@@ -8,9 +8,9 @@ declare_check! {
     /// **Matters** because every packet costs the same work whatever its size: with 9000 bytes there are six times fewer.
     /// A deck of 2012 went from 9 to 24 Gb/s with nothing else changed.
     ///
-    /// **Leave it alone** until a probe with the don't-fragment bit has shown that the whole path and every host of the
-    /// subnet carry it: a hop that does not, and that hides its ICMP, swallows every full packet. In a cloud the provider's
-    /// network decides. Routers carry what their neighbours send.
+    /// **Leave it alone** until a probe with the don't-fragment bit has shown that the whole path and every
+    /// host of the subnet carry it: a hop that does not, and that sends no ICMP, silently drops every full-size
+    /// packet. In a cloud the provider's network decides. Routers carry what their neighbours send.
     code: "NIC-004",
     title: "MTU for bulk data",
     scope: Interface,
@@ -23,16 +23,16 @@ declare_check! {
     bad: |facts, _| example::port(facts).mtu_bytes = 1500,
 }
 
-/// What research networks agree on, bytes.
+/// MTU of research networks, bytes.
 const JUMBO: u32 = 9000;
 
-/// Close enough: clouds and tunnels leave 8896 or 8900.
+/// MTU that counts as jumbo, bytes: clouds and tunnels leave 8896 or 8900.
 const NEARLY: u32 = 8000;
 
-/// The rate from which the decks use it, bits/s.
+/// Minimum rate at which the decks use jumbo frames, bits/s.
 const FROM_BPS: u64 = 10_000_000_000;
 
-/// The smallest MTU with which IPv6 works, bytes.
+/// Minimum MTU of IPv6, bytes.
 const IPV6: u32 = 1280;
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -67,7 +67,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let guest = view.is_guest() || view.is_container();
     let mut changes = Vec::new();
     if !guest {
-        // What is below has to take it first. A bond hands its own to its ports.
+        // Lower interfaces must be raised first. A bond sets the MTU of its ports.
         let below = view.bottom.filter(|port| port.name != top.name && top.kind.as_deref() != Some("bond"));
         let fits = below.is_none_or(|port| port.max_mtu_bytes.known().is_none_or(|most| *most >= wanted));
         if fits {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vlan_is_raised_after_what_it_sits_on() {
+    fn vlan_mtu_is_raised_after_its_device() {
         let mut facts = example::facts();
         let mut vlan = facts.interfaces[0].clone();
         (vlan.name, vlan.kind, vlan.lower) = ("v7".into(), Some("vlan".into()), vec!["ens1f0np0".into()]);

@@ -7,10 +7,11 @@ declare_check! {
     ///
     /// **Reads** checksum, symbol and uncorrectable FEC errors, against packets received.
     ///
-    /// **Matters** because a dirty connector, a tired laser or a bent cable loses a packet here and there, which is all it
-    /// takes to hold a long path down. No setting of the host fixes it.
+    /// **Matters** because a dirty connector, an ageing laser or a bent cable loses an occasional packet, which
+    /// is enough to slow down a long path. No setting of the host fixes it.
     ///
-    /// **Leave it alone** where the count stalls: errors from the time the cable was plugged in stay in it.
+    /// **Leave it alone** where the count no longer grows: it includes errors from when the cable was plugged
+    /// in.
     code: "NIC-015",
     title: "CRC, symbol and FEC errors",
     scope: Port,
@@ -25,7 +26,7 @@ declare_check! {
     },
 }
 
-/// Names of the kernel and of drivers (mlx5, i40e and ice, bnxt).
+/// Counter names of the kernel and of drivers (mlx5, i40e and ice, bnxt).
 const NAMES: &[&str] = &[
     "rx_crc_errors",
     "rx_crc_errors_phy",
@@ -39,14 +40,14 @@ const NAMES: &[&str] = &[
     "rx_frame_errors",
 ];
 
-/// A link at Ethernet's objective, one wrong bit in 10^12, damages 7 in 10^8 packets of 9000 bytes: more than one in ten
-/// million is a fault.
+/// Error rate of a fault: at Ethernet's objective, one bit error in 10^12, 7 in 10^8 packets of 9000 bytes are
+/// damaged; more than one in ten million is a fault.
 const FAULT: f64 = 1e-7;
 
-/// From here on ESnet's figure for what a long path does not bear (0.0046 %) is near.
+/// Severe error rate: near the 0.0046 % that, according to ESnet, a long path does not tolerate.
 const SEVERE: f64 = 1e-5;
 
-/// So few may all have come when the cable was plugged in.
+/// Fewer errors than this may all stem from plugging in the cable.
 const SOME: u64 = 100;
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -85,7 +86,7 @@ mod tests {
 
     #[test]
     fn error_rates_that_ethernet_allows_pass() {
-        // Of five thousand million packets: the objective allows some 350.
+        // Of five billion packets: the objective allows some 350.
         for (errors, weight) in
             [(99, None), (450, None), (600, Some(Severity::Major)), (60_000, Some(Severity::Critical))]
         {

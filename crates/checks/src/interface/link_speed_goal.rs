@@ -5,8 +5,8 @@ declare_check! {
     ///
     /// **Reads** the speed of the interface, a bond's ports together, and the goal's rate.
     ///
-    /// **Matters** because no setting gets more out of a link than it has, and because links fall back: a 100 Gb/s port
-    /// that negotiated 40 looks healthy.
+    /// **Matters** because no setting raises the rate of a link, and because links may negotiate a lower speed:
+    /// a 100 Gb/s port that negotiated 40 looks healthy.
     ///
     /// **Leave it alone** where the goal is for another host.
     code: "NIC-003",

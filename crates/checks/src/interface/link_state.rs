@@ -5,7 +5,7 @@ declare_check! {
     ///
     /// **Reads** the operational state of the interface (RFC 2863).
     ///
-    /// **Matters** because a bond goes on with the ports it has left, and says nothing about the rate it lost.
+    /// **Matters** because a bond continues with the remaining ports and does not report the lost rate.
     ///
     /// **Leave it alone** where a port is a spare that is switched on by hand.
     code: "NIC-001",
@@ -20,7 +20,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let port = known!(view.port());
     match port.state.as_str() {
         "" => Outcome::unknown("its state cannot be read"),
-        // Devices that do not follow their state say `unknown` and work (tunnels, some virtual devices).
+        // Devices without a carrier state report `unknown` and work (tunnels, some virtual devices).
         "up" | "unknown" => Outcome::pass(port.state.clone()),
         state => Outcome::found(Problem {
             severity: (view.ports > 1).then_some(Severity::Major),

@@ -1,4 +1,4 @@
-//! The interface, MTU, rings, offloads, flow control, drops: one check, one file.
+//! Checks of the interface, MTU, rings, offloads, flow control and drops, one per file.
 
 use landspeed_model::{Change, Fact, FeatureFacts, InterfaceFacts};
 
@@ -27,7 +27,7 @@ mod xdp;
 
 const GROUP: Group = Group::Interface;
 
-/// In the order of their codes.
+/// Checks of this group, by code.
 pub(crate) static CHECKS: &[&Check] = &[
     &link_state::CHECK,
     &duplex::CHECK,
@@ -50,9 +50,9 @@ pub(crate) static CHECKS: &[&Check] = &[
     &bond_ports::CHECK,
 ];
 
-/// Counters of packets that arrived and found no room in the ring or in the port, as the kernel and drivers name them
-/// (Documentation/networking/statistics.rst; mlx5 counters.rst; ixgbe, i40e, ice, sfc). Several count the same packets: the
-/// largest counts.
+/// Counters of packets that arrived without a free buffer in the ring or in the port, by the names of the
+/// kernel and of drivers (Documentation/networking/statistics.rst; mlx5 counters.rst; ixgbe, i40e, ice, sfc).
+/// Several count the same packets: the largest is used.
 const NO_ROOM: &[&str] = &[
     "rx_missed_errors",
     "rx_out_of_buffer",
@@ -64,14 +64,14 @@ const NO_ROOM: &[&str] = &[
     "rx_dropped.nic",
 ];
 
-/// The largest of some counters and its name; `None` if the interface has none of them.
+/// Returns the largest of some counters and its name; `None` if the interface has none of them.
 fn largest<'a>(port: &InterfaceFacts, names: &[&'a str]) -> Option<(u64, &'a str)> {
     let counted = names.iter().filter_map(|name| port.statistics.get(*name).map(|count| (*count, *name)));
-    // The first of equals: the kernel's names come first.
+    // Of equal counters, the first: the kernel's names come first.
     counted.reduce(|best, next| if next.0 > best.0 { next } else { best })
 }
 
-/// Changes that switch on those of some offloads that are off and can be, with their names.
+/// Returns the names of the listed offloads that are off and changeable, and the changes that turn them on.
 fn switched_off<'a>(
     port: &InterfaceFacts,
     features: &std::collections::BTreeMap<String, FeatureFacts>,
@@ -83,8 +83,8 @@ fn switched_off<'a>(
     (names, changes)
 }
 
-/// Why the host passes on packets that are not for it: its role, the sysctl, or a bridge that the port belongs to. Absent where
-/// it does not.
+/// Returns why the host forwards packets: its role, the sysctl, or a bridge that the port belongs to. Absent if
+/// it does not forward.
 fn forwards(view: &View<'_>, port: &InterfaceFacts) -> Fact<String> {
     if view.role() == landspeed_model::Role::Router {
         return Fact::Known("the host is a router".into());

@@ -5,10 +5,11 @@ declare_check! {
     ///
     /// **Reads** the offload `tx-nocache-copy`.
     ///
-    /// **Matters** because data that was just written is usually in the cache: copying around it makes the NIC fetch it
-    /// from memory. The kernel had it on by default at first, and off later.
+    /// **Matters** because data that was just written is usually in the cache: bypassing the cache makes the
+    /// NIC fetch it from memory. The kernel turned it on by default at first, and off later.
     ///
-    /// **Leave it alone** off; a benchmark may try it where the sender's cache is what is short.
+    /// **Leave it alone** while it is off; a benchmark may try it where the sender's CPU cache is the
+    /// bottleneck.
     code: "NIC-011",
     title: "tx-nocache-copy",
     scope: Port,

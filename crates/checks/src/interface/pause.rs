@@ -7,12 +7,13 @@ declare_check! {
     ///
     /// **Reads** pause parameters (`ethtool -a`).
     ///
-    /// **Matters** at 100 Gb/s and above: a burst at line rate fills the NIC before the host can empty it, and a pause frame
-    /// is answered in microseconds where a loss takes one RTT. Not every driver has it on by default (ESnet names
-    /// Intel's ice). Half of it, sending but not obeying or vice versa, moves drops instead of avoiding them.
+    /// **Matters** at 100 Gb/s and above: a burst at line rate fills the NIC before the host can empty it, and
+    /// a pause frame takes effect in microseconds, while recovery from a loss takes one RTT. Not every driver
+    /// has it on by default (ESnet names Intel's ice). Flow control in one direction only moves drops instead
+    /// of avoiding them.
     ///
-    /// **Leave it alone** below 100 Gb/s, for latency, on links with priority flow control, and where a switch is shared
-    /// with hosts that must not wait for this one. The switch's port has to agree.
+    /// **Leave it alone** below 100 Gb/s, for latency, on links with priority flow control, and where a switch
+    /// is shared with hosts that must not wait for this one. The switch's port must have the same setting.
     code: "NIC-012",
     title: "Pause frames enabled",
     scope: Port,

@@ -3,14 +3,15 @@ use crate::hardware::share_text;
 use crate::prelude::*;
 
 declare_check! {
-    /// How often pause frames stopped the link, and which side sent them.
+    /// Rate of pause frames, and the side that sent them.
     ///
     /// **Reads** the driver's counters of pause frames received and sent.
     ///
-    /// **Matters** because pauses are invisible to TCP: a sender that is often stopped looks slow for no reason. Frames
-    /// received mean that the switch or the far host could not keep up; frames sent mean that this host could not.
+    /// **Matters** because pauses are invisible to TCP: a sender that is often stopped looks slow for no
+    /// reason. Frames received mean that the switch or the remote host could not keep up; frames sent mean that
+    /// this host could not.
     ///
-    /// **Leave it alone** while they are rare: now and then is what they are for.
+    /// **Leave it alone** while they are rare: occasional pauses are normal.
     code: "NIC-013",
     title: "Pause frame rate",
     scope: Port,
@@ -28,7 +29,7 @@ declare_check! {
     },
 }
 
-/// Names that drivers give the two (mlx5, ixgbe and igb, i40e and ice, bnxt, sfc).
+/// Drivers' counters of pause frames received and sent (mlx5, ixgbe and igb, i40e and ice, bnxt, sfc).
 const RECEIVED: &[&str] = &[
     "rx_pause_ctrl_phy",
     "rx_global_pause",
@@ -50,8 +51,8 @@ const SENT: &[&str] = &[
     "tx_pause",
 ];
 
-/// Pause frames for each packet in the direction they stop: at 100 Gb/s and 9000 bytes one in a thousand is over a
-/// thousand pauses in a second of full rate, which is no longer an exception.
+/// Pause frames per packet in the direction they stop from which they are reported: at 100 Gb/s and 9000 bytes,
+/// one in a thousand is over a thousand pauses per second at full rate.
 const BULK: f64 = 1e-3;
 
 fn evaluate(view: &View<'_>) -> Outcome {

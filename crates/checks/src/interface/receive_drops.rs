@@ -3,16 +3,16 @@ use crate::hardware::{loss_severity, share_text};
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether the host dropped packets that it received.
+    /// Whether the host dropped received packets.
     ///
-    /// **Reads** the counters of packets without room (`rx_missed_errors`, `rx_out_of_buffer` and their like) and
-    /// `rx_dropped`, against packets received.
+    /// **Reads** the counters of packets without a free buffer (`rx_missed_errors`, `rx_out_of_buffer` and
+    /// similar ones) and `rx_dropped`, against packets received.
     ///
     /// **Matters** because loss inside the receiver looks like loss on the path: the decks of 2014 to 2016 plot throughput
     /// over growing RTTs with 0.0046 % loss and call the difference huge.
     ///
-    /// **Leave it alone** while it is less than one in ten million, or where `rx_dropped` only counts frames that nobody
-    /// here listens to.
+    /// **Leave it alone** while it is less than one in ten million, or where `rx_dropped` only counts frames
+    /// without a listener on this host.
     code: "NIC-014",
     title: "Packets dropped by the receiver host",
     scope: Port,
@@ -33,7 +33,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::unknown("its statistics cannot be read");
     };
     let room = largest(port, NO_ROOM).and_then(|(lost, name)| Some((loss_severity(lost, packets)?, lost, name)));
-    // Frames without a listener are dropped here as well: never more than a hint.
+    // Frames without a listener are counted here as well: report at most a note.
     let dropped = largest(port, &["rx_dropped"])
         .and_then(|(lost, name)| loss_severity(lost, packets).map(|_| (Severity::Note, lost, name)));
     let Some((severity, lost, name)) = room.or(dropped) else {
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn frames_without_a_listener_are_only_a_note() {
-        // Of five thousand million packets.
+        // Of five billion packets.
         for (name, lost, weight) in [
             ("rx_missed_errors", 499, None),
             ("rx_missed_errors", 500, Some(Severity::Minor)),

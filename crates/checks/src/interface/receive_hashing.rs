@@ -5,8 +5,8 @@ declare_check! {
     ///
     /// **Reads** the offload `rx-hashing` and the number of receive queues.
     ///
-    /// **Matters** because the kernel uses the hash to steer and to gather packets; without it it computes one for each
-    /// packet from headers it then has to touch.
+    /// **Matters** because the kernel uses the hash to steer and to merge packets; otherwise it has to read the
+    /// headers of each packet to compute one.
     ///
     /// **Leave it alone** where a driver's hash is known to be wrong.
     code: "NIC-017",

@@ -6,11 +6,12 @@ declare_check! {
     ///
     /// **Reads** the offloads `rx-checksum` and `rx-gro`.
     ///
-    /// **Matters** because generic receive offload (GRO) turns dozens of packets into one before the protocol sees them;
-    /// the receiver is where most fast flows end. Without checksums from the NIC the kernel reads every byte once more.
+    /// **Matters** because generic receive offload (GRO) turns dozens of packets into one before the protocol
+    /// sees them; the receiver limits most fast flows. Without checksums from the NIC the kernel reads every
+    /// byte once more.
     ///
-    /// **Leave it alone** while capturing packets as they are on the wire. Unlike LRO, GRO can be undone exactly and is safe
-    /// for routers.
+    /// **Leave it alone** while capturing packets as they are on the wire. Unlike LRO, GRO is exactly
+    /// reversible and safe for routers.
     code: "NIC-008",
     title: "Receive offloads",
     scope: Port,
@@ -23,7 +24,7 @@ declare_check! {
     bad: |facts, _| example::feature(facts, "rx-gro", false),
 }
 
-/// Below this rate one CPU manages without, bits/s.
+/// Rate below which one CPU manages without these offloads, bits/s.
 const EASY_BPS: u64 = 10_000_000_000;
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -8,15 +8,16 @@ use crate::view::ring;
 declare_check! {
     /// Whether the rings are large enough for bursts.
     ///
-    /// **Reads** ring sizes (`ethtool -g`), the counters of packets that found no room, and the kernel's version.
+    /// **Reads** ring sizes (`ethtool -g`), the counters of packets without a free buffer, and the kernel's
+    /// version.
     ///
-    /// **Matters** where packets found no room: at 100 Gb/s a ring of 1024 full packets lasts 0.7 ms. The advice has turned
-    /// twice: ESnet said to leave rings alone in 2016, then to set them to the most (8192) at 100 Gb/s, and now that this no
-    /// longer holds from Linux 6.11 on. So this check wants larger rings where packets were lost for lack of room, and on
-    /// older kernels at 100 Gb/s.
+    /// **Matters** where packets found no free buffer: at 100 Gb/s a ring of 1024 full packets lasts 0.7 ms.
+    /// The advice has changed twice: in 2016 ESnet said to leave rings alone, then to set them to the maximum
+    /// (8192) at 100 Gb/s, and now that this no longer applies from Linux 6.11 on. So this check recommends
+    /// larger rings where packets were lost for lack of buffers, and on older kernels at 100 Gb/s.
     ///
-    /// **Leave it alone** without losses: a larger ring is a longer queue, and leaves the CPU's cache. Changing it
-    /// resets the link.
+    /// **Leave it alone** without losses: a larger ring is a longer queue, and exceeds the CPU's cache.
+    /// Changing it resets the link.
     code: "NIC-006",
     title: "Ring sizes",
     scope: Port,
@@ -35,7 +36,7 @@ declare_check! {
     },
 }
 
-/// ESnet's figure: more is not advised by anyone.
+/// ESnet's figure; no source recommends more.
 const MOST: u32 = 8192;
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -7,10 +7,10 @@ declare_check! {
     ///
     /// **Reads** the MTUs of the interface and of everything below it.
     ///
-    /// **Matters** because an interface may promise more than its device carries: each full packet is then dropped, small
-    /// ones pass, and connections hang once they carry data.
+    /// **Matters** because an interface may have a larger MTU than its device: full-size packets are then
+    /// dropped, small ones pass, and connections hang once they carry data.
     ///
-    /// **Leave it alone** never, where the upper one is the larger. The tag of a VLAN is not part of the MTU.
+    /// **Leave it alone** never, if the upper MTU is larger. The tag of a VLAN is not part of the MTU.
     code: "NIC-005",
     title: "MTU of stacked interfaces",
     scope: Interface,
@@ -23,7 +23,7 @@ declare_check! {
     bad: |facts, goal| vlan(facts, goal, 9500),
 }
 
-/// Puts a VLAN on the example's interface.
+/// Adds a VLAN on the example's interface.
 fn vlan(facts: &mut landspeed_model::Facts, goal: &mut landspeed_model::Goal, mtu_bytes: u32) {
     facts.interfaces.push(InterfaceFacts {
         name: "vlan7".into(),
@@ -41,7 +41,8 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if top.lower.is_empty() {
         return Outcome::not_applicable(format!("nothing is below {}", top.name));
     }
-    // Pairs of an interface and one below it. A damaged recording may go round in circles: each is visited once.
+    // Pairs of an interface and one below it. A corrupt recording may contain a cycle: visit each interface
+    // once.
     let mut visited: Vec<&str> = Vec::new();
     let mut waiting = vec![top];
     let mut wrong = Vec::new();
@@ -71,7 +72,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let text = |(upper, lower): &(&InterfaceFacts, &InterfaceFacts)| {
         format!("{} {} bytes on {} {} bytes", upper.name, upper.mtu_bytes, lower.name, lower.mtu_bytes)
     };
-    // The smaller one is what works on the wire today.
+    // The smaller MTU is the one that works today.
     let smallest = wrong.iter().map(|(_, lower)| lower.mtu_bytes).min().unwrap_or(1500);
     let change = Change::new(Target::Mtu { interface: top.name.clone() }, smallest.to_string());
     Outcome::found(Problem {

@@ -7,9 +7,9 @@ declare_check! {
     /// **Reads** the offloads scatter-gather, transmit checksums, TCP segmentation (TSO) for both IP versions and generic
     /// segmentation (GSO).
     ///
-    /// **Matters** because without them the CPU cuts and sums every packet: at 10 Gb/s it can afford to, at 40 and
-    /// 100 Gb/s it cannot. Zero copy needs scatter-gather and checksums. They build on each other: without checksums the
-    /// kernel switches segmentation off by itself.
+    /// **Matters** because without them the CPU segments and checksums every packet: it can do so at 10 Gb/s,
+    /// but not at 40 and 100 Gb/s. Zero copy needs scatter-gather and checksums. They build on each other:
+    /// without checksums the kernel switches segmentation off by itself.
     ///
     /// **Leave it alone** where a driver's offload is known to be broken, or while capturing packets as they are on the
     /// wire. TSO off was once tried against bursts into small switch buffers and brought 100 to 200 Mb/s at 10 Gb/s (ESnet
@@ -27,7 +27,7 @@ declare_check! {
     bad: |facts, _| example::feature(facts, "tx-tcp-segmentation", false),
 }
 
-/// Those that others need come first: the order of the changes.
+/// Recommended offloads. Those that others depend on come first: this is the order of the changes.
 const WANTED: &[&str] = &[
     "tx-scatter-gather",
     "tx-checksum-ip-generic",
@@ -38,7 +38,7 @@ const WANTED: &[&str] = &[
     "tx-generic-segmentation",
 ];
 
-/// Up to this rate ESnet saw no difference worth a word, bits/s.
+/// Rate up to which ESnet saw no relevant difference, bits/s.
 const NEGLIGIBLE_BPS: u64 = 10_000_000_000;
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -48,7 +48,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::unknown("its offloads cannot be read");
     }
     let (mut off, mut changes) = switched_off(port, features, WANTED);
-    // A device that sums any protocol needs no sums for each.
+    // A device that checksums any protocol needs no checksum offload for each of them.
     if features.get("tx-checksum-ip-generic").is_some_and(|feature| feature.active) {
         let extra = |name: &str| matches!(name, "tx-checksum-ipv4" | "tx-checksum-ipv6");
         changes = changes.into_iter().zip(&off).filter(|(_, name)| !extra(name)).map(|(change, _)| change).collect();

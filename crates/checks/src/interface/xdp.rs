@@ -1,14 +1,15 @@
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether a program sees every packet before the kernel does.
+    /// Whether an XDP program handles packets before the kernel does.
     ///
     /// **Reads** whether an XDP program is attached.
     ///
-    /// **Matters** because it may drop, answer or redirect packets that no counter of the kernel then shows, because
-    /// drivers switch LRO off for it, and because it bounds MTU and channels: changes to those may be refused, or stop it.
+    /// **Matters** because it may drop, answer or redirect packets that then appear in no kernel counter,
+    /// because drivers turn LRO off for it, and because it limits MTU and channels: changes to those may be
+    /// rejected, or stop it.
     ///
-    /// **Leave it alone** where you know its owner (load balancers, DDoS filters, container networks).
+    /// **Leave it alone** where you know its purpose (load balancers, DDoS filters, container networks).
     code: "NIC-018",
     title: "XDP program",
     scope: Port,

@@ -2,12 +2,12 @@ use super::side;
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether flow steering that is in use is left to software though the NIC could do it.
+    /// Whether receive flow steering runs in software although the NIC supports it.
     ///
     /// **Reads** `net.core.rps_sock_flow_entries`, `queues/rx-*/rps_flow_cnt` and the offload `rx-ntuple-filter`.
     ///
-    /// **Matters** only with receive flow steering (RFS) in use: accelerated, the NIC puts a flow into the queue of the
-    /// CPU on which its application runs, and no packet has to be handed on.
+    /// **Matters** only with receive flow steering (RFS) in use: accelerated, the NIC puts a flow into the
+    /// queue of the CPU on which its application runs, and no packet has to be passed to another CPU.
     ///
     /// **Leave it alone** without RFS, and where the NIC's flow rules are used for something else.
     code: "IRQ-015",

@@ -22,8 +22,8 @@ declare_check! {
     },
 }
 
-/// Share of all packets that came in rounds which were cut short, at most: each such round handled up to a budget's worth.
-/// In one packet of ten the limit is part of normal work rather than of a burst.
+/// Threshold for the share of packets in rounds that were cut short. The share is an upper bound: each such
+/// round handled at most one budget. At one packet in ten, normal work reaches the limit, not only bursts.
 const OFTEN: f64 = 0.1;
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -62,12 +62,12 @@ fn evaluate(view: &View<'_>) -> Outcome {
     })
 }
 
-/// Rounds of sixteen times the kernel's defaults (300 packets, 2 ms): a CPU that is not done by then needs help, and all
-/// else on it waits meanwhile.
+/// Upper bounds: sixteen times the kernel's defaults (300 packets, 2 ms). A CPU that needs longer rounds needs
+/// help, and everything else on it waits meanwhile.
 const MOST_PACKETS: u64 = 4800;
 const MOST_US: u64 = 32_000;
 
-/// Twice as much, up to `most`; `None` if it is as much already.
+/// Returns twice the value, up to `most`; `None` if it has reached `most`.
 fn twice(now: u64, most: u64) -> Option<u64> {
     (now < most).then(|| now.saturating_mul(2).min(most))
 }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_round_is_doubled_up_to_a_bound() {
+    fn the_budget_is_doubled_up_to_a_maximum() {
         assert_eq!(twice(300, MOST_PACKETS), Some(600));
         assert_eq!(twice(3000, MOST_PACKETS), Some(4800));
         assert_eq!(twice(4800, MOST_PACKETS), None);

@@ -5,10 +5,11 @@ declare_check! {
     ///
     /// **Reads** interrupt coalescing (`ethtool -c`).
     ///
-    /// **Matters** for latency: every message waits for `rx-usecs`, so a host for latency switches adaptive moderation off and
-    /// sets the wait to 0. For bulk data the advice has changed twice: the 2016 ESnet deck found the defaults best in most
-    /// cases, later ESnet wanted adaptive moderation on at 100 Gb/s, and from Linux 6.11 on ESnet says that this no longer
-    /// holds. So for bulk data this check only notes adaptive moderation that is off at 100 Gb/s on a kernel before 6.11.
+    /// **Matters** for latency: every message waits for `rx-usecs`, so a latency host turns adaptive moderation
+    /// off and sets the wait to 0. For bulk data the advice has changed twice: the 2016 ESnet deck found the
+    /// defaults best in most cases, later ESnet recommended adaptive moderation at 100 Gb/s, and now says that
+    /// this no longer applies from Linux 6.11 on. So for bulk data this check only notes adaptive moderation
+    /// that is off at 100 Gb/s on a kernel before 6.11.
     ///
     /// **Leave it alone** otherwise: the driver's defaults are the best start, and a change needs a measurement. On virtual
     /// NICs the hypervisor coalesces. A benchmark may fix the wait so that runs do not differ.
@@ -29,7 +30,8 @@ declare_check! {
     },
 }
 
-/// Drivers of devices whose interrupts the host below gathers: they have the parameters and refuse most values.
+/// Drivers of devices whose interrupts the host below coalesces: they have the parameters but reject most
+/// values.
 const PARAVIRTUAL: &[&str] = &["virtio_net", "vmxnet3", "hv_netvsc", "xen_netfront", "vif"];
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -69,7 +71,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             let us = now.rx_us.map_or_else(String::new, |us| format!(", rx-usecs {us}"));
             observed.push(format!("a fixed wait{us}"));
         }
-        // ESnet's advice is for 100 Gb/s before 6.11; everything else is the driver's to choose.
+        // ESnet's advice is for 100 Gb/s before 6.11; otherwise the driver's defaults stay.
         let fast = port.speed_bps.known().is_some_and(|&speed| speed >= FAST_BPS);
         let old = view.facts.kernel.at_least(6, 11) == Some(false);
         if !fast || !old || view.role() == Role::Benchmark || PARAVIRTUAL.contains(&driver) {
@@ -112,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn latency_wants_the_opposite_of_bulk() {
+    fn latency_hosts_turn_coalescing_off() {
         let goal = landspeed_model::Goal { role: Role::Latency, ..example::goal() };
         let audit = CHECK.ask(&example::facts(), &goal);
         let desired: Vec<_> = audit.findings[0].changes.iter().map(|change| change.desired.as_str()).collect();
@@ -139,7 +141,7 @@ mod tests {
             }
             let findings = CHECK.ask(&facts, &example::goal()).findings;
             assert_eq!(findings.first().map(|finding| finding.severity), weight, "{driver} {speed} {release}");
-            // Never carried out without being asked for by name.
+            // Only applied when requested by name.
             assert!(findings.iter().all(|finding| finding.applicability == Applicability::NeedsCare));
         }
     }

@@ -4,16 +4,15 @@ use crate::prelude::*;
 const COMMIT: &str = "Linux commit 6f8b12d661d0 (2020), net: napi: add hard irqs deferral feature";
 
 declare_check! {
-    /// Whether interrupts are deferred in software, and if so completely.
+    /// Whether software deferral of interrupts is configured completely.
     ///
     /// **Reads** `gro_flush_timeout` and `napi_defer_hard_irqs`.
     ///
-    /// **Matters** in three ways. Deferral works only with both set. With many queues at 100 Gb/s it saves the NIC and
-    /// the host their talk about interrupts: the
-    /// commit that added it is about NICs with 32 queues and more. And for small messages the timeout is added to the
-    /// latency.
+    /// **Matters** in three ways. Deferral works only with both set. With many queues at 100 Gb/s it saves the
+    /// cost of arming and handling interrupts: the commit that added it is about NICs with 32 queues and more.
+    /// For small messages the timeout adds to the latency.
     ///
-    /// **Leave it alone** unless interrupts are what holds the host back: it is an option to try, not a default.
+    /// **Leave it alone** unless interrupts limit the host: it is an option to try, not a default.
     code: "IRQ-011",
     title: "Deferred hard interrupts",
     scope: Port,
@@ -25,7 +24,7 @@ declare_check! {
     bad: |facts, _| example::port(facts).napi_defer_hard_irqs = Fact::Known(10),
 }
 
-/// Queues from which the commit speaks of a cost.
+/// Number of queues from which the commit reports a cost.
 const MANY_QUEUES: u32 = 32;
 
 /// The values of the commit's example: nanoseconds and empty polls.
@@ -67,7 +66,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             Effect::stated("None as it is: deferral needs both", COMMIT),
             vec![file("gro_flush_timeout", TIMEOUT_NS.to_string())],
         ),
-        // The older use of the timeout alone: packets are gathered longer, interrupts are re-armed as usual.
+        // Older use of the timeout alone: packets are merged for longer, interrupts are re-armed as usual.
         (_, 0) => {
             return Outcome::pass(format!("{observed}: packets are gathered longer, interrupts are not deferred"));
         }
@@ -90,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_of_two_settings_is_found_and_latency_needs_neither() {
+    fn incomplete_deferral_is_found_and_latency_turns_it_off() {
         for (timeout, defer, role, desired) in [
             (0, 0, Role::Dtn, vec![]),
             (0, 10, Role::Dtn, vec!["20000"]),
@@ -109,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn many_queues_at_100_gigabits_make_it_worth_a_trial() {
+    fn deferral_is_suggested_for_many_queues_at_100_gigabits() {
         let mut facts = example::facts();
         if let Fact::Known(channels) = &mut example::port(&mut facts).channels {
             channels.combined.now = MANY_QUEUES;

@@ -7,12 +7,12 @@ declare_check! {
     ///
     /// **Reads** whether `irqbalance` runs, with which options, and the number of NUMA nodes.
     ///
-    /// **Matters** because it undoes what was placed by hand, within ten seconds by default, and knows nothing of which
-    /// CPU the application runs on. ESnet and Red Hat both stop it before placing interrupts.
+    /// **Matters** because it reverts manual placement, within ten seconds by default, and does not know the
+    /// CPU of the application. ESnet and Red Hat both stop it before placing interrupts.
     ///
-    /// **Leave it alone** where nobody places interrupts, in virtual machines, and for the disks and other devices of a
-    /// production host: there it is better to take the NIC's interrupts out of its hands (`--banirq`, or a policy script)
-    /// than to stop it.
+    /// **Leave it alone** where interrupts are not placed by hand, in virtual machines, and for the disks and
+    /// other devices of a production host: there it is better to exclude the NIC's interrupts (`--banirq`, or a
+    /// policy script) than to stop it.
     code: "IRQ-003",
     title: "irqbalance",
     scope: Port,
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ban_passes_and_one_node_lowers_the_severity() {
+    fn banned_interrupts_pass_and_one_node_lowers_the_severity() {
         let weight = |detail: Option<&str>, nodes: usize, role| {
             let mut facts = example::facts();
             let service = ServiceFacts { running: true, detail: detail.map(Into::into) };

@@ -1,4 +1,4 @@
-//! Interrupts, queues and steering: one check, one file.
+//! Checks of interrupts, queues and steering, one per file.
 
 use landspeed_model::{Fact, InterfaceFacts, QueueFacts};
 
@@ -23,7 +23,7 @@ mod transmit_steering;
 
 const GROUP: Group = Group::Interrupts;
 
-/// In the order of their codes.
+/// Checks of this group, by code.
 pub(crate) static CHECKS: &[&Check] = &[
     &remote_node::CHECK,
     &shared_core::CHECK,
@@ -42,7 +42,7 @@ pub(crate) static CHECKS: &[&Check] = &[
     &accelerated_rfs::CHECK,
 ];
 
-/// Receive queues in use: as many as there are channels, else as many as the interface has.
+/// Returns the number of receive queues in use: the channels, else the queues of the interface.
 fn receive_queues(port: &InterfaceFacts) -> Fact<u32> {
     match &port.channels {
         Fact::Known(channels) if channels.combined.now > 0 || channels.rx.now > 0 => {
@@ -52,13 +52,13 @@ fn receive_queues(port: &InterfaceFacts) -> Fact<u32> {
     }
 }
 
-/// Physical cores of each NUMA node, on average; `None` if it is unknown.
+/// Returns the average number of physical cores per NUMA node; `None` if it is unknown.
 fn cores_of_a_node(view: &View<'_>) -> Option<u32> {
     let nodes = view.facts.numa.known().map_or(1, |nodes| nodes.iter().filter(|node| !node.cpus.is_empty()).count());
     Some(view.facts.cpu.cores.known()? / (nodes.max(1) as u32)).filter(|cores| *cores > 0)
 }
 
-/// Queues whose names begin with `side` (`rx-`, `tx-`), in the order of their numbers.
+/// Returns the queues whose names begin with `side` (`rx-`, `tx-`), by number.
 fn side<'a>(queues: &'a [QueueFacts], side: &str) -> Vec<&'a QueueFacts> {
     let mut chosen: Vec<_> = queues.iter().filter(|queue| queue.name.starts_with(side)).collect();
     chosen.sort_by_key(|queue| queue.name[side.len()..].parse::<u32>().unwrap_or(u32::MAX));

@@ -9,9 +9,9 @@ declare_check! {
     ///
     /// **Reads** channels (`ethtool -l`), physical cores and NUMA nodes.
     ///
-    /// **Matters** because each queue is the work of one CPU: too few cannot carry the rate, and more than there
-    /// are cores make more interrupts for the same work. The kernel's own default is half of the physical cores; this check
-    /// speaks up below that, or where the queues cannot carry the rate at 30 Gb/s each.
+    /// **Matters** because one CPU processes each queue: too few cannot carry the rate, and more than there are
+    /// cores make more interrupts for the same work. The kernel's own default is half of the physical cores;
+    /// this check reports fewer than that, or queues that cannot carry the rate at 30 Gb/s each.
     ///
     /// **Leave it alone** where AF_XDP or flow rules use particular queues. Changing the number resets the link.
     code: "IRQ-004",
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn between_half_and_all_of_the_cores_passes() {
+    fn queue_counts_from_half_to_all_cores_pass() {
         // 32 cores in two nodes of 16; 100 Gb/s takes four queues at 30 Gb/s.
         for (queues, max, weight) in [
             (16, 64, None),

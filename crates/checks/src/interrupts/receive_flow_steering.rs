@@ -4,14 +4,14 @@ use super::side;
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether receive flow steering (RFS) is switched on in both of its places, or in neither.
+    /// Whether both settings of receive flow steering (RFS) are set, or neither.
     ///
     /// **Reads** `net.core.rps_sock_flow_entries` and `queues/rx-*/rps_flow_cnt`.
     ///
-    /// **Matters** because RFS works only with both set: with one of them zero it costs memory and does nothing, and
-    /// the administrator believes that it works.
+    /// **Matters** because RFS works only with both set: with one of them zero it costs memory and does
+    /// nothing, although it appears to be on.
     ///
-    /// **Leave it alone** where both are zero: bulk transfers that are placed by hand do not need it.
+    /// **Leave it alone** where both are zero: bulk transfers that are pinned by hand do not need it.
     code: "IRQ-008",
     title: "RFS configured in both places",
     scope: Port,
@@ -20,7 +20,7 @@ declare_check! {
     bad: |facts, _| example::sysctl(facts, "net.core.rps_sock_flow_entries", "32768"),
 }
 
-/// The most entries that the kernel takes (`net/core/sysctl_net_core.c`).
+/// Maximum number of entries (`net/core/sysctl_net_core.c`).
 const MOST: u64 = 1 << 29;
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_setting_is_completed() {
+    fn the_missing_rfs_setting_is_recommended() {
         // Sixteen queues.
         for (entries, each, desired) in
             [("32768", 0, Some(("2048", 16))), ("0", 3000, Some(("65536", 1))), ("0", 0, None)]

@@ -5,15 +5,16 @@ use crate::hardware::cpu_mask;
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether software spreads packets that the NIC has already spread.
+    /// Whether RPS spreads packets that the NIC (RSS) has already spread.
     ///
     /// **Reads** `queues/rx-*/rps_cpus`, the number of receive queues and of CPUs near the NIC.
     ///
-    /// **Matters** because receive packet steering (RPS) hands each packet to another CPU with an interrupt between
-    /// the two. Where every CPU has its own queue that is work for nothing, and the packet's cache lines move.
+    /// **Matters** because receive packet steering (RPS) passes each packet to another CPU with an
+    /// inter-processor interrupt. Where every CPU has its own queue, this is wasted work and moves the packet's
+    /// cache lines.
     ///
-    /// **Leave it alone** where there are fewer queues than CPUs, and where the NIC cannot hash the traffic (tunnels
-    /// it does not look into).
+    /// **Leave it alone** where there are fewer queues than CPUs, and where the NIC cannot hash the traffic
+    /// (tunnels it does not parse).
     code: "IRQ-006",
     title: "RPS beside enough receive queues",
     scope: Port,

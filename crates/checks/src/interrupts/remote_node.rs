@@ -9,12 +9,12 @@ declare_check! {
     /// **Reads** the interrupts of the NIC's queues (`device/msi_irqs`), `/proc/irq/N/{effective,smp}_affinity_list` and
     /// the CPUs near the device (`device/local_cpulist`).
     ///
-    /// **Matters** more than most settings: packets handled at the far socket cross between sockets twice. A deck of 2012
-    /// shows 37 Gb/s falling to 13 Gb/s, ESnet gives a factor of 2, and in 2014 saw 39.5 against 5 Gb/s between a good and a
-    /// bad core.
+    /// **Matters** more than most settings: packets handled on the remote socket cross between sockets twice. A
+    /// deck of 2012 shows 37 Gb/s falling to 13 Gb/s, ESnet gives a factor of 2, and in 2014 saw 39.5 against 5
+    /// Gb/s between a good and a bad core.
     ///
-    /// **Leave it alone** where the near CPUs are set apart for other work. Programs have to run there too:
-    /// interrupts at the right place are half of it.
+    /// **Leave it alone** where the near CPUs are reserved for other work. Programs have to run there too:
+    /// placing interrupts alone is not enough.
     code: "IRQ-001",
     title: "Interrupts on the NUMA node of the NIC",
     scope: Port,
@@ -49,7 +49,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let name = view.port().known().map_or("IFACE", |port| port.name.as_str());
     let places: Vec<u32> = far.iter().filter_map(|interrupt| handled_by(interrupt)).flatten().collect();
     Outcome::found(Problem {
-        // One stray among many queues slows the flows that hash to it, not the host.
+        // One misplaced interrupt among many queues slows the flows that hash to it, not the whole host.
         severity: Some(weigh(view, if far.len() <= placed / 4 { Severity::Minor } else { Severity::Major })),
         observed: format!("{} of {placed} queue interrupts handled on cpu {}", far.len(), list_text(&places)),
         recommended: format!("cpu {}, next to the NIC, and the application on other CPUs of it", list_text(&local)),
@@ -66,7 +66,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     })
 }
 
-/// Interrupts handled on other CPUs than these, and the rest.
+/// Splits interrupts into those handled on CPUs outside `local` and the others.
 pub(super) fn strays<'a>(interrupts: Vec<&'a Interrupt>, local: &[u32]) -> (Vec<&'a Interrupt>, Vec<&'a Interrupt>) {
     let outside = |cpus: Vec<u32>| !cpus.iter().all(|cpu| local.contains(cpu));
     interrupts.into_iter().partition(|interrupt| handled_by(interrupt).is_some_and(outside))

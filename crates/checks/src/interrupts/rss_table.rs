@@ -3,12 +3,12 @@ use crate::hardware::list_text;
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether every queue gets flows.
+    /// Whether the RSS table distributes flows to every queue.
     ///
     /// **Reads** the RSS indirection table (`ethtool -x`) and the number of queues.
     ///
-    /// **Matters** because a queue that the table does not name receives nothing. Tables written by hand survive changes
-    /// of the number of queues, and then leave the new ones idle.
+    /// **Matters** because a queue that is not in the table receives nothing. Tables written by hand survive
+    /// changes of the number of queues, and then leave the new ones idle.
     ///
     /// **Leave it alone** where queues are kept free for flow rules, AF_XDP or a second RSS context.
     code: "IRQ-005",
@@ -31,7 +31,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::not_applicable(format!("{} has no table to spread flows with", port.name));
     }
     let used = rss.queues.len() as u32;
-    // A table can name no more queues than it has entries.
+    // A table cannot use more queues than it has entries.
     if used >= queues.min(rss.entries) {
         return Outcome::pass(format!("{used} queues in {} entries", rss.entries));
     }

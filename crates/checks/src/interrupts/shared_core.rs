@@ -9,10 +9,10 @@ use crate::prelude::*;
 declare_check! {
     /// Whether several queues' interrupts share one CPU while others have none.
     ///
-    /// **Reads** where the interrupts of the NIC's queues are handled, and which CPUs may handle them.
+    /// **Reads** the CPUs that handle the interrupts of the NIC's queues, and those that may.
     ///
-    /// **Matters** because two queues on one CPU are worth one: flows that the NIC spread out meet again, and that
-    /// CPU is full while its neighbours idle.
+    /// **Matters** because two queues on one CPU perform like one: flows that the NIC spread share one CPU
+    /// again, which is saturated while others idle.
     ///
     /// **Leave it alone** on a benchmark that binds all interrupts to one chosen core on purpose (ESnet's advice for
     /// repeatable single flows).
@@ -29,7 +29,7 @@ declare_check! {
 
 fn evaluate(view: &View<'_>) -> Outcome {
     let interrupts = known!(view.queue_interrupts());
-    // An interrupt that may go to several CPUs and does not say to which it went shows nothing.
+    // An interrupt that several CPUs may handle is inconclusive unless its effective CPU is known.
     let placed: Vec<(u32, &Interrupt)> = interrupts
         .iter()
         .filter_map(|interrupt| match handled_by(interrupt)?.as_slice() {
@@ -50,7 +50,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     for (cpu, interrupt) in &placed {
         by_cpu.entry(*cpu).or_default().push(interrupt);
     }
-    // With more queues than CPUs some must share: evenly.
+    // With more queues than CPUs, some CPUs must share, evenly.
     let fair = placed.len().div_ceil(allowed.len());
     let most = by_cpu.values().map(Vec::len).max().unwrap_or(0);
     if most <= fair {
@@ -58,7 +58,8 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     let staying: Vec<_> = by_cpu.values().flat_map(|all| all.iter().take(fair).copied()).collect();
     let moving: Vec<_> = by_cpu.values().flat_map(|all| all.iter().skip(fair).copied()).collect();
-    // Strays first, to where IRQ-001 sends them: one interrupt has one place.
+    // First move misplaced interrupts to the CPUs that IRQ-001 recommends, so that both checks agree on each
+    // interrupt.
     let (far, close) = match view.local_cpus() {
         Fact::Known(local) => remote_node::strays(interrupts, &local),
         Fact::Absent(_) | Fact::Unknown(_) => Default::default(),
@@ -91,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sharing_is_found_only_where_there_is_room() {
+    fn even_sharing_of_too_few_cpus_passes() {
         let mut facts = example::facts();
         // Half as many CPUs as queues, each with two.
         example::pci(&mut facts, |pci| pci.local_cpus = Fact::Known("0-7".into()));
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn misplaced_interrupts_go_where_the_numa_check_sends_them() {
+    fn misplaced_interrupts_get_the_changes_of_the_numa_check() {
         let mut facts = example::facts();
         // All on two CPUs of the other node.
         example::interrupts(&mut facts, |interrupt| {

@@ -3,7 +3,7 @@ use crate::hardware::{cpu_mask, handled_by, list_text, mask_text};
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether a NIC with one receive queue leaves all packets to one CPU.
+    /// Whether one CPU handles all packets of a NIC with one receive queue.
     ///
     /// **Reads** the number of receive queues, `queues/rx-0/rps_cpus` and where the interrupt is handled.
     ///
@@ -11,7 +11,7 @@ declare_check! {
     /// (RPS) spreads the flows over others in software. Wagner's deck of 2012 shows it for a single-queue e1000e.
     ///
     /// **Leave it alone** for single flows, which stay on one CPU either way, and where the NIC or the virtual
-    /// machine can be given more queues: that is better and another check's advice.
+    /// machine can have more queues, which is better and recommended by another check.
     code: "IRQ-007",
     title: "RPS for a single receive queue",
     scope: Port,
@@ -27,7 +27,7 @@ declare_check! {
     bad: |facts, _| example::single_queue(facts),
 }
 
-/// With fewer CPUs no other CPU than that of the application can take packets.
+/// Minimum number of CPUs: with fewer, only the CPU of the application could take packets.
 const ENOUGH: usize = 4;
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -57,7 +57,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let busy = view.queue_interrupts().known().and_then(|all| handled_by(all.first()?)).unwrap_or_default();
     let isolated = view.facts.cpu.isolated.known().and_then(|text| cpu_list(text)).unwrap_or_default();
     let near = view.local_cpus().known().cloned().unwrap_or_else(|| view.facts.cpu.online.clone());
-    // The kernel's advice: not the CPU that is interrupted.
+    // The kernel's documentation recommends CPUs other than the interrupted one.
     let spread: Vec<u32> =
         near.into_iter().filter(|cpu| !isolated.contains(cpu) && (busy.len() > 1 || !busy.contains(cpu))).collect();
     if spread.is_empty() {

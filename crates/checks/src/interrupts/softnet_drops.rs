@@ -52,13 +52,13 @@ fn evaluate(view: &View<'_>) -> Outcome {
     })
 }
 
-/// A backlog of so many packets of 1500 bytes lasts 36 ms at 10 Gb/s: still less than the path's own delay where backlogs
-/// matter. A longer one is a decision.
+/// Longest backlog that is safe to set, packets: 36 ms of 1500-byte packets at 10 Gb/s, which is less than the
+/// delay of the paths where backlogs matter. A longer one needs a decision.
 const SAFE_MOST: u64 = 30_000;
-/// What guides set blindly. At 10 Gb/s that is 0.3 s of packets waiting for one CPU: no length helps it any more.
+/// Backlog that many guides set, packets: 0.3 s of packets for one CPU at 10 Gb/s. A longer one does not help.
 const MOST: u64 = 250_000;
 
-/// What to do about the backlog.
+/// Recommended change of the backlog.
 struct Advice {
     text: String,
     to: Option<u64>,
@@ -70,7 +70,7 @@ impl Advice {
         Self { text: text.into(), to: None, applicability: Applicability::DisplayOnly }
     }
 
-    /// Twice as long, within reason.
+    /// Recommends twice the length, up to [`MOST`].
     fn of(now: u64) -> Self {
         if now >= MOST {
             return Self::none(
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_backlog_is_doubled_within_reason_and_not_without_end() {
+    fn the_backlog_is_doubled_up_to_a_maximum() {
         let advised = |now| {
             let advice = Advice::of(now);
             (advice.to, advice.applicability)

@@ -1,15 +1,15 @@
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether packets are processed in kernel threads rather than where the interrupt was handled.
+    /// Whether packets are processed in kernel threads (threaded NAPI) rather than on the interrupt's CPU.
     ///
     /// **Reads** `/sys/class/net/X/threaded`.
     ///
-    /// **Matters** because the scheduler then decides which CPU does the work: placing interrupts no longer places
-    /// it. The threads (`napi/X-N`) have to be pinned themselves.
+    /// **Matters** because the scheduler then decides which CPU does the work: placing interrupts no longer
+    /// determines it. The threads (`napi/X-N`) have to be pinned themselves.
     ///
-    /// **Leave it alone** where somebody switched it on to give packet processing a share that can be scheduled. Pin the
-    /// threads next to the NIC.
+    /// **Leave it alone** where it was enabled so that packet processing can be scheduled. Pin the threads next
+    /// to the NIC.
     code: "IRQ-012",
     title: "Threaded NAPI",
     scope: Port,

@@ -36,7 +36,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let mapped =
         |queue: &&QueueFacts| queue.xps_cpus.as_deref().and_then(cpu_mask).is_some_and(|cpus| !cpus.is_empty());
     let with = transmit.iter().copied().filter(|queue| mapped(queue)).count();
-    // With fewer CPUs than queues some queues have none, and that is right.
+    // With fewer CPUs than queues, it is correct that some queues have no CPU.
     if with >= transmit.len().min(online.len()) {
         return Outcome::pass(format!("{with} of {} queues mapped", transmit.len()));
     }
@@ -47,7 +47,8 @@ fn evaluate(view: &View<'_>) -> Outcome {
         Change::new(target, mask_text(&cpus))
     };
     Outcome::found(Problem {
-        // Without any map the kernel falls back to hashing, which works; some maps leave queues that nobody uses.
+        // Without any map the kernel falls back to hashing, which works; an incomplete map leaves queues
+        // unused.
         severity: (with == 0).then_some(Severity::Note),
         observed: format!("{with} of {} transmit queues mapped to CPUs", transmit.len()),
         recommended: format!("every queue mapped: {} CPUs dealt out over {} queues", online.len(), transmit.len()),
@@ -64,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_processor_is_dealt_to_exactly_one_queue() {
+    fn each_cpu_is_assigned_to_exactly_one_queue() {
         let mut facts = example::facts();
         example::queues(&mut facts, "tx-", |queue| queue.xps_cpus = Some("0".into()));
         let audit = CHECK.ask(&facts, &example::goal());

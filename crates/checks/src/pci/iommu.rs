@@ -5,12 +5,14 @@ declare_check! {
     ///
     /// **Reads** the type of the device's IOMMU group (`/sys/kernel/iommu_groups/*/type`) and the kernel's command line.
     ///
-    /// **Matters** because translation costs a page-table update for each buffer and a look-up for each access. Intel
-    /// recommends pass-through for host traffic; ESnet gives up to 40 % for "Enable IOMMU", without saying which mode. With `iommu=pt` the host's own devices see memory as it is, while devices handed to
-    /// virtual machines are still translated.
+    /// **Matters** because translation costs a page-table update for each buffer and a look-up for each access.
+    /// Intel recommends pass-through for host traffic; ESnet gives up to 40 % for "Enable IOMMU", without
+    /// saying which mode. With `iommu=pt` the host's own devices access memory without translation, while
+    /// devices handed to virtual machines are still translated.
     ///
-    /// **Leave it alone** where devices are not trusted (Thunderbolt, removable cards): translation is what keeps them from
-    /// reading all of memory. It is a boot option: landspeed prints it and does not touch the boot loader.
+    /// **Leave it alone** where devices are not trusted (Thunderbolt, removable cards): translation keeps them
+    /// from reading all of memory. It is a boot option: landspeed prints it and does not change the boot
+    /// loader.
     code: "PCI-008",
     title: "IOMMU translation",
     scope: Port,
@@ -25,7 +27,7 @@ declare_check! {
     bad: |facts, _| example::pci(facts, |pci| pci.iommu = Fact::Known("DMA-FQ".into())),
 }
 
-/// Below this rate, bits/s, translation is seldom what holds a host back: the sources speak of 40 Gb/s and more.
+/// Rate below which translation rarely limits a host, bits/s: the sources are about 40 Gb/s and more.
 const FROM_BPS: u64 = 40_000_000_000;
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -2,12 +2,12 @@ use super::{assumed, link_text, usable_now};
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether the NIC's lanes run as fast as they can.
+    /// Whether the NIC's PCIe link runs at its maximum speed.
     ///
     /// **Reads** `current_link_speed` and `max_link_speed` of the device.
     ///
-    /// **Matters** where the slower link no longer carries the network's rate: an older slot, a riser card or a firmware
-    /// setting holds it a generation back.
+    /// **Matters** where the slower link no longer carries the network's rate: an older slot, a riser card or a
+    /// firmware setting limits it to an older PCIe generation.
     ///
     /// **Leave it alone** where the link carries the rate all the same: a Gen4 NIC in a Gen3
     /// slot is common and harmless.

@@ -2,12 +2,12 @@ use super::{assumed, link_text, usable_now};
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether the NIC uses all of its lanes.
+    /// Whether the NIC's PCIe link uses all of its lanes.
     ///
     /// **Reads** `current_link_width` and `max_link_width` of the device.
     ///
-    /// **Matters** because a NIC in the wrong slot, or badly seated, works silently at half or a
-    /// quarter of its bandwidth. Nothing else on the host says so.
+    /// **Matters** because a NIC in the wrong slot, or badly seated, works silently at half or a quarter of its
+    /// bandwidth. Nothing else on the host reports it.
     ///
     /// **Leave it alone** where the slot was chosen on purpose and still carries the link's rate.
     code: "PCI-001",
@@ -32,7 +32,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let usable = usable_now(pci);
     let speed = port.speed_bps.known();
     let severity = match (usable, speed) {
-        // Enough for this link, but the card was built for more lanes: the wrong slot or a bad contact.
+        // Enough for this link, but the card has more lanes: the wrong slot or a bad contact.
         (Some(usable), Some(&speed)) if usable >= speed as f64 => Severity::Minor,
         (Some(_), Some(_)) => Severity::Critical,
         _ => Severity::Major,
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn missing_lanes_weigh_by_whether_the_others_suffice() {
+    fn narrow_links_that_suffice_are_minor() {
         for (gts, weight) in [(8.0, Severity::Critical), (16.0, Severity::Minor)] {
             let mut facts = example::facts();
             example::pci(&mut facts, |pci| (pci.width, pci.speed_gts) = (Fact::Known(8), Fact::Known(gts)));

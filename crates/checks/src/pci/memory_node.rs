@@ -1,9 +1,10 @@
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether the firmware says which socket the NIC belongs to.
+    /// Whether the firmware reports the NIC's NUMA node.
     ///
-    /// **Reads** `numa_node` of the device (-1 where the firmware does not say) and the number of NUMA nodes.
+    /// **Reads** `numa_node` of the device (-1 where the firmware does not report it) and the number of NUMA
+    /// nodes.
     ///
     /// **Matters** because without it the kernel spreads the NIC's memory and interrupts over both sockets, and every tool
     /// that pins "to the NIC's node" pins to none.

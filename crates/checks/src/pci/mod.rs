@@ -1,4 +1,4 @@
-//! The device on its bus: one check, one file.
+//! Checks of the device on its PCI bus, one per file.
 
 use landspeed_model::PciFacts;
 
@@ -16,7 +16,7 @@ mod virtual_functions;
 
 const GROUP: Group = Group::Pci;
 
-/// In the order of their codes.
+/// Checks of this group, by code.
 pub(crate) static CHECKS: &[&Check] = &[
     &link_width::CHECK,
     &link_speed::CHECK,
@@ -36,12 +36,12 @@ const TRANSACTIONS: f64 = 0.92;
 /// Bytes of framing, sequence number, header and checksum around each memory write with a 64-bit address, in the same model.
 const OVERHEAD_BYTES: f64 = 24.0;
 
-/// The payload that most servers settle on, bytes.
+/// Maximum payload that most servers negotiate, bytes.
 const USUAL_PAYLOAD: u32 = 256;
 
-/// Bits/s of data that a link carries in each direction at best, before descriptors and interrupts have taken theirs.
-/// `speed_gts` is per lane: 2.5 and 5 GT/s are coded 8b/10b, 8 to 32 GT/s 128b/130b, 64 GT/s and more in units of 256 bytes
-/// of which 242 are free (PCI Express Base Specification).
+/// Returns the data rate that a link can carry per direction, bits/s, before descriptors and interrupts are
+/// subtracted. `speed_gts` is per lane: 2.5 and 5 GT/s are coded 8b/10b, 8 to 32 GT/s 128b/130b, 64 GT/s and
+/// more in units of 256 bytes of which 242 are free (PCI Express Base Specification).
 fn usable_bps(speed_gts: f64, lanes: u32, payload_bytes: u32) -> f64 {
     let raw = speed_gts * 1e9 * f64::from(lanes);
     let payload = f64::from(payload_bytes.max(1));
@@ -53,18 +53,18 @@ fn usable_bps(speed_gts: f64, lanes: u32, payload_bytes: u32) -> f64 {
     }
 }
 
-/// What to say beside a bandwidth that rests on an assumed payload: only root may read the real one.
+/// Returns a note for a bandwidth that is based on an assumed payload size: only root may read the real one.
 fn assumed(pci: &PciFacts) -> &'static str {
     if pci.max_payload_bytes.known().is_some() { "" } else { " (assuming a payload of 256 bytes)" }
 }
 
-/// The same for a device's link as it is now; `None` if it does not say.
+/// Returns the same for the current state of a device's link; `None` if it is unknown.
 fn usable_now(pci: &PciFacts) -> Option<f64> {
     let payload = pci.max_payload_bytes.known().copied().unwrap_or(USUAL_PAYLOAD);
     Some(usable_bps(*pci.speed_gts.known()?, *pci.width.known()?, payload))
 }
 
-/// `8 GT/s x16`, with what is not known left out.
+/// Formats a link as `8 GT/s x16`, without the parts that are unknown.
 fn link_text(speed_gts: Option<f64>, lanes: Option<u32>) -> String {
     match (speed_gts, lanes) {
         (Some(gts), Some(lanes)) => format!("{gts} GT/s x{lanes}"),
@@ -79,9 +79,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_carries_what_the_model_says() {
+    fn usable_bandwidth_matches_the_model() {
         let gigabits = |gts, lanes, payload| (usable_bps(gts, lanes, payload) / 1e9).round();
-        // Neugebauer et al. draw some 50 Gb/s for the third generation with eight lanes.
+        // Neugebauer et al. show some 50 Gb/s for Gen3 x8.
         assert!((gigabits(8.0, 8, 256) - 53.0).abs() < 0.1);
         assert!(gigabits(8.0, 16, 256) > 100.0, "100 Gb/s needs 16 lanes of the third generation");
         assert!(gigabits(16.0, 8, 256) > 100.0, "or eight of the fourth");

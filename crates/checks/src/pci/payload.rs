@@ -2,14 +2,15 @@ use super::{USUAL_PAYLOAD, usable_bps};
 use crate::prelude::*;
 
 declare_check! {
-    /// How much data each packet on the bus carries.
+    /// Maximum payload of each packet on the bus.
     ///
     /// **Reads** the maximum payload size (device control register, bits 7:5); this takes root.
     ///
-    /// **Matters** because each packet on the bus costs 24 bytes beside its data: at 128 bytes that is 16 % of the link,
-    /// at 256 bytes 9 %. At 100 Gb/s on sixteen lanes of the third generation the difference decides.
+    /// **Matters** because each packet on the bus has 24 bytes of overhead: at 128 bytes that is 16 % of the
+    /// link, at 256 bytes 9 %. At 100 Gb/s on sixteen lanes of the third generation the difference is decisive.
     ///
-    /// **Leave it alone** where the link has room. One device on the path that knows only 128 bytes sets it for all.
+    /// **Leave it alone** where the link has capacity to spare. One device on the path that supports only 128
+    /// bytes limits all of them.
     code: "PCI-006",
     title: "PCIe maximum payload",
     scope: Port,

@@ -1,15 +1,16 @@
 use crate::prelude::*;
 
 declare_check! {
-    /// How much the NIC may ask of memory at once when it sends.
+    /// Maximum amount that the NIC may read from memory at once when it sends.
     ///
     /// **Reads** the maximum read request size (device control register, bits 14:12); this takes root.
     ///
-    /// **Matters** little: vendors' guides raise it to 4096 with `setpci`, and ESnet found that this neither helps nor
-    /// hurts at 100 Gb/s. Below 512 bytes, the size every device must work with after reset, a fast NIC asks very often.
+    /// **Matters** little: vendors' guides raise it to 4096 with `setpci`, and ESnet found that this neither
+    /// helps nor hurts at 100 Gb/s. Below 512 bytes, the size every device must work with after reset, a fast
+    /// NIC needs very many requests.
     ///
-    /// **Leave it alone** at 512 and above. landspeed never writes PCI configuration space: a wrong offset stops the
-    /// machine.
+    /// **Leave it alone** at 512 and above. landspeed never writes PCI configuration space: a wrong offset can
+    /// crash the machine.
     code: "PCI-004",
     title: "PCIe maximum read request",
     scope: Port,
@@ -22,8 +23,8 @@ declare_check! {
     bad: |facts, _| example::pci(facts, |pci| pci.max_read_request_bytes = Fact::Known(128)),
 }
 
-/// The rate from which the size of a request is worth a word: the slowest NIC whose vendor's guide speaks of it in the
-/// decks, bits/s.
+/// Minimum rate for this check, bits/s: the slowest NIC in the decks whose vendor's guide mentions the request
+/// size.
 const FROM_BPS: u64 = 40_000_000_000;
 
 /// The default after reset (PCI Express Base Specification, device control register), bytes.

@@ -5,11 +5,11 @@ declare_check! {
     ///
     /// **Reads** relaxed ordering (device control register, bit 4); this takes root.
     ///
-    /// **Matters** at 100 Gb/s and above on machines whose bus holds ordered writes back, AMD's above all. The kernel
-    /// switches it off by itself behind root ports that are known to handle it wrongly.
+    /// **Matters** at 100 Gb/s and above on machines, mainly AMD's, whose bus delays ordered writes. The kernel
+    /// itself turns it off behind root ports that are known to handle it wrongly.
     ///
-    /// **Leave it alone** unless the bus is what holds the rate back. landspeed never writes PCI configuration space; the
-    /// NIC's firmware tool and the firmware's setup are the places.
+    /// **Leave it alone** unless the bus limits the rate. landspeed never writes PCI configuration space; use
+    /// the NIC's firmware tool or the host's firmware setup.
     code: "PCI-005",
     title: "PCIe relaxed ordering",
     scope: Port,

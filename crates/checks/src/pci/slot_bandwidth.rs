@@ -8,11 +8,12 @@ declare_check! {
     ///
     /// **Reads** speed, width and payload of the device's link, and the speeds of all ports of the same NIC.
     ///
-    /// **Matters** because a NIC may have more network than bus bandwidth: two ports of 100 Gb/s on sixteen lanes of the
-    /// third generation share what one of them fills. The figure is lanes × GT/s × coding, less 8 % for ACKs and
-    /// flow control and less 24 bytes for each packet on the bus; descriptors and interrupts take a little more.
+    /// **Matters** because a NIC may have more network than bus bandwidth: two ports of 100 Gb/s on sixteen
+    /// lanes of the third generation share a bandwidth that one of them fills. The figure is lanes × GT/s ×
+    /// coding, less 8 % for ACKs and flow control and less 24 bytes for each packet on the bus; descriptors and
+    /// interrupts take a little more.
     ///
-    /// **Leave it alone** where the second port only stands by.
+    /// **Leave it alone** where the second port is only a standby.
     code: "PCI-003",
     title: "PCIe bandwidth of the slot",
     scope: Port,
@@ -40,7 +41,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if usable >= speed.max(together) {
         return Outcome::pass(format!("{observed}; the NIC's ports have {}", rate_text(speed.max(together))));
     }
-    // What the card could have in the best slot.
+    // Bandwidth of the card in the best slot.
     let payload = pci.max_payload_bytes.known().copied().unwrap_or(USUAL_PAYLOAD);
     let best = match (&pci.max_speed_gts, &pci.max_width) {
         (Fact::Known(gts), Fact::Known(lanes)) => Some(usable_bps(*gts, *lanes, payload) as u64),
@@ -50,7 +51,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::not_applicable("the link is below what the NIC can do (PCI-001, PCI-002)");
     }
     let (severity, observed) = if usable < speed {
-        // Within a tenth the model's own tolerance decides.
+        // A deficit of less than 10 % is within the model's tolerance.
         let severity = if (usable as f64) < speed as f64 * 0.9 { Severity::Critical } else { Severity::Minor };
         (severity, format!("{observed}; the link's rate is {}", rate_text(speed)))
     } else {
@@ -74,8 +75,8 @@ fn evaluate(view: &View<'_>) -> Outcome {
     })
 }
 
-/// Whether an interface is a port of the same card that has a link: the same device but for the function, and no virtual
-/// function, whose traffic is its parent's.
+/// Returns whether an interface is a port of the same card and has a link: the same device with another
+/// function. Virtual functions do not count: their traffic is part of their parent's.
 fn same_card(other: &InterfaceFacts, pci: &PciFacts) -> bool {
     let device = |address: &str| address.rsplit_once('.').map(|(device, _)| device.to_owned());
     let theirs = other.pci.known().filter(|theirs| !theirs.virtual_function);

@@ -5,11 +5,12 @@ declare_check! {
     ///
     /// **Reads** `sriov_numvfs`, `sriov_totalvfs` and whether the device is a virtual function itself.
     ///
-    /// **Matters** because virtual functions share the port's bandwidth, link settings and bus: what is changed here is
-    /// changed for the guests behind them, and a setting that resets the link interrupts all of them. A virtual function
-    /// in turn cannot change what its parent decides: link speed, flow control, its own rate limit.
+    /// **Matters** because virtual functions share the port's bandwidth, link settings and bus: changes here
+    /// also apply to the guests behind them, and a setting that resets the link interrupts all of them. A
+    /// virtual function in turn cannot change what its parent decides: link speed, flow control, its own rate
+    /// limit.
     ///
-    /// **Leave it alone**: it is something to know before changing anything, not a fault.
+    /// **Leave it alone**: it is information to have before changing anything, not a fault.
     code: "PCI-009",
     title: "Virtual functions (SR-IOV)",
     scope: Port,

@@ -2,12 +2,12 @@ use super::if_fq_exists;
 use crate::prelude::*;
 
 declare_check! {
-    /// Which qdisc new interfaces get.
+    /// Default qdisc of new interfaces.
     ///
     /// **Reads** `net.core.default_qdisc`.
     ///
-    /// **Matters** because it decides what an interface has after the next boot, a changed number of queues or a
-    /// driver's reset. It does nothing to queues that exist: those are QDISC-001.
+    /// **Matters** because interfaces get it after the next boot, a changed number of queues or a reset of the
+    /// driver. It does not affect existing queues: see QDISC-001.
     ///
     /// **Leave it alone** on a router and on a host of small messages, where `fq_codel` is as good or better.
     code: "QDISC-004",

@@ -2,18 +2,18 @@ use super::{by_hand, desired, if_fq_exists, queueing};
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether `fq` sits on every transmit queue.
+    /// Whether every transmit queue has `fq`.
     ///
-    /// **Reads** the qdiscs of the port, every class of them.
+    /// **Reads** all qdiscs of the port.
     ///
-    /// **Matters** because `fq` spaces a flow's packets at the rate TCP asks for and takes the flows in turn; without
-    /// it a flow leaves in bursts of up to 64 KiB and more, which small buffers on the path drop. Every queue counts: a
-    /// flow stays on the queue its hash picked, so one leaf with another qdisc slows down some flows and not
-    /// others.
+    /// **Matters** because `fq` paces a flow's packets at the rate TCP requests and serves the flows in turn;
+    /// without it a flow leaves in bursts of up to 64 KiB and more, which small buffers on the path drop. Every
+    /// queue counts: a flow stays on the queue its hash picked, so one leaf with another qdisc slows down some
+    /// flows and not others.
     ///
-    /// **Leave it alone** on a router (it sees other hosts' packets, `fq_codel` or `cake` suit it better) and where a
-    /// shaper was put on purpose. Since Linux 4.13 TCP paces by itself for BBR without `fq`, at the cost of one timer
-    /// for each flow.
+    /// **Leave it alone** on a router (it sees other hosts' packets, `fq_codel` or `cake` suit it better) and
+    /// where a shaper was configured on purpose. Since Linux 4.13 TCP paces by itself for BBR without `fq`, at
+    /// the cost of one timer for each flow.
     code: "QDISC-001",
     title: "fq on every transmit queue",
     scope: Port,
@@ -91,7 +91,7 @@ mod tests {
         options.extend(value.map(|value| ("CONFIG_NET_SCH_FQ".to_owned(), value.to_owned())));
     }
 
-    /// Takes away everything that shows that the kernel has fq.
+    /// Removes everything that shows that the kernel has fq.
     fn hide_fq(facts: &mut Facts) {
         example::each_qdisc(facts, |qdisc| {
             if qdisc.kind == "fq" {
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_without_fq_is_unknown() {
+    fn a_missing_fq_option_keeps_the_change() {
         let (mut facts, goal) = crate::out_of_order(&CHECK);
         hide_fq(&mut facts);
         configure(&mut facts, None);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attached_fq_refutes_the_configuration() {
+    fn an_attached_fq_overrides_the_configuration() {
         let (mut facts, goal) = crate::out_of_order(&CHECK);
         configure(&mut facts, Some("n"));
         let findings = CHECK.ask(&facts, &goal).findings;

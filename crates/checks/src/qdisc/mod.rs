@@ -1,4 +1,4 @@
-//! Qdiscs and pacing: one check, one file.
+//! Checks of qdiscs and pacing, one per file.
 
 use landspeed_model::{Applicability, InterfaceFacts, KernelOption, QdiscFacts, Role, Severity};
 
@@ -17,7 +17,7 @@ mod rate_below_goal;
 
 const GROUP: Group = Group::Qdisc;
 
-/// In the order of their codes.
+/// Checks of this group, by code.
 pub(crate) static CHECKS: &[&Check] = &[
     &fq_on_every_queue::CHECK,
     &no_queue::CHECK,
@@ -29,19 +29,19 @@ pub(crate) static CHECKS: &[&Check] = &[
     &one_rate_on_every_queue::CHECK,
 ];
 
-/// Roots that only hand packets to a qdisc of each transmit queue.
+/// Root qdiscs that only pass packets to the qdisc of a transmit queue.
 const PER_QUEUE_ROOTS: [&str; 3] = ["mq", "mqprio", "taprio"];
 
-/// How an interface queues.
+/// Root and leaf qdiscs of an interface.
 pub(crate) struct Queueing<'a> {
-    /// The root's kind.
+    /// Kind of the root.
     pub(crate) root: &'a str,
-    /// What packets wait in: the leaves of a root of many queues, else the root.
+    /// Qdiscs in which packets wait: the leaves of a multi-queue root, else the root.
     pub(crate) leaves: Vec<&'a QdiscFacts>,
 }
 
 impl<'a> Queueing<'a> {
-    /// `None` where the kernel named no root.
+    /// Sorts an interface's qdiscs; `None` without a root.
     pub(crate) fn of(qdiscs: &'a [QdiscFacts]) -> Option<Self> {
         let root = qdiscs.iter().find(|qdisc| qdisc.parent.is_none())?;
         if !PER_QUEUE_ROOTS.contains(&root.kind.as_str()) {
@@ -49,7 +49,7 @@ impl<'a> Queueing<'a> {
         }
         let below = |qdisc: &&QdiscFacts| {
             let parent = qdisc.parent.as_deref().and_then(|parent| parent.split_once(':'));
-            // The kernel's own root has handle 0:, which leaves' parents leave out (`:1`).
+            // A root that the kernel attached has handle 0:, which the parents of its leaves omit (`:1`).
             parent.is_some_and(|(major, _)| {
                 format!("{major}:") == root.handle || (major.is_empty() && root.handle == "0:")
             })
@@ -62,12 +62,12 @@ impl<'a> Queueing<'a> {
         PER_QUEUE_ROOTS.contains(&self.root)
     }
 
-    /// Whether all that packets wait in is `fq`.
+    /// Whether all qdiscs in which packets wait are `fq`.
     pub(crate) fn all_fq(&self) -> bool {
         !self.leaves.is_empty() && self.leaves.iter().all(|leaf| leaf.kind == "fq")
     }
 
-    /// Kinds of the leaves and how many of each, the commonest first: `15 fq, 1 pfifo_fast`.
+    /// Formats the kinds of the leaves with their counts, the most frequent first: `15 fq, 1 pfifo_fast`.
     pub(crate) fn kinds(&self) -> String {
         let mut kinds: Vec<(&str, usize)> = Vec::new();
         for leaf in &self.leaves {
@@ -81,7 +81,7 @@ impl<'a> Queueing<'a> {
         texts.join(", ")
     }
 
-    /// Rates flows are held to, each once, lowest first; `None` stands for no limit.
+    /// Returns the distinct rate limits per flow, lowest first; `None` stands for no limit.
     pub(crate) fn rates(&self) -> Vec<Option<u64>> {
         let mut rates: Vec<_> = self.leaves.iter().map(|leaf| leaf.max_rate_bps).collect();
         rates.sort_unstable();
@@ -90,15 +90,15 @@ impl<'a> Queueing<'a> {
     }
 }
 
-/// Streams a transfer program opens at most by default or habit; the sources' experiments use four.
+/// Maximum number of streams that transfer programs usually open; the sources' experiments use four.
 const STREAMS: u64 = 8;
 
-/// The largest `maxrate` that `fq` takes, bits/s: its netlink attribute has 32 bits of bytes/s, of which the last stands for no
-/// limit (Linux net/sched/sch_fq.c, TCA_FQ_FLOW_MAX_RATE).
+/// Maximum `maxrate` of `fq`, bits/s: its netlink attribute has 32 bits of bytes/s, of which the largest value
+/// stands for no limit (Linux net/sched/sch_fq.c, TCA_FQ_FLOW_MAX_RATE).
 const MOST_RATE_BPS: u64 = (u32::MAX as u64 - 1) * 8;
 
-/// What every queue should have: `fq`, with the highest rate there is now unless the goal is out of its reach. Checks that
-/// find different faults in the same queues all ask for this, so that their changes agree.
+/// Returns the recommended qdisc of every queue: `fq`, with the highest current rate unless it makes the goal
+/// unreachable. All checks of these queues use it, so that their changes agree.
 fn desired(view: &View<'_>, queueing: &Queueing<'_>) -> String {
     let reaches = |rate: &u64| {
         *rate <= MOST_RATE_BPS
@@ -110,13 +110,13 @@ fn desired(view: &View<'_>, queueing: &Queueing<'_>) -> String {
     }
 }
 
-/// How many flows may share the goal: a benchmark is one flow.
+/// Returns the number of flows that may share the goal: one for a benchmark.
 fn streams(view: &View<'_>) -> u64 {
     if view.role() == Role::Benchmark { 1 } else { STREAMS }
 }
 
-/// Whether this kernel has `fq`; `None` where nothing says so. A qdisc in use, the default qdisc and a loaded module prove that
-/// it has; only a configuration that says `is not set` denies it.
+/// Returns whether this kernel has `fq`; `None` if that is unknown. A qdisc in use, the default qdisc or a
+/// loaded module prove it; only a configuration with `is not set` disproves it.
 fn has_fq(view: &View<'_>) -> Option<bool> {
     let facts = view.facts;
     let attached = |interface: &InterfaceFacts| {
@@ -132,7 +132,7 @@ fn has_fq(view: &View<'_>) -> Option<bool> {
     }
 }
 
-/// The problem as it is, or without its changes on a kernel that was built without `fq`.
+/// Returns the problem unchanged, or without its changes on a kernel that was built without `fq`.
 fn if_fq_exists(view: &View<'_>, problem: Problem) -> Problem {
     if has_fq(view) != Some(false) {
         return problem;
@@ -149,12 +149,12 @@ fn if_fq_exists(view: &View<'_>, problem: Problem) -> Problem {
     }
 }
 
-/// `tc -s qdisc show dev eth0`.
+/// Returns `tc -s qdisc show dev eth0` for this port.
 fn by_hand(port: &InterfaceFacts) -> String {
     format!("tc -s qdisc show dev {}", port.name)
 }
 
-/// The qdiscs of the port, or the check's answer for lack of them.
+/// Expands to the qdiscs of the port; returns from the check if they are absent or unknown.
 macro_rules! queueing {
     ($port:expr) => {
         match super::Queueing::of(known!(&$port.qdiscs)) {

@@ -2,12 +2,12 @@ use super::{by_hand, if_fq_exists, queueing};
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether a real device has any queue.
+    /// Whether a hardware device has a qdisc that queues.
     ///
     /// **Reads** the root qdisc, the kind of the interface and its driver.
     ///
-    /// **Matters** because with `noqueue` a packet that finds the device's ring full is dropped at once, TCP's limit on
-    /// what waits in the host cannot work, and nothing paces.
+    /// **Matters** because with `noqueue` a packet that finds the device's ring full is dropped at once, TCP
+    /// small queues cannot work, and nothing paces.
     ///
     /// **Leave it alone** on virtual interfaces (bridge, VLAN, veth, bond): they have no ring, the device below queues.
     code: "QDISC-002",

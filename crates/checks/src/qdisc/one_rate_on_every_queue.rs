@@ -6,10 +6,10 @@ declare_check! {
     ///
     /// **Reads** `maxrate` of every `fq`.
     ///
-    /// **Matters** because a flow's queue is picked by a hash or by the CPU it runs on: with different rates the
-    /// same transfer is fast one day and slow the next, and nothing in the network explains it.
+    /// **Matters** because a flow's queue is picked by a hash or by the CPU it runs on: with different rates
+    /// the same transfer is sometimes fast and sometimes slow, and nothing in the network explains it.
     ///
-    /// **Leave it alone** where queues are given out on purpose (`mqprio`, XPS for one group of processes).
+    /// **Leave it alone** where queues are assigned on purpose (`mqprio`, XPS for one group of processes).
     code: "QDISC-008",
     title: "Same pacing rate on every queue",
     scope: Port,

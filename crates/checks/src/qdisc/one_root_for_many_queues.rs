@@ -1,17 +1,17 @@
 use super::{by_hand, desired, if_fq_exists, queueing};
 use crate::prelude::*;
 
-/// Disciplines that hold traffic to a rate or order: somebody put them there for what they do.
+/// Qdiscs that shape or order traffic, and were therefore configured on purpose.
 const SHAPERS: [&str; 7] = ["htb", "hfsc", "tbf", "cake", "prio", "drr", "ets"];
 
 declare_check! {
-    /// Whether the device's many transmit queues are used as many.
+    /// Whether a multi-queue device has one qdisc per transmit queue.
     ///
     /// **Reads** the root qdisc and the number of transmit queues.
     ///
-    /// **Matters** because a qdisc other than `mq` at the root takes all packets through one queue with one lock,
-    /// whatever the device can do. `tc qdisc replace dev X root fq`, as guides have it, does just that to a device with
-    /// many queues; so do tuning scripts that restore only the first line they had saved.
+    /// **Matters** because a qdisc other than `mq` at the root takes all packets through one queue with one
+    /// lock, regardless of the device. `tc qdisc replace dev X root fq`, as in many guides, does this to a
+    /// device with many queues; so do tuning scripts that restore only the first line they saved.
     ///
     /// **Leave it alone** where a shaper (`htb`, `cake` …) must see all traffic to hold it to one rate.
     code: "QDISC-003",

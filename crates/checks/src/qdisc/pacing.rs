@@ -2,32 +2,34 @@ use super::{by_hand, queueing};
 use crate::advice::tc_rate;
 use crate::prelude::*;
 
-/// Slowest goal worth pacing by a fixed rate, bits/s: the decks' experiments begin there.
+/// Minimum goal for pacing at a fixed rate, bits/s: the decks' experiments begin there.
 const SLOWEST_BPS: u64 = 10_000_000_000;
 
-/// Streams of one transfer, as in the ESnet experiments, unless pacing ends below their share.
+/// Streams of one transfer, as in the ESnet experiments; more if their share exceeds the pacing limit.
 const STREAMS: u64 = 4;
 
-/// The fastest flow that `fq` paces reliably (2016 deck), bits/s. The field for `maxrate` ends a little above, at 34.36 Gb/s.
+/// The fastest flow that `fq` paces reliably (2016 deck), bits/s. The maximum of `maxrate` is a little higher,
+/// 34.36 Gb/s.
 const MOST_BPS: u64 = 32_000_000_000;
 
-/// How much of the goal all streams together get, per cent: four times 2.4 of 10 Gb/s in the 2016 deck's test of parallel
-/// streams, four times 20 of 100 Gb/s in its test over 92 ms.
+/// Share of the goal for all streams together, per cent: four times 2.4 of 10 Gb/s in the 2016 deck's test of
+/// parallel streams, four times 20 of 100 Gb/s in its test over 92 ms.
 const SHARE_AT_10G: u64 = 96;
 const SHARE_ABOVE: u64 = 80;
 
 declare_check! {
-    /// Whether flows are held to a rate the path can take.
+    /// Whether flows are paced to a rate that the path supports.
     ///
     /// **Reads** `maxrate` of every `fq`, the goal's rate and RTT.
     ///
-    /// **Matters** because the sender is often faster than what is behind the last switch: four streams from a 100 Gb/s
-    /// host overrun a 10 Gb/s receiver and then share what loss leaves. Paced to a little
-    /// less than the slower side in total, they do not. `maxrate` is per flow: in the 2016 deck four streams were
-    /// best with 2.4 Gb/s each. `fq` paces reliably up to 32 Gb/s per flow; faster goals need more streams.
+    /// **Matters** because the sender is often faster than the host behind the last switch: four streams from a
+    /// 100 Gb/s host overrun a 10 Gb/s receiver and slow down after the losses. Paced to a little less than the
+    /// slower side in total, they do not. `maxrate` is per flow: in the 2016 deck four streams were best with
+    /// 2.4 Gb/s each. `fq` paces reliably up to 32 Gb/s per flow; faster goals need more streams.
     ///
-    /// **Leave it alone** where transfers use one stream that must have the whole rate, where programs pace themselves
-    /// (`SO_MAX_PACING_RATE`, `iperf3 --fq-rate`), and on a short path, where loss is repaired at once.
+    /// **Leave it alone** where transfers use one stream that must have the whole rate, where programs pace
+    /// themselves (`SO_MAX_PACING_RATE`, `iperf3 --fq-rate`), and on a short path, where recovery from loss is
+    /// quick.
     code: "QDISC-005",
     title: "Pacing for parallel streams",
     scope: Port,
@@ -93,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ten_gigabits_are_four_streams_of_2400_megabits() {
+    fn ten_gigabits_are_paced_as_four_streams_of_2400_megabits() {
         let (mut facts, mut goal) = (example::facts(), example::goal());
         example::each_qdisc(&mut facts, |qdisc| qdisc.max_rate_bps = None);
         goal.rate_bps = Some(10_000_000_000);
@@ -104,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn no_stream_is_faster_than_fq_can_pace() {
+    fn recommended_rates_stay_within_the_fq_maximum() {
         for (gigabits, desired) in [(25, "5gbit"), (100, "20gbit"), (200, "32gbit"), (400, "32gbit"), (800, "32gbit")]
         {
             let (mut facts, mut goal) = (example::facts(), example::goal());

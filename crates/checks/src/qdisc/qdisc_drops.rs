@@ -7,9 +7,9 @@ declare_check! {
     ///
     /// **Reads** drops of every qdisc, and packets sent since the driver was loaded.
     ///
-    /// **Matters** because a drop here is loss before the first metre of fibre. With `fq` it is mostly one flow over
-    /// its limit (UDP, or a program with a great many packets waiting); with others a queue that is too short or a
-    /// shaper.
+    /// **Matters** because these packets are lost before they leave the host. With `fq` it is mostly one flow
+    /// over its limit (UDP, or a program with very many queued packets); with other qdiscs a queue that is too
+    /// short or a shaper.
     ///
     /// **Leave it alone** on a router or behind a shaper: drops are how it signals senders to slow down.
     code: "QDISC-007",

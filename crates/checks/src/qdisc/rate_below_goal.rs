@@ -6,8 +6,8 @@ declare_check! {
     ///
     /// **Reads** `maxrate` of every `fq`, and the goal's rate.
     ///
-    /// **Matters** because `fq maxrate` holds every flow, silently: a value from the days of a slower receiver, or from
-    /// an experiment, looks like a slow network.
+    /// **Matters** because `fq maxrate` silently limits every flow: a value that remains from a slower receiver
+    /// or an experiment looks like a slow network.
     ///
     /// **Leave it alone** where more than eight streams share the goal on purpose, or a receiver is that slow.
     code: "QDISC-006",

@@ -1,7 +1,7 @@
 use crate::prelude::*;
 
 declare_check! {
-    /// Whether segments are dropped while a program holds its socket.
+    /// Whether segments are dropped because a socket's backlog is full.
     ///
     /// **Reads** `TcpExt.TCPBacklogDrop` against segments received.
     ///

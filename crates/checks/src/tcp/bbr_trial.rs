@@ -5,15 +5,15 @@ use crate::prelude::*;
 const NAME: &str = "net.ipv4.tcp_congestion_control";
 
 declare_check! {
-    /// Whether BBR deserves a trial.
+    /// Whether BBR is worth a trial.
     ///
     /// **Reads** the congestion control, the share of segments retransmitted since boot, the goal's RTT.
     ///
-    /// **Matters** because CUBIC takes every loss for congestion; where losses have another cause and cannot be
-    /// removed, BBR, which goes by rate and RTT, may carry several times as much.
+    /// **Matters** because CUBIC treats every loss as congestion; where losses have another cause that cannot
+    /// be removed, BBR, which relies on rate and RTT, may reach several times the rate.
     ///
-    /// **Leave it alone** where the loss can be repaired (it should be), and where others share a small buffer with
-    /// you: BBR retransmits far more. Compare on your own path before keeping it.
+    /// **Leave it alone** where the cause of the loss can be fixed (do that first), and where other traffic
+    /// shares a small buffer: BBR retransmits far more. Compare on your own path before keeping it.
     code: "TCP-008",
     title: "BBR for a long path with losses",
     severity: Note,
@@ -60,7 +60,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     Outcome::found(problem)
 }
 
-/// Whether this kernel has BBR; `None` where nothing says so.
+/// Returns whether this kernel has BBR; `None` if that is unknown.
 fn has_bbr(view: &View<'_>) -> Option<bool> {
     let available = view.sysctl("net.ipv4.tcp_available_congestion_control");
     let listed = available.known().is_some_and(|names| names.split_whitespace().any(|name| name == "bbr"));

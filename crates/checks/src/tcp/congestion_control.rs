@@ -8,16 +8,17 @@ const NAME: &str = "net.ipv4.tcp_congestion_control";
 const HEADERS: u32 = 52;
 
 declare_check! {
-    /// Which congestion control new connections use.
+    /// Congestion control of new connections.
     ///
     /// **Reads** `net.ipv4.tcp_congestion_control`, the goal's rate and RTT, the MTU.
     ///
     /// **Matters** because after a loss Reno grows by one segment per RTT: over a long fast path recovery takes
-    /// hours, with CUBIC seconds to minutes. DCTCP only works where every switch marks; LP and Vegas give way to
-    /// everything else.
+    /// hours, with CUBIC seconds to minutes. DCTCP only works where every switch marks (ECN); LP and Vegas
+    /// yield to all other traffic.
     ///
-    /// **Leave it alone** where a program chooses its own for each connection, and with BBR where it was compared on
-    /// your path: the 2016 ESnet deck has from 4.4 times H-TCP's rate to 39 % less, always with many more retransmits.
+    /// **Leave it alone** where a program chooses its own for each connection, and with BBR where it was
+    /// compared on your path: the 2016 ESnet deck measured from 4.4 times H-TCP's rate to 39 % less, always
+    /// with many more retransmits.
     code: "TCP-007",
     title: "Congestion control",
     severity: Major,
@@ -65,7 +66,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     })
 }
 
-/// How long one loss costs, by the response functions.
+/// Returns the recovery time after one loss, by the response functions.
 fn recovery(view: &View<'_>) -> Effect {
     let (Fact::Known(rate), Fact::Known(port)) = (view.rate_bps(), view.port()) else { return Effect::NotMeasured };
     let mss = port.mtu_bytes.saturating_sub(HEADERS);

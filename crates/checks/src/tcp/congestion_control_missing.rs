@@ -6,12 +6,12 @@ use crate::prelude::*;
 const NAME: &str = "net.ipv4.tcp_congestion_control";
 
 declare_check! {
-    /// Whether the congestion control that a file asks for could be loaded.
+    /// Whether the congestion control that a file sets could be loaded.
     ///
     /// **Reads** the sysctl files, `net.ipv4.tcp_congestion_control` and `net.ipv4.tcp_available_congestion_control`.
     ///
-    /// **Matters** because a kernel without the module keeps what it has, and `sysctl --system` only prints a line at
-    /// boot that is easily missed.
+    /// **Matters** because a kernel without the module keeps its current one, and `sysctl --system` only prints
+    /// a line at boot that is easily missed.
     ///
     /// **Leave it alone** if the file is for another kernel of this host.
     code: "TCP-009",

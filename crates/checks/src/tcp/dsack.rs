@@ -7,10 +7,10 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_dsack`.
     ///
-    /// **Matters** because a sender learns from it that it retransmitted spuriously: it restores the reduced window
-    /// back and grows more patient with a path that reorders.
+    /// **Matters** because a sender learns from it that it retransmitted spuriously: it restores the reduced
+    /// window and raises its tolerance of reordering.
     ///
-    /// **Leave it alone** never: it costs nothing while nothing is duplicated.
+    /// **Leave it alone** never: it costs nothing without duplicates.
     code: "TCP-004",
     title: "DSACK",
     severity: Note,

@@ -1,6 +1,7 @@
 use crate::prelude::*;
 
-/// When every second repeated segment had arrived, most repairs were needless.
+/// Duplicates per retransmit from which retransmits are reported as spurious: at one half, most were
+/// unnecessary.
 const SHARE: f64 = 0.5;
 
 declare_check! {
@@ -8,9 +9,9 @@ declare_check! {
     ///
     /// **Reads** `TcpExt.TCPDSACKRecv` against `Tcp.RetransSegs`.
     ///
-    /// **Matters** because the path then does not lose but reorders or delays: links bonded packet by packet, equal
-    /// paths of different length, a device that holds packets back. Each spurious retransmits also slows the sender
-    /// down.
+    /// **Matters** because the path then reorders or delays packets instead of losing them: bonds that
+    /// distribute single packets, equal-cost paths of different delay, a device that delays packets. Each
+    /// spurious retransmit also slows the sender down.
     ///
     /// **Leave it alone** while few segments are retransmitted at all.
     code: "TCP-025",

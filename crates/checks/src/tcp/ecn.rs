@@ -3,12 +3,12 @@ use crate::prelude::*;
 const NAME: &str = "net.ipv4.tcp_ecn";
 
 declare_check! {
-    /// Whether routers may mark instead of drop.
+    /// Whether ECN is accepted, so that routers may mark instead of drop.
     ///
     /// **Reads** `net.ipv4.tcp_ecn`.
     ///
-    /// **Matters** little on most research networks, which do not mark; but with 0 the host refuses peers that ask for
-    /// it, and no router can ever warn without a loss.
+    /// **Matters** little on most research networks, which do not mark; but with 0 the host refuses it to peers
+    /// that request it, and routers can only signal congestion by a loss.
     ///
     /// **Leave it alone** where a device on the path is known to drop such connections.
     code: "TCP-015",

@@ -7,8 +7,8 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_slow_start_after_idle`, the goal's RTT.
     ///
-    /// **Matters** on long paths: a pause of one retransmission timeout (the disk is slow, the next file is opened)
-    /// throws the window away, and each doubling takes one RTT again.
+    /// **Matters** on long paths: a pause of one retransmission timeout (the disk is slow, the next file is
+    /// opened) resets the congestion window, and each doubling takes one RTT again.
     ///
     /// **Leave it alone** on short paths, where doubling is quick, and where the path changes its capacity between
     /// transfers.

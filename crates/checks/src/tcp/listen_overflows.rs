@@ -1,6 +1,6 @@
 use crate::prelude::*;
 
-/// One in a thousand connections that has to try again, a second later.
+/// Share of connections, one in a thousand, that have to retry a second later.
 const SHARE: f64 = 0.001;
 
 declare_check! {
@@ -8,11 +8,11 @@ declare_check! {
     ///
     /// **Reads** `TcpExt.ListenOverflows` against connections accepted.
     ///
-    /// **Matters** to transfers with many streams that open at once: the program accepts too slowly, or asked `listen`
-    /// for too short a queue; a dropped SYN is retransmitted a second later, and one late stream delays the whole
-    /// transfer.
+    /// **Matters** to transfers with many streams that open at once: the program accepts too slowly, or passed
+    /// too short a queue to `listen`; a dropped SYN is retransmitted a second later, and one late stream delays
+    /// the whole transfer.
     ///
-    /// **Leave it alone** on a host under a scan or a flood: that is what the queue's limit is for.
+    /// **Leave it alone** on a host under a scan or a flood: the queue's limit exists for that.
     code: "TCP-023",
     title: "Listen queue overflows",
     severity: Minor,

@@ -2,19 +2,19 @@ use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_recovery";
 
-/// The bit that turns RACK on.
+/// Bit of `tcp_recovery` that enables RACK.
 const RACK: u64 = 1;
 
 declare_check! {
-    /// Whether losses are detected by time.
+    /// Whether losses are detected by time (RACK).
     ///
     /// **Reads** `net.ipv4.tcp_recovery`.
     ///
     /// **Matters** because RACK notices a lost retransmission and tolerates reordering, where counting duplicate
     /// ACKs ends in a timeout or in spurious retransmits.
     ///
-    /// **Leave it alone** on kernels of which the documentation says that RACK is the only way (6.18 does): the bit is
-    /// then without effect.
+    /// **Leave it alone** on kernels that, according to their documentation, always use RACK (6.18): the bit
+    /// then has no effect.
     code: "TCP-005",
     title: "RACK loss detection",
     severity: Minor,

@@ -6,8 +6,8 @@ declare_check! {
     ///
     /// **Reads** `TcpExt.TCPMemoryPressures` and `TcpExt.TCPAbortOnMemory` since boot.
     ///
-    /// **Matters** because under pressure the kernel shrinks the windows of all connections, and at the limit it resets
-    /// some. One time is enough to spoil a day's measurements.
+    /// **Matters** because under pressure the kernel shrinks the windows of all connections, and at the limit
+    /// it resets some. A single event is enough to spoil a day's measurements.
     ///
     /// **Leave it alone** if it happened once, in an experiment you know of.
     code: "TCP-022",

@@ -3,14 +3,14 @@ use crate::prelude::*;
 const NAME: &str = "net.ipv4.tcp_no_metrics_save";
 
 declare_check! {
-    /// Whether one run of a benchmark leaves its mark on the next.
+    /// Whether cached TCP metrics of one benchmark run affect the next.
     ///
     /// **Reads** `net.ipv4.tcp_no_metrics_save` and the role.
     ///
     /// **Matters** to a benchmark because the kernel keeps RTT, reordering and more of a closed connection for
     /// the next one to the same host: runs are then not independent of each other.
     ///
-    /// **Leave it alone** in production: the memory usually helps, as the kernel's documentation says.
+    /// **Leave it alone** in production: the cache usually helps, as the kernel's documentation says.
     code: "TCP-011",
     title: "Metrics cache between benchmark runs",
     severity: Note,

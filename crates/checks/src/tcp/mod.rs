@@ -1,4 +1,4 @@
-//! TCP and UDP behaviour: one check, one file.
+//! Checks of TCP and UDP behaviour, one per file.
 
 use crate::advice;
 use crate::check::{Check, Group, Outcome};
@@ -34,7 +34,7 @@ mod zero_windows;
 
 const GROUP: Group = Group::Tcp;
 
-/// In the order of their codes.
+/// Checks of this group, by code.
 pub(crate) static CHECKS: &[&Check] = &[
     &sack::CHECK,
     &timestamps::CHECK,
@@ -65,7 +65,7 @@ pub(crate) static CHECKS: &[&Check] = &[
     &pacing_ratios::CHECK,
 ];
 
-/// A switch that should be on; any number but 0 is.
+/// Checks a switch that should be on; any value except 0 is on.
 fn on(view: &View<'_>, name: &str, why: &str) -> Outcome {
     let value = known!(view.sysctl(name));
     if value != "0" {

@@ -6,12 +6,12 @@ const NAME: &str = "net.ipv4.tcp_mtu_probing";
 const STANDARD_MTU: u32 = 1500;
 
 declare_check! {
-    /// Whether TCP finds out by itself that large packets vanish.
+    /// Whether TCP detects by itself that large packets are lost (MTU probing).
     ///
     /// **Reads** `net.ipv4.tcp_mtu_probing` and the MTU of the interface.
     ///
-    /// **Matters** with jumbo frames: if a link on the path takes less and its "too big" messages are filtered,
-    /// connections open and then hang. With 1 the kernel tries smaller segments once it sees that.
+    /// **Matters** with jumbo frames: if a link on the path has a smaller MTU and its "too big" messages are
+    /// filtered, connections open and then hang. With 1 the kernel tries smaller segments once it sees that.
     ///
     /// **Leave it alone** at an MTU of 1500. 2 is for experiments: it begins every connection with small segments.
     code: "TCP-010",

@@ -3,16 +3,16 @@ use crate::prelude::*;
 /// Name, and the kernel default, per cent.
 const RATIOS: [(&str, u64); 2] = [("net.ipv4.tcp_pacing_ss_ratio", 200), ("net.ipv4.tcp_pacing_ca_ratio", 120)];
 
-/// At this percentage a flow is paced at just the rate it has.
+/// Percentage at which a flow is paced at exactly its current rate.
 const AS_IT_IS: u64 = 100;
 
 declare_check! {
-    /// Whether TCP's own pacing lets flows grow.
+    /// Whether TCP's pacing rate allows flows to grow.
     ///
     /// **Reads** `net.ipv4.tcp_pacing_ss_ratio` and `net.ipv4.tcp_pacing_ca_ratio`.
     ///
-    /// **Matters** because with `fq` a flow leaves at window / RTT times this percentage: at 100 it never gets
-    /// ahead of its ACKs, below it holds itself back.
+    /// **Matters** because with `fq` a flow leaves at window / RTT times this percentage: at 100 it never
+    /// exceeds the rate of its ACKs, and below 100 it slows itself down.
     ///
     /// **Leave it alone** above 100; BBR sets its own rate.
     code: "TCP-027",

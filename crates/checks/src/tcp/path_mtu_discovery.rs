@@ -3,12 +3,13 @@ use crate::prelude::*;
 const NAME: &str = "net.ipv4.ip_no_pmtu_disc";
 
 declare_check! {
-    /// Whether the host learns the path's MTU.
+    /// Whether the host discovers the path MTU.
     ///
     /// **Reads** `net.ipv4.ip_no_pmtu_disc`.
     ///
-    /// **Matters** because with 1 the first "too big" message cuts packets to that destination to about 550 bytes for
-    /// minutes, and large packets are fragmented on the way; 2 and 3 change which messages are believed.
+    /// **Matters** because with 1 the first "too big" message cuts packets to that destination to about 550
+    /// bytes for minutes, and large packets are fragmented on the way; 2 and 3 change which messages are
+    /// accepted.
     ///
     /// **Leave it alone** at 3 on a host that must distrust ICMP.
     code: "TCP-016",

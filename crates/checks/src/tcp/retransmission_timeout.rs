@@ -2,7 +2,7 @@ use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_rto_min_us";
 
-/// Linux's own, microseconds; the documentation recommends no more.
+/// Linux default, microseconds; the documentation recommends not to exceed it.
 const STOCK_US: u64 = 200_000;
 
 declare_check! {
@@ -12,8 +12,8 @@ declare_check! {
     ///
     /// **Matters** because a connection stalls until the timer fires when nothing else reveals a loss.
     ///
-    /// **Leave it alone** below 200 ms if the RTTs are short and it was measured; the timer follows the round
-    /// trip upwards by itself.
+    /// **Leave it alone** below 200 ms if the RTTs are short and it was measured; the timer rises with the RTT
+    /// anyway.
     code: "TCP-017",
     title: "Minimum RTO",
     severity: Minor,

@@ -1,16 +1,16 @@
 use crate::prelude::*;
 
-/// From this share on no loss-based congestion control is near a fast path's rate: by Mathis, 0.1 % over 10 ms with segments
-/// of 1460 bytes is 45 Mb/s for a Reno flow.
+/// Retransmission rate from which no loss-based congestion control comes near a fast path's rate: by Mathis,
+/// 0.1 % over 10 ms with segments of 1460 bytes is 45 Mb/s for a Reno flow.
 const MUCH: f64 = 0.001;
 
 declare_check! {
-    /// The share of segments that were retransmitted.
+    /// Share of segments that were retransmitted.
     ///
     /// **Reads** `Tcp.RetransSegs` and `Tcp.OutSegs` since boot.
     ///
-    /// **Matters** because on a long path a few losses in a hundred thousand decide the rate. The figure is of all
-    /// connections since boot, short and long, near and far: it says that there is loss, not where.
+    /// **Matters** because on a long path a few losses in a hundred thousand decide the rate. The figure covers
+    /// all connections since boot, short and long, over all paths: it shows that there is loss, not where.
     ///
     /// **Leave it alone** with BBR, which retransmits much by design, and on hosts that serve distant, poor networks.
     code: "TCP-018",

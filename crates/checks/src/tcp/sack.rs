@@ -8,8 +8,8 @@ declare_check! {
     /// **Reads** `net.ipv4.tcp_sack`.
     ///
     /// **Matters** because without them a sender learns of one lost segment per RTT: a burst of losses on a
-    /// long path takes seconds to repair, and RACK cannot work at all. Scripts from the days when SACK processing cost
-    /// CPU time (or from the 2019 SACK panic) turn it off; the kernel repaired both.
+    /// long path takes seconds to repair, and RACK cannot work at all. Scripts from the days when SACK
+    /// processing cost CPU time (or from the 2019 SACK panic) turn it off; the kernel fixed both.
     ///
     /// **Leave it alone** when the kernel is older than the fixes for CVE-2019-11477 and cannot be replaced.
     code: "TCP-001",

@@ -5,23 +5,23 @@ const NAME: &str = "net.ipv4.tcp_limit_output_bytes";
 /// Linux's default since May 2025, bytes.
 const SINCE_2025: u64 = 4 << 20;
 
-/// The default before, bytes.
+/// Linux's default before May 2025, bytes.
 const BEFORE: u64 = 1 << 20;
 
-/// From this rate on the larger one is worth it, bits/s: 1 MiB leaves the host in 84 us at 100 Gb/s, less than it may take
-/// for the completion to come back.
+/// Rate from which the larger limit helps, bits/s: 1 MiB leaves the host in 84 µs at 100 Gb/s, less than the
+/// completion may take.
 const FAST_BPS: u64 = 100_000_000_000;
 
 declare_check! {
-    /// How much of one flow may wait in qdisc and device (TCP small queues).
+    /// Limit of one flow's bytes in qdisc and device (TCP small queues).
     ///
     /// **Reads** `net.ipv4.tcp_limit_output_bytes` and the goal's rate.
     ///
-    /// **Matters** because TCP stops handing over when so many bytes of a flow wait in queue and ring, and goes on when
-    /// the device says that they left. At 100 Gb/s 1 MiB lasts 84 µs: less than completions may take. The default went
-    /// from 1 to 4 MB in May 2025.
+    /// **Matters** because TCP stops sending when this many bytes of a flow wait in queue and ring, and
+    /// continues when the device reports that they were sent. At 100 Gb/s 1 MiB lasts 84 µs: less than
+    /// completions may take. The default went from 1 to 4 MB in May 2025.
     ///
-    /// **Leave it alone** below 100 Gb/s and on a host of small messages: what waits is delay.
+    /// **Leave it alone** below 100 Gb/s and on a host of small messages: queued bytes add delay.
     code: "TCP-014",
     title: "TCP small queue limit",
     severity: Note,

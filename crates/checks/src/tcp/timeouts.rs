@@ -1,6 +1,7 @@
 use crate::prelude::*;
 
-/// With SACK, RACK and tail loss probes a timeout is the exception; one for ten retransmitted segments is not.
+/// Share of retransmits by timeout that is reported: with SACK, RACK and tail loss probes, timeouts are rare,
+/// and one in ten is too many.
 const SHARE: f64 = 0.1;
 
 declare_check! {
@@ -8,9 +9,9 @@ declare_check! {
     ///
     /// **Reads** `TcpExt.TCPTimeouts` against `Tcp.RetransSegs`, and these against `Tcp.OutSegs`.
     ///
-    /// **Matters** because a timeout stops a connection for at least 200 ms and restarts it in slow start, where other
-    /// repairs take one RTT. Many of them mean whole windows lost at once (a small buffer, a link that goes away)
-    /// or SACK turned off.
+    /// **Matters** because a timeout stops a connection for at least 200 ms and restarts it in slow start,
+    /// where other recovery takes one RTT. Many of them mean whole windows lost at once (a small buffer, a link
+    /// that goes away) or SACK turned off.
     ///
     /// **Leave it alone** where peers vanish silently (laptops, scanners): their connections time out too.
     code: "TCP-021",

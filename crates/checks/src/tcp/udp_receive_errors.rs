@@ -1,6 +1,7 @@
 use crate::prelude::*;
 
-/// One datagram in ten thousand: tools that measure loss by UDP would show it as the network's.
+/// Share of datagrams that is reported: at one in ten thousand, UDP loss tests would attribute it to the
+/// network.
 const SHARE: f64 = 0.0001;
 
 declare_check! {

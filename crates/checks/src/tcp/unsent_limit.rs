@@ -9,7 +9,7 @@ const UNLIMITED: u64 = u32::MAX as u64;
 const LOW: u64 = 1 << 20;
 
 declare_check! {
-    /// Whether bulk senders may hand over much at once.
+    /// Whether bulk senders may buffer enough unsent data.
     ///
     /// **Reads** `net.ipv4.tcp_notsent_lowat` and the role.
     ///

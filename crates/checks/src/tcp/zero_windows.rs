@@ -1,6 +1,7 @@
 use crate::prelude::*;
 
-/// A window closed once in ten thousand segments: about once for every 90 MB at MTU 9000.
+/// Share of segments that is reported, one closed window in ten thousand: about one for every 90 MB at MTU
+/// 9000.
 const SHARE: f64 = 0.0001;
 
 declare_check! {
@@ -11,7 +12,7 @@ declare_check! {
     /// **Matters** because a closed window stops the sender: the disk or the program is the limit, and no network
     /// setting helps.
     ///
-    /// **Leave it alone** where receivers hold senders back by design (a queue, a tape).
+    /// **Leave it alone** where receivers slow down senders by design (a queue, a tape).
     code: "TCP-026",
     title: "Zero windows",
     severity: Note,

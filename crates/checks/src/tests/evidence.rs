@@ -1,5 +1,5 @@
-//! What every recommendation rests on: figures stand in the passages that are cited, passages stand on their slides, and no
-//! check claims that something costs the goal without a source, a calculation or a lab figure.
+//! Tests of the evidence for recommendations: figures are in the cited passages, passages are on their slides,
+//! and no check claims a cost without a source, a calculation or a lab figure.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,12 +13,12 @@ use crate::gain::{Verdict, gains};
 use crate::source::{Document, ESNET_2014, ESNET_2016, LBNL_2015, RED_HAT_2012, TOKYO_2006};
 use crate::{docs, registry};
 
-/// The most characters from a slide's title to the end of the slide.
+/// Maximum length from a slide's title to the end of the slide, characters.
 const SLIDE: usize = 2500;
 
 const ROLES: [Role; 5] = [Role::Dtn, Role::Benchmark, Role::Latency, Role::Guest, Role::Router];
 
-/// Every finding of every check on its bad example, in every role.
+/// Returns every finding of every check on its failing example, in every role.
 fn findings() -> impl Iterator<Item = (&'static Check, Problem)> {
     registry::all().flat_map(|check| {
         let (facts, goal) = docs::out_of_order(check);
@@ -33,7 +33,7 @@ fn findings() -> impl Iterator<Item = (&'static Check, Problem)> {
     })
 }
 
-/// A number of a text, and how many decimals it was written with.
+/// Returns the numbers in a text, each with its number of decimals.
 fn numbers(text: &str) -> Vec<(f64, usize)> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -56,8 +56,8 @@ fn rounded(value: f64, decimals: usize) -> f64 {
     (value * scale).round() / scale
 }
 
-/// Whether a figure is one of `known` (netperf counts in Mb/s what texts say in Gb/s), or a ratio, a sum or a difference in per
-/// cent of two of them.
+/// Returns whether a figure is one of `known` (netperf reports Mb/s where texts have Gb/s), or a ratio, a sum
+/// or a difference in per cent of two of them.
 fn stands_in(figure: f64, decimals: usize, known: &[f64], derived: bool) -> bool {
     let is = |value: f64| (rounded(value, decimals) - figure).abs() < 1e-9;
     let pairs = || known.iter().flat_map(|a| known.iter().map(move |b| (*a, *b))).filter(|(_, b)| *b != 0.0);
@@ -66,7 +66,7 @@ fn stands_in(figure: f64, decimals: usize, known: &[f64], derived: bool) -> bool
 }
 
 #[test]
-fn figures_are_read_with_their_decimals() {
+fn figures_are_parsed_with_their_decimals() {
     assert_eq!(
         numbers("~1.25Gbps @ 10Gbps, .0046% and 34106.58."),
         [(1.25, 2), (10.0, 0), (0.0046, 4), (34106.58, 2)]
@@ -127,7 +127,7 @@ fn findings_above_notes_have_a_source_or_figure() {
     assert!(without.is_empty(), "{without:#?}");
 }
 
-/// The decks, one text each; `None` where they are not at hand.
+/// Returns the texts of the decks; `None` if they are not available.
 fn decks() -> Option<Vec<String>> {
     let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/seeds");
     let directory = std::env::var_os("LANDSPEED_DECKS").map_or(beside, PathBuf::from);
@@ -136,7 +136,7 @@ fn decks() -> Option<Vec<String>> {
     (!texts.is_empty()).then_some(texts)
 }
 
-/// Words without emphasis, list marks, table rules and line ends.
+/// Removes emphasis, list marks, table rules and line ends.
 fn plain(text: &str) -> String {
     let text: String = text.chars().filter(|c| !"*`\\#".contains(*c)).collect();
     text.split_whitespace().filter(|word| !matches!(*word, "-" | "•")).collect::<Vec<_>>().join(" ")
@@ -158,7 +158,7 @@ fn every_passage_is_on_its_slide() {
         for passage in passages.iter().filter(|passage| passage.document.known_by.is_some()) {
             let text = plain(deck(passage.document, &decks));
             let slide = plain(passage.place);
-            // Titles repeat: the passage stands within a slide's length after one of them.
+            // Titles repeat: the passage must follow one of them within a slide's length.
             let after = text.match_indices(&slide).any(|(at, _)| {
                 let rest = &text[at..];
                 let end = rest.char_indices().map(|(at, _)| at).find(|at| *at >= SLIDE).unwrap_or(rest.len());
@@ -170,7 +170,7 @@ fn every_passage_is_on_its_slide() {
 }
 
 #[test]
-fn every_slide_that_a_check_names_is_in_its_deck() {
+fn every_cited_slide_is_in_its_deck() {
     let Some(decks) = decks() else {
         landspeed_testkit::skip!("the decks' texts are not here; LANDSPEED_DECKS names their directory");
     };

@@ -1,5 +1,5 @@
-//! The texts of advice: what is diagnosed of all recorded documents, and the source of it. `crates/landspeed/tests/advice` reads
-//! this file too, to run what is advised.
+//! The texts of advice: verdicts and warnings of all recorded documents, and the source code that contains them.
+//! `crates/landspeed/tests/advice` includes this file too, to run the commands.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use landspeed_diagnose::{diagnose, diagnose_lab, warnings};
 use landspeed_model::{Direction, LabDocument, RunDocument, Verdict, Warning};
 
-/// Programs that advice tells a person to run.
+/// Programs used by commands in advice.
 pub const PROGRAMS: &[&str] = &[
     "cpupower",
     "echo",
@@ -23,11 +23,11 @@ pub const PROGRAMS: &[&str] = &[
     "tuned-adm",
 ];
 
-/// Crates whose texts reach a person.
+/// Crates that contain user-facing texts.
 const SPEAKERS: &[&str] =
     &["capture", "checks", "cli", "diagnose", "flow", "host", "iperf3", "lab", "netlink", "tap", "tune"];
 
-/// Files below a folder of `crates`, by the end of their names.
+/// Returns all files below a folder of `crates` with this extension.
 fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder)];
@@ -53,7 +53,7 @@ pub fn recorded() -> Vec<RunDocument> {
     files("diagnose/fixtures/real", "json").iter().map(|path| read(path)).collect()
 }
 
-/// Every recorded run as two hosts, as the sender alone and over loopback would judge it.
+/// Returns the texts of verdicts and warnings for every recorded run: with both hosts, and with the sender only.
 pub fn texts() -> Vec<String> {
     let mut verdicts: Vec<Verdict> = Vec::new();
     let mut warned: Vec<Warning> = Vec::new();
@@ -78,7 +78,7 @@ pub fn texts() -> Vec<String> {
     texts.chain(warned.into_iter().map(|warning| warning.message)).collect()
 }
 
-/// The source of a crate without comments, each file on one line, so that a text is in one piece.
+/// Returns the source files of a crate without comments, each joined into one line so that no text is split.
 pub fn source(name: &str) -> Vec<String> {
     let code = files(&format!("{name}/src"), "rs").into_iter();
     let code = code.filter(|path| !path.ends_with("advice.rs") || name != "cli");
@@ -90,7 +90,7 @@ pub fn source(name: &str) -> Vec<String> {
     code.map(plain).collect()
 }
 
-/// Commands in backticks in the source of all that speaks to a person. Of what is filled in, `{…}` is shown.
+/// Returns the commands in backticks in the source of all crates with user-facing texts, with `{…}` placeholders.
 pub fn commands() -> BTreeSet<String> {
     let marked = |code: String| code.split('`').map(str::to_owned).collect::<Vec<_>>();
     let is_command = |text: &String| {
@@ -100,7 +100,7 @@ pub fn commands() -> BTreeSet<String> {
     SPEAKERS.iter().flat_map(|name| source(name)).flat_map(marked).filter(is_command).collect()
 }
 
-/// What an option is written as, and its value where one follows.
+/// Returns the options in a text, each with its value if one follows.
 pub fn options<'a>(text: &'a str) -> Vec<Vec<String>> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let mut found = Vec::new();
@@ -113,7 +113,7 @@ pub fn options<'a>(text: &'a str) -> Vec<Vec<String>> {
         let bare = |word: &&'a str| word.trim_end_matches([',', ';', ':', '.', ')']);
         let value = words.get(at + 1).filter(|_| word.ends_with(name)).map(bare);
         let value = value.filter(|value| value.starts_with(|c: char| c.is_ascii_digit()));
-        // A unit after a blank would be a separate argument.
+        // A unit separated by a space would be a separate argument.
         let unit = words.get(at + 2).filter(|_| value.is_some()).map(bare);
         let unit = unit.filter(|unit| unit.ends_with("b/s") || unit.ends_with("iB") || unit.ends_with("ms"));
         found.push([Some(name), value, unit].into_iter().flatten().map(str::to_owned).collect());

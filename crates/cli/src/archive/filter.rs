@@ -1,4 +1,4 @@
-//! Conditions on the command line: the vocabulary of queries, as options.
+//! Conditions on the command line: the query vocabulary as options.
 
 use landspeed_archive::Query;
 
@@ -53,7 +53,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// The query that the options say.
+    /// Returns the query that the options describe.
     pub fn query(&self) -> anyhow::Result<Query> {
         let text = self.query.as_deref().unwrap_or_default();
         let mut query: Query = text.strip_prefix("archive:").unwrap_or(text).parse()?;

@@ -36,11 +36,11 @@ pub struct Args {
     quiet: bool,
 }
 
-/// Documents that are stored at once: each batch is one transaction.
+/// Documents per batch; each batch is one transaction.
 const BATCH: usize = 64;
-/// Bytes that are in memory at once.
+/// Bytes per batch, which are in memory at once.
 const BATCH_BYTES: usize = 64 << 20;
-/// Errors of files that are printed; more are counted.
+/// Maximum number of errors printed; further errors are only counted.
 const SHOWN_ERRORS: u64 = 20;
 
 /// Imports documents.
@@ -78,13 +78,13 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     Ok(if failed > 0 { CommandOutcome::Findings } else { CommandOutcome::Clean })
 }
 
-/// Files below a directory, by name.
+/// Appends the files below a directory, sorted by name.
 fn walk(directory: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     let mut entries = std::fs::read_dir(directory)?.collect::<Result<Vec<_>, _>>()?;
     entries.sort_by_key(std::fs::DirEntry::file_name);
     for entry in entries {
         let kind = entry.file_type()?;
-        // A link may lead back.
+        // Symbolic links are not followed: they may form a loop.
         if kind.is_dir() {
             walk(&entry.path(), files)?;
         } else if kind.is_file() {
@@ -97,7 +97,7 @@ fn walk(directory: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
 struct Document {
     content: Vec<u8>,
     source: String,
-    /// Whether it was named, so that it must be a result.
+    /// Whether the user named the file: it must then be a result.
     named: bool,
 }
 
@@ -140,7 +140,7 @@ impl Import<'_> {
         self.document(plain, source, named)
     }
 
-    /// Documents one a line, or one document.
+    /// Imports one document per line, or the whole input as one document.
     fn lines(&mut self, mut input: impl std::io::BufRead, source: &str) -> anyhow::Result<()> {
         let read = |why| anyhow!("cannot read {source}: {why}");
         let mut first = Vec::new();
@@ -223,7 +223,7 @@ impl Import<'_> {
     }
 }
 
-/// Whether the first line is a whole document, so that the file has one on each line; not an event of a stream.
+/// Whether the first line is a complete JSON object and not an event: the file then has one document per line.
 fn is_lines(bytes: &[u8]) -> bool {
     let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else { return false };
     let line: Result<serde_json::Map<String, serde_json::Value>, _> = serde_json::from_slice(&bytes[..end]);

@@ -7,7 +7,7 @@ use super::{advised, build, filter::Filter, open, text};
 use crate::CommandOutcome;
 use crate::output::Sink;
 
-/// Rows that a table shows by default.
+/// Default number of rows in a table.
 const SHOWN: u64 = 50;
 
 /// Options of `archive list`.

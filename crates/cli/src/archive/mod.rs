@@ -67,7 +67,7 @@ enum Command {
     Import(import::Args),
 }
 
-/// Answers from the archive, or changes it.
+/// Runs the subcommand.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     match &args.command {
         Command::List(args) => list::list(args),
@@ -82,7 +82,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     }
 }
 
-/// The archive's directory, where there is to be one.
+/// Returns the archive's directory; an error if the archive is off or cannot be located.
 pub fn directory() -> anyhow::Result<std::path::PathBuf> {
     match Location::from_environment() {
         Location::Directory(directory) => Ok(directory),
@@ -95,12 +95,12 @@ pub fn directory() -> anyhow::Result<std::path::PathBuf> {
     }
 }
 
-/// The archive, to be read.
+/// Opens the existing archive.
 pub fn open() -> anyhow::Result<Archive> {
     Archive::open_existing(&directory()?).map_err(advised)
 }
 
-/// The error with what to do.
+/// Converts an archive error into a message with its advice.
 pub fn advised(error: ArchiveError) -> anyhow::Error {
     match error.advice() {
         Some(advice) => anyhow!("{error}\n{advice}."),
@@ -108,7 +108,7 @@ pub fn advised(error: ArchiveError) -> anyhow::Error {
     }
 }
 
-/// The program that writes a document.
+/// Returns the build information for new documents.
 fn build() -> BuildInfo {
     BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: None }
 }

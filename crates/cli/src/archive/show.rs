@@ -38,7 +38,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     Ok(CommandOutcome::Clean)
 }
 
-/// What the command that made it printed.
+/// Formats a document as the command that created it prints it.
 fn content(archive: &Archive, listed: &ListedDocument, bytes: &[u8], verbose: bool) -> anyhow::Result<String> {
     let reading = Reading::of(bytes).map_err(advised)?;
     let Some(document) = &reading.document else {

@@ -34,7 +34,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let mut ids = Vec::new();
     let mut words = args.words.iter();
     while let Some(word) = words.next() {
-        // After the first word, options reach this list as they are.
+        // clap passes options that follow the first positional argument unparsed.
         let mut value = |name: &str| match words.next() {
             Some(value) => Ok(value.clone()),
             None => bail!("{name} needs a tag"),
@@ -75,7 +75,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     Ok(CommandOutcome::Clean)
 }
 
-/// Tags are words: they stand in queries and lists.
+/// Checks that a tag has no spaces or query characters: tags appear in queries and lists.
 fn check(tag: &str) -> anyhow::Result<()> {
     let fits = |c: char| !c.is_whitespace() && !c.is_control() && !",=*?".contains(c);
     ensure!(

@@ -1,4 +1,4 @@
-//! What `archive` prints.
+//! Terminal output of `archive`.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,10 +9,10 @@ use landspeed_units::{BitRate, Bytes, Nanos};
 
 use crate::text::{Page, number, percent, plural};
 
-/// Longest title or host in a table.
+/// Maximum width of a title or host in a table, columns.
 const CELL: usize = 28;
 
-/// A table: columns as wide as their longest cell, the last one not padded.
+/// Formats a table: columns as wide as their widest cell, the last one not padded.
 fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let widths: Vec<usize> = (0..head.len())
         .map(|i| rows.iter().map(|row| row[i].chars().count()).chain([head[i].len()]).max().unwrap_or(0))
@@ -38,7 +38,7 @@ fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// At most `most` characters on one line.
+/// Returns the text on one line, cut to at most `most` characters.
 fn short(text: &str, most: usize) -> String {
     let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if clean.chars().count() <= most {
@@ -47,7 +47,7 @@ fn short(text: &str, most: usize) -> String {
     clean.chars().take(most - 1).chain(['…']).collect()
 }
 
-/// `2026-11-24 15:03`, UTC.
+/// Formats a time as `2026-11-24 15:03`, UTC.
 fn minute(ns: Option<i64>) -> String {
     let Some(ns) = ns.and_then(|ns| u64::try_from(ns).ok()) else { return "unknown".to_owned() };
     let text =
@@ -55,7 +55,7 @@ fn minute(ns: Option<i64>) -> String {
     text[..16].replace('T', " ")
 }
 
-/// A figure with its unit.
+/// Formats a value with its unit.
 pub fn figure(metric: Metric, value: f64) -> String {
     match metric.unit() {
         "bit/s" => BitRate::from_bps(value as u64).to_string(),
@@ -67,7 +67,7 @@ pub fn figure(metric: Metric, value: f64) -> String {
     }
 }
 
-/// Documents, the newest first.
+/// Formats the list of documents, newest first.
 pub fn documents(documents: &[ListedDocument], total: u64, directory: &Path) -> String {
     if documents.is_empty() {
         return format!("no documents match in {}\n", directory.display());
@@ -95,7 +95,7 @@ pub fn documents(documents: &[ListedDocument], total: u64, directory: &Path) -> 
     text
 }
 
-/// Records, the newest first.
+/// Formats the list of records, newest first.
 pub fn records(rows: &[Row], total: u64, query: &Query) -> String {
     if rows.is_empty() {
         return format!(
@@ -105,7 +105,7 @@ pub fn records(rows: &[Row], total: u64, query: &Query) -> String {
     }
     let line = |row: &Row| {
         let record = &row.record;
-        // A lab's target is its path; the flow says more.
+        // A lab record's target is its path; its flow is more specific.
         let path = record.flow.as_ref().or(record.target.as_ref()).or(row.client.as_ref());
         let primary = [Metric::Goodput, Metric::Transactions, Metric::LatencyP50]
             .into_iter()
@@ -135,7 +135,7 @@ pub fn records(rows: &[Row], total: u64, query: &Query) -> String {
     text
 }
 
-/// What the archive knows of a document, above what its command printed.
+/// Formats the archive's metadata of a document, printed above its content.
 pub fn heading(document: &ListedDocument) -> String {
     let mut page = Page::default();
     let tags: Vec<String> = document.tags.iter().map(|tag| format!("+{tag}")).collect();
@@ -158,7 +158,7 @@ pub fn heading(document: &ListedDocument) -> String {
     page.text
 }
 
-/// A result of another program.
+/// Formats a result of another program.
 pub fn figures(reading: &Reading) -> String {
     let mut page = Page::default();
     for record in &reading.records {
@@ -189,7 +189,7 @@ pub fn figures(reading: &Reading) -> String {
     page.text
 }
 
-/// A document of a later version.
+/// Formats the notice for a document of a later version.
 pub fn later(reading: &Reading) -> String {
     let mut page = Page::default();
     page.line(
@@ -202,7 +202,7 @@ pub fn later(reading: &Reading) -> String {
     page.text
 }
 
-/// What pruning removes or would remove.
+/// Formats the documents that pruning removed or would remove.
 pub fn pruned(pruned: &[Pruned], done: bool) -> String {
     let bytes: u64 = pruned.iter().map(|pruned| pruned.file_bytes).sum();
     let mut text = String::new();
@@ -235,7 +235,7 @@ pub fn pruned(pruned: &[Pruned], done: bool) -> String {
     }
 }
 
-/// What a verification found.
+/// Formats the result of a verification.
 pub fn verification(document: &ArchiveCheckDocument, directory: &Path, rebuilt: bool) -> String {
     let mut page = Page::default();
     page.raw("archive", &directory.display().to_string());
@@ -261,12 +261,12 @@ pub fn verification(document: &ArchiveCheckDocument, directory: &Path, rebuilt: 
     page.text
 }
 
-/// Columns of a plot.
+/// Width of a plot, columns.
 const PLOT: usize = 64;
-/// Differences that a change lists.
+/// Maximum number of differences listed for a change.
 const DIFFERENCES: usize = 6;
 
-/// A metric over time.
+/// Formats a metric over time.
 pub fn trend(document: &TrendDocument, metric: Metric, mixed: Option<&str>) -> String {
     let mut page = Page::default();
     let points = &document.points;
@@ -343,7 +343,8 @@ fn change(document: &TrendDocument, metric: Metric, at: usize, page: &mut Page) 
     }
 }
 
-/// Bars, marks below the changes, and the lowest and highest value. Of many values, a column is the median of its share.
+/// Returns the bars, the marks below the changes, and the lowest and highest value. If there are more values
+/// than columns, a column is the median of its values.
 fn plot(values: &[f64], changes: &[usize]) -> (String, String, f64, f64) {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let columns = values.len().clamp(1, PLOT);

@@ -47,12 +47,12 @@ fn level(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The permutations follow from it: the same records have the same changes.
+/// Seed of the permutation test: fixed, so that the same records give the same changes.
 const SEED: u64 = 1;
-/// Share of a stretch's records that must have a value for it to be the usual one.
+/// A value is the usual one of a segment if more than this share of its records have it.
 const USUAL: f64 = 0.5;
 
-/// Shows a metric over time.
+/// Prints a metric over time.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if let Some(sink) = &args.json {
         sink.check()?;
@@ -60,7 +60,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let query = args.filter.query()?;
     let archive = open()?;
     let mut rows = archive.rows(&query).map_err(advised)?;
-    // A document without a time has no place in a trend.
+    // Records without a start time cannot be placed in a trend.
     rows.retain(|row| row.record.status == RecordStatus::Complete && row.started_ns.is_some());
     rows.retain(|row| row.record.figures.get(args.shown).is_some());
     rows.reverse();
@@ -135,7 +135,7 @@ fn document(args: &Args, query: &Query, rows: &[Row]) -> anyhow::Result<TrendDoc
     })
 }
 
-/// Settings and facts whose usual value is another one after the change.
+/// Returns settings and facts whose usual value differs before and after a change.
 fn differences(before: &[Row], after: &[Row]) -> BTreeMap<String, (String, String)> {
     let (before, after) = (usual(before), usual(after));
     let differs = |(key, old): (&String, &String)| {
@@ -145,7 +145,7 @@ fn differences(before: &[Row], after: &[Row]) -> BTreeMap<String, (String, Strin
     before.iter().filter_map(differs).collect()
 }
 
-/// The value of each setting and fact that more than half of the records have.
+/// Returns the value of each setting and fact that more than half of the records share.
 fn usual(rows: &[Row]) -> BTreeMap<String, String> {
     let mut counts: BTreeMap<(&String, &String), usize> = BTreeMap::new();
     for row in rows {
@@ -158,7 +158,7 @@ fn usual(rows: &[Row]) -> BTreeMap<String, String> {
     most.map(|((key, value), _)| (key.clone(), value.clone())).collect()
 }
 
-/// What a reader should know where records of several kinds are in one trend.
+/// Returns a note if the records have several targets, flows or titles, or if there are too few of them.
 fn mixed(rows: &[Row]) -> Option<String> {
     let mut what = Vec::new();
     let distinct = |of: fn(&Row) -> Option<&String>| rows.iter().filter_map(of).collect::<BTreeSet<_>>();

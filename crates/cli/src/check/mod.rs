@@ -124,7 +124,7 @@ impl From<RoleName> for Role {
     }
 }
 
-/// Audits and prints.
+/// Audits the host and prints the result.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if args.list {
         print!("{}", text::list(landspeed_checks::all()));
@@ -151,7 +151,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         with_peer(&mut document, peer, key.as_ref(), args.goal.role, &chosen)?;
     }
     let written = deliver(args, &document, report.as_ref());
-    // A recorded host was audited elsewhere, at another time.
+    // A recorded host was not audited here and now, so the result is not kept.
     if args.host.is_none() {
         keep::keep(&document);
     }
@@ -182,7 +182,7 @@ fn deliver(args: &Args, document: &AuditDocument, report: Option<&Sink>) -> anyh
     Ok(())
 }
 
-/// What the host is to do, by the command line.
+/// Returns the goal described by the options; the role defaults to [`usual_role`].
 pub fn goal(args: &GoalArgs, facts: &Facts) -> Goal {
     Goal {
         rate_bps: args.goal.map(BitRate::bps),
@@ -192,7 +192,7 @@ pub fn goal(args: &GoalArgs, facts: &Facts) -> Goal {
     }
 }
 
-/// A virtual machine that was given no other job is a guest.
+/// Returns the default role: guest in a virtual machine, DTN otherwise.
 pub fn usual_role(facts: &Facts) -> Role {
     if facts.virtualization.hypervisor.known().is_some() { Role::Guest } else { Role::Dtn }
 }
@@ -210,7 +210,7 @@ fn facts(args: &Args) -> anyhow::Result<Facts> {
     }
 }
 
-/// Audits a host of which the facts are known. `chosen` says which checks are asked.
+/// Audits a host from its facts. `chosen` selects the checks.
 pub fn audit(facts: Facts, goal: &Goal, chosen: &dyn Fn(&Check) -> bool) -> anyhow::Result<AuditDocument> {
     let audit = landspeed_checks::audit(&facts, goal, chosen)?;
     let started = UNIX_EPOCH + Duration::from_nanos(clock::realtime_ns());
@@ -260,7 +260,7 @@ fn with_peer(
         Some(advice) => anyhow!("cannot audit {target}: {error}; {advice}"),
         None => anyhow!("cannot audit {target}: {error}"),
     })?;
-    // The interface is this host's; the peer's is that of its default route.
+    // `--iface` names an interface of this host; the peer is audited on the interface of its default route.
     let role = role.map_or_else(|| usual_role(&facts), Role::from);
     let theirs = Goal { interface: None, role, ..document.goal.clone() };
     let peer = audit(facts, &theirs, chosen)?;
@@ -272,7 +272,7 @@ fn with_peer(
     Ok(())
 }
 
-/// Whether `list` names `check`, by its code, name or group; `None` for an empty list.
+/// Whether `list` contains `check` by code, name or group; `None` if the list is empty.
 fn names(list: &[String], check: &Check) -> Option<bool> {
     let is = |name: &String| {
         name.eq_ignore_ascii_case(check.code)

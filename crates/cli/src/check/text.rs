@@ -1,4 +1,4 @@
-//! An audit in as few lines as it takes.
+//! Terminal output of an audit.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,10 +9,10 @@ use landspeed_units::{BitRate, Bytes, Nanos};
 
 use crate::text::Page;
 
-/// Changes of one finding that are printed; the rest is in the document.
+/// Changes printed per finding; the document has all of them.
 const SHOWN_CHANGES: usize = 2;
 
-/// The audit, and the peer's if there is one.
+/// Formats the audit, and the peer's if there is one.
 pub fn audit(document: &AuditDocument, verbose: bool) -> String {
     let mut page = Page::default();
     audit_section(&mut page, "host", document, verbose);
@@ -41,7 +41,7 @@ pub fn audit(document: &AuditDocument, verbose: bool) -> String {
     page.text
 }
 
-/// `landspeed tune plan` for the same goal.
+/// Returns the `landspeed tune plan` command for the same goal.
 fn plan_of(goal: &Goal) -> String {
     let whole = |value: u64, units: &[(u64, &str)]| {
         let unit = units.iter().find(|(size, _)| value.is_multiple_of(*size)).copied();
@@ -55,7 +55,7 @@ fn plan_of(goal: &Goal) -> String {
         let _ = write!(line, " --rtt {}", whole(ns, &[(1_000_000, "ms"), (1_000, "us"), (1, "ns")]));
     }
     let role = match goal.role {
-        // What an audit assumes by itself.
+        // Default roles need no option.
         Role::Dtn | Role::Guest => "",
         Role::Benchmark => " --role benchmark",
         Role::Latency => " --role latency",
@@ -195,7 +195,7 @@ fn worded(answer: &Answer) -> String {
     format!("{} {}{interface}: {}", answer.code, answer.title, answer.text)
 }
 
-/// Codes under the reason they share, so that one missing privilege is one line.
+/// Groups check codes by reason, so that a missing privilege takes one line.
 fn by_reason(answers: &[Answer]) -> BTreeMap<&str, Vec<&str>> {
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for answer in answers {
@@ -225,7 +225,7 @@ fn summary(document: &AuditDocument) -> String {
     )
 }
 
-/// Every check in a line.
+/// Formats the list of checks, one per line.
 pub fn list(checks: impl Iterator<Item = &'static Check>) -> String {
     let mut text = String::new();
     let mut group = None;

@@ -1,4 +1,4 @@
-//! What `landspeed compare` understands.
+//! Options of `compare`.
 
 use landspeed_compare::Condition;
 use landspeed_model::Metric;
@@ -52,7 +52,7 @@ fn metric(text: &str) -> Result<Metric, String> {
     })
 }
 
-/// `95%` or `0.95`.
+/// Parses a confidence level: `95%` or `0.95`.
 fn level(text: &str) -> Result<f64, String> {
     let share = match text.strip_suffix('%') {
         Some(percent) => percent.parse::<f64>().map(|percent| percent / 100.0),

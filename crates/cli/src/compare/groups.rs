@@ -1,4 +1,4 @@
-//! Groups of results from the operands of a command line.
+//! Groups of results from the command's operands.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,17 +8,17 @@ use landspeed_results::Document;
 
 use crate::source::{self, Keep, Source};
 
-/// What the operands name.
+/// The groups that the operands name.
 pub struct Groups {
-    /// One for each operand, or for each level of a single sweep.
+    /// One group per operand, or per level of a single sweep.
     pub groups: Vec<Group>,
-    /// Factors that the operands themselves declare.
+    /// Factors fixed by the operands.
     pub factors: Vec<String>,
-    /// What could not be read.
+    /// Results that could not be read.
     pub unreadable: Vec<String>,
 }
 
-/// Loads groups: one for each operand, or one for each level of the first factor of a single sweep.
+/// Loads the groups: one per operand, or one per level of the first factor of a single sweep.
 pub fn load(operands: &[String]) -> anyhow::Result<Groups> {
     if let [single] = operands {
         return levels(single);
@@ -49,7 +49,7 @@ pub fn load(operands: &[String]) -> anyhow::Result<Groups> {
     Ok(Groups { groups, factors, unreadable })
 }
 
-/// The levels of the first factor of a sweep.
+/// Loads one group per level of a sweep's first factor.
 fn levels(operand: &str) -> anyhow::Result<Groups> {
     let source = source::load(operand, Keep::Documents)?;
     let unreadable = source.unreadable.iter().map(ToString::to_string).collect();
@@ -82,7 +82,7 @@ fn levels(operand: &str) -> anyhow::Result<Groups> {
     Ok(Groups { groups, factors: vec![factor.name], unreadable })
 }
 
-/// A different name for each group: the given one, or what its operand suggests.
+/// Returns a unique name for each group: the given one, or one derived from its operand.
 fn names(sources: &[Source]) -> Vec<String> {
     let suggested: Vec<String> =
         sources.iter().map(|source| source.name.clone().unwrap_or_else(|| suggest(source))).collect();
@@ -97,12 +97,13 @@ fn names(sources: &[Source]) -> Vec<String> {
     suggested.iter().enumerate().map(numbered).collect()
 }
 
-/// A, B, C …
+/// Returns the letter for an index: A, B, C …
 fn letter(i: usize) -> String {
     char::from_u32('A' as u32 + i as u32).filter(char::is_ascii_uppercase).map_or_else(|| i.to_string(), String::from)
 }
 
-/// The level of a part of a sweep, else the name of the one file or directory.
+/// Derives a name from the operand: the levels of a part of a sweep, the archive query, or the file or
+/// directory name.
 fn suggest(source: &Source) -> String {
     if !source.fixed.is_empty() {
         let (_, levels) = source.operand.rsplit_once(':').unwrap_or_default();

@@ -16,7 +16,7 @@ pub use args::Args;
 
 use crate::{CommandOutcome, keep};
 
-/// Compares, and prints what follows.
+/// Compares the groups and prints the result.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     args.output.check()?;
     let mut metrics = args.metrics.clone();
@@ -54,7 +54,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     Ok(if holds { CommandOutcome::Findings } else { CommandOutcome::Clean })
 }
 
-/// Whether a condition is about metrics of which no verdict could be given: silence must not pass for success.
+/// Whether none of the condition's metrics has a verdict: a condition that cannot be evaluated must not pass.
 fn undecided(condition: &ComparisonCondition, document: &ComparisonDocument) -> bool {
     let name = condition.condition.split(' ').next().unwrap_or_default();
     let mut about = document.metrics.iter().filter(|metric| name == "any" || metric.name == name);

@@ -1,4 +1,4 @@
-//! A comparison as text: what differs, the table, and what makes it doubtful.
+//! Terminal output of a comparison: headline, table, differences and caveats.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,12 +10,12 @@ use landspeed_units::{BitRate, Nanos};
 
 use crate::text::Page;
 
-/// Columns of a metric's name.
+/// Width of the metric column.
 const NAME: usize = 12;
-/// Most differences that the text lists; the document has all.
+/// Maximum number of differences printed; the document has all.
 const MOST_DIFFERENCES: usize = 8;
 
-/// The whole text.
+/// Formats the comparison.
 pub fn report(document: &ComparisonDocument) -> String {
     let mut page = Page::default();
     let Some((baseline, candidates)) = document.groups.split_first() else { return page.text };
@@ -51,7 +51,7 @@ fn of<'a>(document: &'a ComparisonDocument, candidate: &ComparedGroup) -> impl I
     document.metrics.iter().filter(move |metric| metric.candidate == name)
 }
 
-/// `after is worse than before in goodput; 3 metrics: no detectable difference`.
+/// Formats the headline: `after is worse than before in goodput; 3 metrics: no detectable difference`.
 fn headline(document: &ComparisonDocument, baseline: &ComparedGroup, candidate: &ComparedGroup) -> String {
     let with = |verdict: ComparisonVerdict| -> Vec<String> {
         of(document, candidate).filter(|metric| metric.verdict == verdict).map(label).collect()
@@ -84,7 +84,7 @@ fn label(metric: &ComparedMetric) -> String {
     }
 }
 
-/// `before: 15 runs, 2026-11-24 21:02 to 21:09`.
+/// Describes a group: `before: 15 runs, 2026-11-24 21:02 to 21:09`.
 fn group(group: &ComparedGroup) -> String {
     let runs = if group.runs == 1 { "run" } else { "runs" };
     let minute = |time: &str| time.get(..16).unwrap_or(time).replace('T', " ");
@@ -154,7 +154,7 @@ fn verdict(verdict: ComparisonVerdict) -> &'static str {
     }
 }
 
-/// A ratio with three decimals below 10, so that 1.000 differs from 1.002.
+/// Formats a ratio with three decimals below 10, so that 1.000 and 1.002 differ.
 fn times(ratio: f64) -> String {
     match ratio {
         r if r >= 999.5 => format!("{r:.0e}"),
@@ -164,7 +164,7 @@ fn times(ratio: f64) -> String {
     }
 }
 
-/// A figure with its unit in at most ten columns.
+/// Formats a value with its unit in at most ten columns.
 fn figure(value: f64, unit: &str) -> String {
     match unit {
         "bit/s" => BitRate::from_bps(value.max(0.0).round() as u64).to_string(),
@@ -179,7 +179,7 @@ fn figure(value: f64, unit: &str) -> String {
     }
 }
 
-/// Three significant digits; 0 and whole numbers without decimals.
+/// Formats a number with three significant digits; 0 and whole numbers without decimals.
 fn digits(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
@@ -213,7 +213,7 @@ fn method(document: &ComparisonDocument) -> String {
     format!("{level}{together}; {how}{wider}")
 }
 
-/// The smallest changes that would have been seen, of the metrics without a difference.
+/// Returns the minimum detectable change of each metric without a difference.
 fn detectable(document: &ComparisonDocument) -> Option<String> {
     let parts: Vec<String> = document
         .metrics
@@ -228,7 +228,7 @@ fn detectable(document: &ComparisonDocument) -> Option<String> {
     (!parts.is_empty()).then(|| format!("changes from {} (in 4 of 5 comparisons like this)", parts.join(", ")))
 }
 
-/// The baseline against itself.
+/// Formats the A/A comparison of the baseline with itself.
 fn noise(document: &ComparisonDocument) -> String {
     let parts: Vec<String> = document
         .noise
@@ -263,7 +263,7 @@ fn differences(document: &ComparisonDocument, page: &mut Page) {
     }
 }
 
-/// `congestion: cubic (before), bbr (after)`.
+/// Formats a difference: `congestion: cubic (before), bbr (after)`.
 fn described(document: &ComparisonDocument, difference: &ComparedDifference) -> String {
     let values = document.groups.iter().filter_map(|group| {
         let values = difference.values.get(&group.name)?;
@@ -275,7 +275,7 @@ fn described(document: &ComparisonDocument, difference: &ComparedDifference) -> 
     format!("{name}: {}", values.collect::<Vec<_>>().join("; "))
 }
 
-/// `95 %`, `2.1 %`.
+/// Formats a share as `95 %` or `2.1 %`.
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent >= 99.95 || (percent - percent.round()).abs() < 1e-9 {

@@ -1,4 +1,4 @@
-//! The four claims: what a document must say for each to hold.
+//! The four claims, and the conditions a document must meet for each.
 
 use landspeed_model::{
     Cause, Confidence, DemoBar, DemoChart, DemoPart, LabSetDocument, LabStatus, LossLocation, RunDocument, Status,
@@ -7,17 +7,17 @@ use landspeed_model::{
 use landspeed_units::BitRate;
 use serde::Serialize;
 
-/// How many times the small buffer's goodput the large one must carry.
+/// Minimum ratio of goodput with the large buffer to goodput with the small one.
 pub const LARGE_OVER_SMALL: f64 = 4.0;
 
 /// The result of checking a claim against a document.
 #[derive(Debug, Default)]
 pub struct Checked {
-    /// The figures.
+    /// The measured values, as text.
     pub measured: String,
-    /// Each way in which the document contradicts the claim.
+    /// Each contradiction between document and claim; empty if the claim holds.
     pub failures: Vec<String>,
-    /// The figures as bars.
+    /// The measured values as bars.
     pub chart: DemoChart,
 }
 
@@ -34,7 +34,8 @@ impl Checked {
     }
 }
 
-/// Every byte the sender wrote was read by the receiver, lost or is queued, and the kernel's count of acknowledged bytes agrees.
+/// Checks the accounting: sent bytes = received + lost + queued, and the kernel's count of acknowledged bytes
+/// agrees.
 pub fn accounting(document: &RunDocument) -> Checked {
     let c = &document.conservation;
     let senders = || document.streams.iter().filter_map(|s| s.sender.as_ref());
@@ -84,8 +85,8 @@ pub fn accounting(document: &RunDocument) -> Checked {
     checked
 }
 
-/// The injected fault, a receiver that reads slowly, is what the verdict names. `blind` is the verdict on the same
-/// measurements without the parameter that injected it.
+/// Checks that the verdict names the injected fault, a slow reader. `blind` is the verdict on the same
+/// measurements without the `--read-rate` parameter.
 pub fn fault(document: &RunDocument, blind: &Verdict) -> Checked {
     let verdict = &document.verdict;
     let mut checked = Checked {
@@ -122,7 +123,7 @@ pub fn fault(document: &RunDocument, blind: &Verdict) -> Checked {
     checked
 }
 
-/// Every datagram is received or lost, and every loss has its place: the socket, whose drops the kernel counts itself.
+/// Checks that every datagram is received or lost, and that the kernel's socket drop counter confirms each loss.
 pub fn datagrams(document: &RunDocument) -> Checked {
     let Some(udp) = &document.udp else {
         let mut checked = Checked::default();
@@ -178,8 +179,8 @@ pub fn datagrams(document: &RunDocument) -> Checked {
     checked
 }
 
-/// The large buffer carries more than the small one, neither more than the link, and a repeated run is the same run.
-/// `repeated` is the digest of a second run of the first cell.
+/// Checks that the large buffer carries more than the small one, that neither exceeds the link rate, and that a
+/// repeated run is identical. `repeated` is the digest of a second run of the first cell.
 pub fn buffers(set: &LabSetDocument, link_bps: f64, repeated: Option<&str>) -> Checked {
     let label = |cell: &landspeed_model::LabCell| {
         cell.values.values().next().and_then(|v| v.as_str()).unwrap_or("?").to_owned()
@@ -251,7 +252,7 @@ fn bytes(bytes: u64) -> String {
     format!("{} B", grouped(bytes))
 }
 
-/// `1,234,567`.
+/// Formats a number with separators: `1,234,567`.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -264,7 +265,7 @@ fn grouped(number: u64) -> String {
     text
 }
 
-/// A document's own word for a value, such as `slow-reader`.
+/// Returns a value's serialized name, such as `slow-reader`.
 fn word(value: impl Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
@@ -281,7 +282,7 @@ mod tests {
 
     use super::*;
 
-    /// A complete run of one stream from `sender` to `receiver`, which read 1000 B in one interval.
+    /// Returns a complete run of one stream, with a receiver that read 1000 B in one interval.
     fn run(sender: StreamEnd, receiver: StreamEnd) -> RunDocument {
         let request = Request {
             target: Target { host: "127.0.0.1".to_owned(), port: None },
@@ -378,7 +379,7 @@ mod tests {
         }
     }
 
-    /// The only failure of a claim on a document that was sound before `change`.
+    /// Applies `change` to a document that satisfies the claim, and returns the failures.
     #[track_caller]
     fn failure<D>(mut document: D, change: fn(&mut D), check: impl Fn(&D) -> Checked) -> String {
         let sound = check(&document).failures;
@@ -388,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_too_few_or_too_many_fails_the_accounting() {
+    fn unaccounted_bytes_fail_the_accounting_claim() {
         let missing = failure(transfer(), |d| d.conservation.offered += 1, accounting);
         assert!(missing.starts_with("1 B unaccounted for"), "{missing}");
         let surplus = failure(transfer(), |d| d.conservation.queued += 1, accounting);
@@ -403,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn another_verdict_or_less_confidence_fails_the_fault() {
+    fn wrong_cause_or_lower_confidence_fails_the_fault_claim() {
         let named = |d: &RunDocument| fault(d, &slow_reader().verdict);
         let cause = failure(slow_reader(), |d| d.verdict.cause = Cause::ReceiverCpu, named);
         assert_eq!(cause, "the verdict is receiver-cpu, the fault is a slow reader");
@@ -414,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unaccounted_packet_fails_the_datagrams() {
+    fn unaccounted_packets_fail_the_udp_claim() {
         let missing = failure(datagram_run(), |d| d.udp.as_mut().expect("there").sent_packets += 1, datagrams);
         assert_eq!(missing, "1 packets unaccounted for");
         let kernel = failure(

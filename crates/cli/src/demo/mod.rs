@@ -31,7 +31,7 @@ Examples:
 
 Exit status: 0 every checked claim holds, 1 a claim fails or the demo was interrupted, 2 failure.";
 
-/// What the receiver of the second scene reads, bits/s.
+/// Read rate of the receiver in the second scene, bits/s.
 const READ_RATE_BPS: u64 = 100_000_000;
 
 /// Options of `demo`.
@@ -88,18 +88,18 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     Ok(if whole && demo.document.scenes.iter().all(holds) { CommandOutcome::Clean } else { CommandOutcome::Findings })
 }
 
-/// The demo under way.
+/// State of a running demo.
 struct Demo<'a> {
     out: &'a Path,
     started_ns: u64,
     interrupted: &'a AtomicBool,
-    /// Whether the title of the current scene is printed: after an interrupt the scenes that follow print nothing.
+    /// Whether the current scene's title was printed: scenes after an interrupt print nothing.
     announced: bool,
     document: DemoDocument,
 }
 
 impl Demo<'_> {
-    /// The scenes between two ends of this process.
+    /// Runs the loopback scenes, with client and server in this process.
     fn loopback(&mut self) -> anyhow::Result<()> {
         let server = Server::bind(server_config(), &[], |_| ()).map_err(|e| anyhow::anyhow!("{e}"))?;
         let addr = server.addresses().first().copied().context("the server has no address")?;
@@ -141,7 +141,7 @@ impl Demo<'_> {
         self.end(shown)
     }
 
-    /// The scene in virtual time.
+    /// Runs the lab scene, in virtual time.
     fn lab(&mut self, args: &Args) -> anyhow::Result<()> {
         let claim = format!(
             "the large buffer carries at least {:.0}× as much, neither more than the link, and a repeated run is \
@@ -167,7 +167,7 @@ impl Demo<'_> {
         self.end(shown)
     }
 
-    /// Prints title and claim; a scene that is never concluded was not checked.
+    /// Prints title and claim. The scene counts as not checked until it is concluded.
     fn begin(&mut self, name: &str, title: &str, claim: &str) -> DemoScene {
         let shown = DemoScene {
             name: name.to_owned(),
@@ -196,7 +196,7 @@ impl Demo<'_> {
         Ok(())
     }
 
-    /// Prints how the scene ended and writes the story so far.
+    /// Prints the scene's result, and writes index.html and demo.json with all scenes so far.
     fn end(&mut self, mut scene: DemoScene) -> anyhow::Result<()> {
         if scene.result == DemoResult::NotChecked && scene.reason.is_none() {
             scene.reason = Some("interrupted".to_owned());
@@ -262,7 +262,7 @@ fn scenes() -> Vec<Scene> {
                 window_bytes: Some(32 * 1024),
                 write_bytes: 1448,
                 omit_ns: 0,
-                // The kernel counts a coalesced batch as one drop.
+                // The kernel counts a dropped GRO batch as one drop.
                 udp: Some(UdpParameters { burst_packets: 64, gro: false, ..UdpParameters::default() }),
                 ..base
             },
@@ -271,7 +271,7 @@ fn scenes() -> Vec<Scene> {
     ]
 }
 
-/// The verdict on the document without its `--read-rate`.
+/// Returns the verdict on the document without its `--read-rate`.
 fn blind_verdict(document: &RunDocument) -> Verdict {
     let mut document = document.clone();
     document.requested.read_rate_bps = None;

@@ -1,41 +1,41 @@
-//! What the demo prints: at most 80 columns.
+//! Terminal output of the demo, at most 80 columns wide.
 
 use std::path::Path;
 
 use landspeed_model::{DemoDocument, DemoResult, DemoScene};
 
-/// Columns of a line.
+/// Maximum line width, columns.
 const WIDTH: usize = 80;
-/// Where the text of a labelled line begins.
+/// Column where the text after a label begins.
 const MARGIN: usize = 12;
 
-/// What comes, and where.
+/// Returns the introduction.
 pub fn opening() -> String {
     "Four claims, each checked on this machine. Both ends run here, over loopback;\n\
      no root, no second host, nothing leaves the machine.\n"
         .to_owned()
 }
 
-/// A scene's title and claim.
+/// Formats a scene's title and claim.
 pub fn before(number: usize, scene: &DemoScene) -> String {
     format!("\n{number}  {}\n{}", scene.title, labelled("claim", &scene.claim))
 }
 
-/// What was measured, and whether the claim holds.
+/// Formats the measured values, and whether the claim holds.
 pub fn after(scene: &DemoScene) -> String {
     let reason = scene.reason.as_deref().unwrap_or_default();
     let measured = if scene.measured.is_empty() { String::new() } else { labelled("measured", &scene.measured) };
     let result = match scene.result {
         DemoResult::Holds => "   claim holds\n".to_owned(),
         DemoResult::Fails => labelled("claim", &format!("FAILS: {reason}")),
-        // Commands to paste keep their lines.
+        // Commands to paste are not wrapped.
         DemoResult::NotChecked if reason.contains('\n') => format!("   not checked: {reason}\n"),
         DemoResult::NotChecked => labelled("not checked:", reason),
     };
     measured + &result
 }
 
-/// The result of all scenes, and where to look.
+/// Formats the overall result and the path of the report.
 pub fn closing(document: &DemoDocument, out: &Path) -> String {
     let named = |result: DemoResult| -> Vec<&str> {
         document.scenes.iter().filter(|scene| scene.result == result).map(|scene| scene.name.as_str()).collect()
@@ -51,7 +51,7 @@ pub fn closing(document: &DemoDocument, out: &Path) -> String {
     format!("{text}. {:.0} s.\nreport  {}\n", document.wall_s, out.join("index.html").display())
 }
 
-/// A label and its text, folded between words.
+/// Formats a label and its text, wrapped between words.
 fn labelled(label: &str, content: &str) -> String {
     let mut text = format!("   {label}");
     let mut at = text.chars().count();
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scene_takes_few_lines_of_80_columns() {
+    fn scene_text_fits_80_columns() {
         let scene = scene(DemoResult::Fails, Some("landspeed counts 30 lost, the kernel 29 dropped"));
         let text = before(3, &scene) + &after(&scene);
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_in_a_reason_keep_their_lines() {
+    fn commands_in_reasons_are_not_wrapped() {
         let why = "building a kernel needs flex. Install:\n    Debian:  sudo apt-get install flex";
         assert!(after(&scene(DemoResult::NotChecked, Some(why))).ends_with("sudo apt-get install flex\n"));
     }

@@ -1,4 +1,4 @@
-//! A path around a command: the command at one end, a server at the other.
+//! `emulate -- COMMAND`: runs a command over an emulated path, with a server on the remote side.
 
 use std::os::fd::AsFd as _;
 use std::process::{Command, Stdio};
@@ -13,14 +13,14 @@ use landspeed_sys::clock::monotonic_ns;
 
 use super::{Args, LOOK, about, carry_while, live, text};
 
-/// How long a command may take to end after it was interrupted, nanoseconds.
+/// Time an interrupted command gets to end, nanoseconds.
 const GRACE_NS: u64 = 3_000_000_000;
-/// How long the remote end may take until it listens, nanoseconds.
+/// Timeout for the remote command to start listening.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Runs the command at one end.
+/// Runs the command on the local side of the path.
 pub(super) fn run(args: &Args, path: &LoadedPath, stop: &AtomicBool) -> anyhow::Result<EmulateDocument> {
-    // Before any thread: an ordinary user needs a user namespace, which a process with several threads cannot get.
+    // Must come before any thread is created: unshare(CLONE_NEWUSER) fails in a multithreaded process.
     let namespaces = Namespaces::make(path.path.mtu.unwrap_or(1500))?;
     let addresses = |list: [&str; 2]| list.map(str::to_owned).to_vec();
     let placement = EmulatePlacement::Command { local: addresses(LOCAL), remote: addresses(REMOTE) };
@@ -33,7 +33,7 @@ pub(super) fn run(args: &Args, path: &LoadedPath, stop: &AtomicBool) -> anyhow::
     Ok(certificate(path, carried, about(placement, ended, status)))
 }
 
-/// Starts both programs and waits until the command ends or is ended.
+/// Starts the remote command and the command; waits until the command ends, the time is over or an interrupt.
 fn run_programs(
     args: &Args,
     path: &LoadedPath,
@@ -44,7 +44,7 @@ fn run_programs(
 ) -> anyhow::Result<(EmulateEnd, Option<i32>)> {
     let (remote, name) = remote_command(args)?;
     let server = Program::start(remote, namespaces.remote()?).context("the remote command")?;
-    // landspeed serve listens for its own clients and for iperf3's.
+    // `landspeed serve` listens on its own port and on iperf3's.
     let ports: &[u16] = if args.remote.is_some() {
         &[]
     } else {
@@ -72,7 +72,7 @@ fn run_programs(
         }
         let now_ns = monotonic_ns();
         if stop.load(Ordering::Relaxed) {
-            // At a terminal the command was interrupted, too.
+            // On a terminal, the command received the interrupt, too.
             let since_ns = *interrupted_ns.get_or_insert(now_ns);
             if now_ns >= since_ns + GRACE_NS {
                 return Ok((EmulateEnd::Stopped, None));
@@ -87,12 +87,12 @@ fn run_programs(
     }
 }
 
-/// What runs at the remote end, and what it is called.
+/// Returns the command for the remote side and its name.
 fn remote_command(args: &Args) -> anyhow::Result<(Command, String)> {
     let (mut command, name) = if let Some(words) = &args.remote {
         let mut command = Command::new("sh");
         command.args(["-c", words]);
-        // Standard output is the command's.
+        // Standard output is reserved for the command.
         command.stdout(std::io::stderr().as_fd().try_clone_to_owned().context("cannot duplicate standard error")?);
         (command, words.clone())
     } else {

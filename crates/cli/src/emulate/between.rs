@@ -9,7 +9,7 @@ use landspeed_model::{EmulateDocument, EmulatePlacement};
 
 use super::{Args, Datapath, about, attend_interface, carry_while, text};
 
-/// Emulates until something ends it.
+/// Emulates until interrupted, the time is over or an interface disappears.
 pub(super) fn run(args: &Args, path: &LoadedPath, stop: &AtomicBool) -> anyhow::Result<EmulateDocument> {
     let [first, second] = &args.between[..] else {
         bail!(

@@ -1,4 +1,4 @@
-//! A line for each second of a running emulation, on standard error if that is a terminal.
+//! One line per second of a running emulation, if standard error is a terminal.
 
 use std::io::IsTerminal as _;
 
@@ -8,7 +8,7 @@ use landspeed_units::{BitRate, Bytes, Nanos};
 
 const HEADER: &str = "  second      forward      reverse       queues  dropped         late\n";
 
-/// The lines printed until now.
+/// State of the per-second lines.
 #[derive(Debug)]
 pub(super) struct View {
     shows: bool,
@@ -17,12 +17,12 @@ pub(super) struct View {
 }
 
 impl View {
-    /// Lines, unless nothing but the command's output is wanted.
+    /// Creates the view; it prints nothing if `quiet`.
     pub(super) fn new(quiet: bool) -> Self {
         Self { shows: !quiet && std::io::stderr().is_terminal(), headed: false, next: 0 }
     }
 
-    /// Prints the seconds that have ended since the last call.
+    /// Prints the seconds completed since the last call.
     pub(super) fn show(&mut self, live: &Live) {
         if !self.shows {
             return;
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_is_one_line_under_its_header() {
+    fn per_second_lines_align_with_the_header() {
         let direction = |rate_bps, dropped_packets, queue_bytes| EmulateSecondDirection {
             rate_bps,
             dropped_packets,
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(line(&second), "      12     988 Mb/s    9.47 Mb/s      976 KiB       31      17.3 µs\n");
         second.valid = false;
         assert!(line(&second).ends_with("  invalid\n"));
-        // Columns are aligned by characters, not bytes.
+        // Widths are in characters, not bytes.
         let width = |text: &str| text.trim_end().trim_end_matches("  invalid").chars().count();
         assert_eq!(width(&line(&second)), width(HEADER));
     }

@@ -40,12 +40,12 @@ no other network. Neither needs a privilege where user namespaces are allowed; -
 need root.
 Exit status: 0 clean, 1 invalid seconds, 2 failure, also of the command.";
 
-/// Longest trace file, bytes.
+/// Maximum size of a trace file, bytes.
 const MAX_TRACE: u64 = 64 << 20;
-/// How often the state of the command is looked at.
+/// Polling interval for the command and the emulation.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Looks at the emulation's state for each look at its interfaces.
+/// Interfaces are checked once in this many polls.
 const LOOKS: u32 = 10;
 
 /// Options of `emulate`.
@@ -104,7 +104,7 @@ enum Datapath {
     Kernel,
 }
 
-/// Emulates a path until something ends it.
+/// Runs the subcommand.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if args.example {
         print!("{TEMPLATE}");
@@ -144,7 +144,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         if args.command.is_empty() && args.json != Some(Sink::Stdout) {
             print!("{summary}");
         } else {
-            // Standard output is the command's, or has the document.
+            // Standard output is used by the command or the document.
             eprint!("{summary}");
         }
     }
@@ -158,7 +158,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     outcome(&document)
 }
 
-/// Draws the certificate on a page.
+/// Writes the certificate as an HTML report.
 fn draw(file: &Path, document: &EmulateDocument) -> anyhow::Result<()> {
     let source = Source {
         name: file.display().to_string(),
@@ -196,7 +196,7 @@ fn read(file: &Path) -> anyhow::Result<LoadedPath> {
     load(&text, &mut traces).map_err(|problems| anyhow!("{}", problems.named(file.display().to_string())))
 }
 
-/// The text of a file that is not longer than `most` bytes.
+/// Reads a file of at most `most` bytes as text.
 fn bounded(file: &Path, most: u64) -> Result<String, String> {
     use std::io::Read as _;
     let mut text = String::new();
@@ -205,9 +205,9 @@ fn bounded(file: &Path, most: u64) -> Result<String, String> {
     if text.len() as u64 > most { Err(format!("it is longer than {most} bytes")) } else { Ok(text) }
 }
 
-/// Carries frames on a separate thread while `attend` runs on this one, and replies to status `requests`. `enter`
-/// opens the path on the carrying thread; `attend` begins when frames pass, and its second argument returns whether carrying has
-/// ended by itself.
+/// Carries frames on a separate thread while `attend` runs on this one, and answers status requests. `enter`
+/// opens the path on the carrying thread. `attend` starts when frames pass; its second argument returns whether
+/// the carrying thread has ended.
 fn carry_while<T>(
     (datapath, path): (Datapath, &LoadedPath),
     (requests, placement): (StatusRequests, &EmulatePlacement),
@@ -218,7 +218,7 @@ fn carry_while<T>(
     let (signal_ready, ready) = mpsc::channel();
     let (carried, attended) = std::thread::scope(|scope| {
         let (ending, live) = (&ending, &live);
-        // The sender moves there: an error before frames pass closes the channel.
+        // The sender is moved into the thread: if the thread fails before frames pass, the channel closes.
         let carrying = scope.spawn(move || {
             let ready = move || {
                 let _ = signal_ready.send(());
@@ -237,7 +237,7 @@ fn carry_while<T>(
     Ok((carried, attended.context("no frame could pass")??))
 }
 
-/// Waits until the emulation ends by itself, its time has passed or it is interrupted.
+/// Waits until the emulation ends, `--time` is over or an interrupt.
 fn attend(args: &Args, stop: &AtomicBool, live: &Live, mut is_over: impl FnMut() -> bool) -> EmulateEnd {
     let deadline_ns = args.time.map(|time| monotonic_ns().saturating_add(time.get()));
     let mut view = live::View::new(args.quiet);
@@ -253,7 +253,7 @@ fn attend(args: &Args, stop: &AtomicBool, live: &Live, mut is_over: impl FnMut()
     }
 }
 
-/// As [`attend`], and ends when `is_up` says that an interface of the path is gone.
+/// Like [`attend`], but also ends when `is_up` returns false because an interface disappeared.
 fn attend_interface(
     args: &Args,
     stop: &AtomicBool,
@@ -270,7 +270,7 @@ fn attend_interface(
     if gone { EmulateEnd::InterfaceGone } else { ended }
 }
 
-/// What every certificate says of this program.
+/// Returns the certificate's information about this program and run.
 fn about(placement: EmulatePlacement, ended: EmulateEnd, exit_status: Option<i32>) -> About {
     About {
         command: std::env::args().collect(),

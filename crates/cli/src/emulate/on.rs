@@ -1,4 +1,4 @@
-//! A path on one interface of this host, for given peers only.
+//! A path on one interface of this host, for selected peers only.
 
 use std::sync::atomic::AtomicBool;
 
@@ -8,7 +8,7 @@ use landspeed_model::{EmulateDocument, EmulatePlacement};
 
 use super::{Args, about, attend_interface, carry_while, text};
 
-/// Emulates until something ends it.
+/// Emulates until interrupted, the time is over or the interface disappears.
 pub(super) fn run(
     args: &Args,
     path: &LoadedPath,

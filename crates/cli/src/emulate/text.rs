@@ -1,4 +1,4 @@
-//! What an emulation came to, in as few lines as it takes.
+//! Terminal output of an emulation.
 
 use std::fmt::Write as _;
 
@@ -10,10 +10,10 @@ use landspeed_units::{BitRate, Bytes, Nanos};
 
 use crate::text::Page;
 
-/// Invalid seconds that are listed one by one.
+/// Maximum number of invalid seconds listed.
 const LISTED: usize = 5;
 
-/// What is said when frames begin to pass.
+/// Formats the message printed when frames begin to pass.
 pub(super) fn opening(path: &LoadedPath, place: &str) -> String {
     let mut page = Page::default();
     page.line("path", &format!("{}; {place}", path.path.name));
@@ -33,7 +33,7 @@ fn rate_and_delay(bps: u64, varies: bool, delay_ns: u64) -> String {
     format!("{}{mean}, {} one way", BitRate::from_bps(bps), Nanos::new(delay_ns))
 }
 
-/// Forward and reverse, once if they are alike.
+/// Joins the forward and reverse texts; equal texts appear once.
 fn both(forward: &str, reverse: &str) -> String {
     if forward == reverse {
         format!("{forward}, both directions")
@@ -42,7 +42,7 @@ fn both(forward: &str, reverse: &str) -> String {
     }
 }
 
-/// The whole summary.
+/// Formats the summary.
 pub fn summary(document: &EmulateDocument) -> String {
     let mut page = Page::default();
     let ended = match document.ended {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_is_the_golden_file() {
+    fn summary_matches_golden_file() {
         let mut valid = document();
         valid.invalid.clear();
         valid.placement = EmulatePlacement::Between { first: "eth1".to_owned(), second: "eth2".to_owned() };

@@ -1,4 +1,4 @@
-//! What clients of `serve --allow-host-changes` may change.
+//! Changes that clients of `serve --allow-host-changes` may make.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use landspeed_model::{Change, ErrorEntry, Target};
 use super::holder::{Holder, need_privilege};
 use crate::trust::TrustArgs;
 
-/// Beginnings of the names of sysctls that bear on a transfer. Others of `net.` decide who may reach the host and what it
-/// forwards, filters and accepts; others of `vm.` can make the kernel kill processes.
+/// Prefixes of sysctls that affect transfers. Other `net.` sysctls control access, forwarding and filtering;
+/// other `vm.` sysctls can trigger the OOM killer.
 const SYSCTLS: &[&str] = &[
     "net.core.busy_",
     "net.core.default_qdisc",
@@ -27,7 +27,7 @@ const SYSCTLS: &[&str] = &[
     "vm.zone_reclaim_mode",
 ];
 
-/// Sysctls among these that protect the host against strangers, or hold keys.
+/// Sysctls with these prefixes that protect the host against attacks, or contain keys.
 const PROTECTIVE: &[&str] = &[
     "net.ipv4.tcp_challenge_ack_limit",
     "net.ipv4.tcp_fastopen_key",
@@ -40,14 +40,14 @@ const PROTECTIVE: &[&str] = &[
     "net.ipv4.udp_l3mdev_accept",
 ];
 
-/// Changes this host for clients of a server.
+/// Changes this host on behalf of clients of a server.
 #[derive(Debug, Clone, Copy)]
 pub struct ForClients {
     trust: TrustArgs,
 }
 
 impl ForClients {
-    /// Checks that this process may change the host, and brings transactions to an end that a crash of an earlier server left.
+    /// Checks that this process may change the host, and rolls back transactions left by a crashed server.
     pub fn new(trust: TrustArgs) -> Result<Self, ErrorEntry> {
         need_privilege()?;
         Holder::with(Duration::ZERO, trust, objection)?;
@@ -61,7 +61,7 @@ impl HostChanger for ForClients {
     }
 }
 
-/// Why a client may not ask for a change; `None` if it may.
+/// Returns why a client may not make a change; `None` if it may.
 fn objection(change: &Change) -> Option<String> {
     let why = match &change.target {
         Target::Sysctl { name } => {

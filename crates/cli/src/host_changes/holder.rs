@@ -1,4 +1,4 @@
-//! Changes of this host, held by this process.
+//! Changes of this host, held until this process rolls them back.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,33 +16,34 @@ use super::NOT_RESTORED;
 use crate::trust::TrustArgs;
 use crate::tune::{self, StateArgs, watchdog};
 
-/// Longest time that anything stays changed, seconds.
+/// Maximum time that changes are held, seconds.
 const LONGEST_S: u64 = 3600;
-/// State directories of network namespaces other than the host's own: they do not outlive a restart either.
+/// State directories of network namespaces other than the host's own. Like the namespaces, they do not survive
+/// a reboot.
 const OF_NAMESPACES: &str = "/run/landspeed/held";
 
-/// Why a change is not carried out for whom this is, whatever the host.
+/// Returns why a change is refused for this requester; `None` if it is permitted.
 pub type Objection = fn(&Change) -> Option<String>;
 
-/// Changes of this host. Dropping it rolls them back.
+/// Changes of this host. Dropping the holder rolls them back.
 pub struct Holder {
     state: StateArgs,
     context: Context,
     ends_ns: u64,
     objection: Objection,
     held: Vec<Change>,
-    /// What `held` has written; without a transaction where everything had its value before.
+    /// The transaction that applied `held`; `None` if all values were already set.
     transaction: Option<Applied>,
     warned: bool,
 }
 
 impl Holder {
-    /// Begins for this process.
+    /// Opens a holder for this process, with the default objections.
     pub fn begin(limit: Duration, trust: TrustArgs) -> Result<Self, ErrorEntry> {
         Self::with(limit, trust, objection)
     }
 
-    /// Begins for whom `objection` judges. Brings transactions to an end that a crash left.
+    /// Opens a holder with an objection function. Rolls back transactions left by a crash.
     pub fn with(limit: Duration, trust: TrustArgs, objection: Objection) -> Result<Self, ErrorEntry> {
         need_privilege()?;
         let state = StateArgs { state: state_directory(), trust };
@@ -54,7 +55,7 @@ impl Holder {
         Ok(holder)
     }
 
-    /// What is held.
+    /// Returns the changes that are currently held.
     pub fn held(&self) -> &[Change] {
         &self.held
     }
@@ -63,7 +64,7 @@ impl Holder {
         Engine::new(&LiveKnobs, self.context.clone())
     }
 
-    /// The plan of what may be asked for, and the reasons for the rest.
+    /// Returns the plan of the permitted changes, and the refused changes with reasons.
     fn judge(&self, changes: &[Change]) -> (Plan, Vec<(Change, String)>) {
         let (mut allowed, mut refused) = (Vec::new(), Vec::new());
         for change in changes {
@@ -75,7 +76,7 @@ impl Holder {
         (landspeed_tune::plan(&allowed, &LiveKnobs, Allow::default()), refused)
     }
 
-    /// Whether what is held is still in force: its time may be over, or an administrator may have rolled it back.
+    /// Whether the held changes are still in effect: they may have expired or been rolled back by an administrator.
     fn is_in_force(&self) -> bool {
         self.transaction.as_ref().is_none_or(|applied| self.engine().is_in_force(applied.id))
     }
@@ -121,7 +122,7 @@ impl HeldChanges for Holder {
         if self.held == changes && self.is_in_force() {
             return Ok(self.transaction.as_ref().map(written).unwrap_or_default());
         }
-        // What can never be applied costs nothing that is held.
+        // Changes that can never be applied are refused without making a plan.
         let never = changes.iter().find_map(|change| Some((change, (self.objection)(change)?)));
         if let Some((change, why)) = never {
             self.roll_back()?;
@@ -142,7 +143,7 @@ impl HeldChanges for Holder {
         }
         let engine = self.engine();
         if plan.writes() == 0 {
-            // What is so now may be another transaction's, and gone when that is rolled back.
+            // The current values may belong to another open transaction and be lost when it is rolled back.
             if let Some(id) = engine.open_transaction().map_err(|why| self.failed(&why))? {
                 return Err(self.failed(&TuneError::Open { id }));
             }
@@ -162,7 +163,7 @@ impl HeldChanges for Holder {
     fn roll_back(&mut self) -> Result<bool, ErrorEntry> {
         self.held.clear();
         let Some(Applied { id, .. }) = self.transaction else { return Ok(false) };
-        // If it cannot be done now, it is tried again at the end.
+        // If this fails, it is tried again when the holder is dropped.
         let released = self.engine().release(id);
         let state =
             released.map_err(|why| self.not_restored(format!("transaction {id} is not rolled back: {why}")))?;
@@ -190,7 +191,7 @@ impl HeldChanges for Holder {
 
 impl Drop for Holder {
     fn drop(&mut self) {
-        // The watchdog tries once more when this process is gone.
+        // If this fails, the watchdog tries again after this process has ended.
         let _ = self.roll_back();
     }
 }
@@ -213,7 +214,7 @@ fn entry(code: &str, message: String) -> ErrorEntry {
     ErrorEntry { code: code.to_owned(), message, advice: None }
 }
 
-/// Refuses a process that could not change settings of this host.
+/// Returns an error if this process lacks the privileges to change settings of this host.
 pub fn need_privilege() -> Result<(), ErrorEntry> {
     let message = if !process::is_root() {
         "changing settings of this host needs root"
@@ -225,9 +226,10 @@ pub fn need_privilege() -> Result<(), ErrorEntry> {
     Err(ErrorEntry { advice: Some("run it with sudo".to_owned()), ..entry("unavailable", message.to_owned()) })
 }
 
-/// Where the journals are: those of the host's own network namespace beside those of `landspeed tune`, which lists, reverts and
-/// persists them. One directory has one open transaction, and two namespaces of a host do not wait for each other. Where the host's
-/// own namespace is not visible, each namespace has its directory.
+/// Returns the state directory for journals. In the host's own network namespace it is that of `landspeed
+/// tune`, which lists, reverts and persists these transactions. Other namespaces have their own directories,
+/// because a directory has at most one open transaction; so does this one if the host's namespace is not
+/// visible.
 fn state_directory() -> PathBuf {
     let namespace = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/net")).ok();
     let (own, first) = (namespace("self"), namespace("1"));

@@ -1,7 +1,7 @@
-//! Settings of this host or of a server's host, changed for as long as a measurement lasts.
+//! Temporary changes of this host or of a server's host, for the time of a measurement.
 //!
-//! Both are a held `tune` transaction: nothing stays changed when the value is dropped, its process ends, or the connection to
-//! the server breaks, unless [`HostChanges::keep`] was called.
+//! Both are a held `tune` transaction: it is rolled back when the value is dropped, its process ends or the
+//! connection to the server is lost, unless [`HostChanges::keep`] was called.
 
 mod clients;
 mod holder;
@@ -22,36 +22,36 @@ pub use holder::Holder;
 
 use crate::trust::TrustArgs;
 
-/// The code of an error after which something is not as it was.
+/// Error code: a setting could not be restored.
 const NOT_RESTORED: &str = "not-restored";
 
-/// Changes that are held at one end.
+/// Changes held on one host.
 pub enum HostChanges {
-    /// This host.
+    /// Changes of this host.
     Local(Box<Holder>),
-    /// The host of a server.
+    /// Changes of a server's host, and those currently held.
     Remote(Box<RemoteChanges>, Vec<Change>),
 }
 
-/// What an error leaves.
+/// State of the host after an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeErrorKind {
-    /// Changes cannot begin.
+    /// Changes are not possible at all.
     Unavailable,
-    /// The request was refused and nothing is held. Others may follow.
+    /// The request was refused and nothing is held; other requests may succeed.
     Refused,
-    /// Something could not be put back.
+    /// A setting could not be restored.
     NotRestored,
-    /// The connection cannot be used any more, or the user interrupted: the server rolls back by itself.
+    /// The connection was lost or the user interrupted: the server rolls back by itself.
     Lost,
 }
 
-/// Why a host was not changed, or not put back.
+/// Failure to change or restore a host.
 #[derive(Debug, Clone)]
 pub struct ChangeError {
-    /// What it leaves.
+    /// State of the host after the error.
     pub kind: ChangeErrorKind,
-    /// What happened, and what to try.
+    /// The error, with advice.
     pub entry: ErrorEntry,
 }
 
@@ -85,12 +85,13 @@ impl ChangeError {
 }
 
 impl HostChanges {
-    /// Changes of this host. Nothing stays changed for longer than `limit`. Needs root.
+    /// Opens changes of this host, held for at most `limit`. Needs root.
     pub fn local(limit: Duration, trust: TrustArgs) -> Result<Self, ChangeError> {
         Holder::begin(limit, trust).map(|holder| Self::Local(Box::new(holder))).map_err(ChangeError::unavailable)
     }
 
-    /// Changes of a server's host, on a separate connection. `stop` ends every wait but that for a rollback.
+    /// Opens changes of a server's host on a separate connection. `stop` interrupts every wait except that for a
+    /// rollback.
     pub fn remote(
         target: &Target,
         family: Family,
@@ -104,7 +105,7 @@ impl HostChanges {
         }
     }
 
-    /// Host and network namespace. Where it is equal at both ends, only one of them can hold changes.
+    /// Returns boot ID and network namespace. If both hosts return the same, only one of them can hold changes.
     pub fn place(&self) -> String {
         match self {
             Self::Local(holder) => holder.place(),
@@ -112,7 +113,7 @@ impl HostChanges {
         }
     }
 
-    /// What would be done, in the order of writing. Writes nothing.
+    /// Returns the planned changes in the order of writing. Writes nothing.
     pub fn plan(&mut self, changes: &[Change]) -> Result<Vec<PlannedChange>, ChangeError> {
         match self {
             Self::Local(holder) => holder.plan(changes).map_err(ChangeError::local),
@@ -120,8 +121,9 @@ impl HostChanges {
         }
     }
 
-    /// Holds exactly these changes: all of them or none. What was held before is rolled back first; on an error nothing is
-    /// held. The same changes again write nothing. Returns what was written, without what already had its value.
+    /// Applies exactly these changes, all or none. Rolls back the previously held changes first; after an error
+    /// nothing is held. If the same changes are already held, nothing is written. Returns the written changes,
+    /// without those whose value was already set.
     pub fn apply(&mut self, changes: &[Change]) -> Result<Vec<AppliedChange>, ChangeError> {
         match self {
             Self::Local(holder) => holder.apply(changes).map_err(ChangeError::local),
@@ -134,7 +136,7 @@ impl HostChanges {
         }
     }
 
-    /// What is held.
+    /// Returns the changes that are currently held.
     pub fn held(&self) -> &[Change] {
         match self {
             Self::Local(holder) => holder.held(),
@@ -142,7 +144,7 @@ impl HostChanges {
         }
     }
 
-    /// Rolls back what is held. An interrupt does not end it.
+    /// Rolls back the held changes. An interrupt does not stop it.
     pub fn roll_back(&mut self) -> Result<(), ChangeError> {
         match self {
             Self::Local(holder) => holder.roll_back().map(drop).map_err(ChangeError::local),
@@ -153,7 +155,8 @@ impl HostChanges {
         }
     }
 
-    /// Lets what is held stay until the next reboot, unless a carrier, a default route or a value has changed since.
+    /// Makes the held changes last until the next reboot, unless a carrier, a default route or a value has changed
+    /// since.
     pub fn keep(&mut self) -> Result<(), ChangeError> {
         match self {
             Self::Local(holder) => holder.keep().map_err(ChangeError::local),

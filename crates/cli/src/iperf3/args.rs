@@ -1,4 +1,4 @@
-//! iperf3's flags, and what they become.
+//! iperf3's options and their translation to parameters of a run.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ unless its help says so.
 `landspeed run --iperf3` and `landspeed serve` report more about the same test.
 Exit status: 0 the test ran, 1 it did not or the command line is wrong.";
 
-/// `-t 0` lasts until it is interrupted, or this long, nanoseconds: memory is kept for what has an end.
+/// Duration for `-t 0`, which runs until interrupted, nanoseconds: a finite limit bounds the memory for samples.
 const ENDLESS_NS: u64 = 86_400_000_000_000;
 
 /// Options of `iperf3`: names and meaning are iperf3's.
@@ -231,30 +231,30 @@ pub struct Args {
     pub rsa_public_key_path: Option<PathBuf>,
 }
 
-/// `-A N[,M]`.
+/// Cores of `-A N[,M]`: client, server.
 pub type Affinity = (Option<u32>, Option<u32>);
 
-/// `-b RATE[/N]`.
+/// Rate and burst of `-b RATE[/N]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// Bits/s; no limit if `None`.
+    /// Bits/s; `None` is unlimited.
     pub rate: Option<u64>,
-    /// Packets that leave together.
+    /// Packets per burst.
     pub burst: u32,
 }
 
 impl Args {
-    /// Where the server is. The port is always a separate flag: a colon belongs to an IPv6 address.
+    /// Returns host and port of the server. The port is always a separate option: a colon belongs to an IPv6 address.
     pub fn target(&self) -> Target {
         Target { host: self.client.clone().unwrap_or_default(), port: Some(self.port) }
     }
 
-    /// `-t 0`.
+    /// Whether the test runs until interrupted (`-t 0`).
     pub fn is_endless(&self) -> bool {
         self.time == Some(0)
     }
 
-    /// What `landspeed run --iperf3` is asked for.
+    /// Returns the parameters for `landspeed run --iperf3`.
     pub fn parameters(&self) -> Result<Parameters, String> {
         let bounded = self.bytes.is_some() || self.blockcount.is_some();
         let second = 1_000_000_000;
@@ -275,7 +275,7 @@ impl Args {
             }),
             bytes: self.bytes.or(self.blockcount.map(|blocks| blocks.saturating_mul(write_bytes))),
             omit_ns: self.omit.unwrap_or(0).saturating_mul(second),
-            // Fine enough to have a reading near every report.
+            // Ten samples per report interval, within limits.
             interval_ns: (self.interval_ns() / 10).clamp(10_000_000, 100_000_000),
             write_bytes,
             window_bytes: self.window,
@@ -306,7 +306,7 @@ impl Args {
         })
     }
 
-    /// Bytes of a write, and of a datagram if it is one.
+    /// Returns the bytes per write, and per datagram for UDP.
     fn sizes(&self) -> Result<(u64, Option<u32>), String> {
         if !self.udp {
             return Ok((self.length.unwrap_or(128 * 1024), None));
@@ -317,13 +317,13 @@ impl Args {
         Ok((u64::from(payload), Some(payload)))
     }
 
-    /// Interval of reports; one hour means none.
+    /// Returns the report interval, nanoseconds; one hour if reports are off (`-i 0`).
     pub fn interval_ns(&self) -> u64 {
         if self.interval == 0 { 3_600_000_000_000 } else { self.interval }
     }
 }
 
-/// Seconds, as nanoseconds; 0, or 0.1 to 60 as in iperf3.
+/// Parses a report interval in seconds into nanoseconds; 0, or 0.1 to 60 as in iperf3.
 fn interval(text: &str) -> Result<u64, String> {
     let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is not a number of seconds"))?;
     if seconds == 0.0 || (0.1..=60.0).contains(&seconds) {
@@ -341,12 +341,12 @@ fn affinity(text: &str) -> Result<Affinity, String> {
     }
 }
 
-/// K, M, G and T are powers of 1024.
+/// Parses a size; K, M, G and T are powers of 1024.
 fn size(text: &str) -> Result<u64, String> {
     text.parse::<Bytes>().map(Bytes::get).map_err(|error| error.to_string())
 }
 
-/// K, M, G and T are powers of 1000; 0 means unlimited.
+/// Parses a bit rate; K, M, G and T are powers of 1000.
 fn bitrate(text: &str) -> Result<u64, String> {
     text.parse::<BitRate>().map(BitRate::bps).map_err(|error| error.to_string())
 }
@@ -358,7 +358,7 @@ fn pace(text: &str) -> Result<Pace, String> {
     Ok(Pace { rate: Some(bitrate(rate)?).filter(|rate| *rate > 0), burst })
 }
 
-/// Decimal, `0x` or octal, as C reads it.
+/// Parses a TOS value in decimal, octal (`0…`) or hexadecimal (`0x…`), as C does.
 fn tos(text: &str) -> Result<u8, String> {
     let digits = text.to_ascii_lowercase();
     let value = match digits.strip_prefix("0x") {
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_scripts_have_mean_what_they_mean_to_iperf3() {
+    fn options_mean_the_same_as_in_iperf3() {
         let p = parameters("-c dtn -u -b 10m/32 -l 1400 -P 4 -R -t 5 -O 2 -S 0xb8 -4");
         assert_eq!((p.protocol, p.direction, p.streams), (Protocol::Udp, Direction::Download, 4));
         assert_eq!((p.rate_bps, p.time_ns, p.omit_ns), (Some(10_000_000), Some(5_000_000_000), 2_000_000_000));
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_of_one_test_is_one() {
+    fn server_options_parse_and_exclude_client_options() {
         let args = read("-s -1 -p 5999 -D -I x.pid").expect("a line");
         assert!(args.server && args.one_off && args.daemon && args.port == 5999);
         assert!(read("-s -R").is_err() && read("-c dtn -1").is_err() && read("").is_err());

@@ -1,4 +1,4 @@
-//! `landspeed iperf3`: iperf3's flags, its lines and its JSON, and landspeed's engine.
+//! `landspeed iperf3`: iperf3's command line and output, with landspeed's engine.
 
 mod args;
 mod server;
@@ -18,10 +18,10 @@ pub use args::Args;
 use crate::run::{self, RemoteEnd, live};
 use crate::{CommandOutcome, keep};
 
-/// The name that makes the program this command.
+/// Subcommand name; a program called by this name is the subcommand.
 pub const NAME: &str = "iperf3";
 
-/// A client, or a server.
+/// Runs a client or a server.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if args.version {
         println!("iperf {} (landspeed {})", convert::RELEASE, env!("CARGO_PKG_VERSION"));
@@ -31,7 +31,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         return server::detach(args);
     }
     if let Some(path) = &args.pidfile {
-        // As iperf3 writes it: a number and a NUL.
+        // Same format as iperf3: the PID and a NUL.
         std::fs::write(path, format!("{}\0", std::process::id()))
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
@@ -42,7 +42,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     ended
 }
 
-/// `run --format iperf3-json`: a run's document as iperf3's.
+/// Converts a run document to iperf3's JSON (`run --format iperf3-json`).
 pub fn json(run: &RunDocument, interval_ns: u64, server: (String, u16)) -> anyhow::Result<String> {
     anyhow::ensure!(
         matches!(run.requested.protocol, Protocol::Tcp | Protocol::Udp),
@@ -52,7 +52,7 @@ pub fn json(run: &RunDocument, interval_ns: u64, server: (String, u16)) -> anyho
     Ok(serde_json::to_string_pretty(&convert::document(run, &options))? + "\n")
 }
 
-/// Where lines go.
+/// Opens the output: `--logfile`, or standard output.
 fn output(args: &Args) -> anyhow::Result<Box<dyn Write + Send>> {
     let Some(path) = &args.logfile else { return Ok(Box::new(std::io::stdout())) };
     // iperf3 appends to an existing file.

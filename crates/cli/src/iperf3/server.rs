@@ -18,7 +18,7 @@ use crate::{CommandOutcome, serve};
 
 const RULE: &str = "-----------------------------------------------------------";
 
-/// Serves until interrupted, or one test.
+/// Serves until interrupted, or one test with `-1`.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if args.json || args.json_stream {
         bail!(
@@ -43,7 +43,7 @@ fn configuration(args: &Args) -> anyhow::Result<(ServerConfig, Port)> {
     let ip = match &args.bind {
         Some(address) => address.parse::<IpAddr>().with_context(|| format!("-B {address}: no address"))?,
         None if args.version4 => Ipv4Addr::UNSPECIFIED.into(),
-        // Where IPv6 is switched off IPv4 is all there is.
+        // If IPv6 is disabled, listens on IPv4 only.
         None if std::net::UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).is_err() => Ipv4Addr::UNSPECIFIED.into(),
         None => Ipv6Addr::UNSPECIFIED.into(),
     };
@@ -76,7 +76,7 @@ fn configuration(args: &Args) -> anyhow::Result<(ServerConfig, Port)> {
     Ok((config, Port { listen: vec![SocketAddr::new(ip, args.port)], optional: false, service }))
 }
 
-/// iperf3's lines, as far as a server that has many clients can have them.
+/// Prints iperf3's server messages, as far as they apply to several concurrent clients.
 struct Log {
     out: Arc<Mutex<Box<dyn Write + Send>>>,
     tests: Arc<AtomicU64>,
@@ -103,7 +103,7 @@ impl Log {
             ServerEvent::Refused { peer, why } => format!("iperf3: error - {}: {why}\n", display(*peer)),
             _ => return,
         };
-        // A server continues when its log has no reader.
+        // Write errors are ignored: the server continues without its log.
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         drop(out);
@@ -113,15 +113,15 @@ impl Log {
     }
 }
 
-/// Set in the background: `-D` is done.
+/// Environment variable set for the background process that `-D` starts.
 const DETACHED: &str = "LANDSPEED_IPERF3_DETACHED";
 
-/// Whether this is the one in the background already.
+/// Whether this process is the background server.
 pub fn is_detached() -> bool {
     std::env::var_os(DETACHED).is_some()
 }
 
-/// `-D`: starts this command again in its own process group, detached from the terminal.
+/// Implements `-D`: restarts this command in its own process group without a terminal.
 pub fn detach(args: &Args) -> anyhow::Result<CommandOutcome> {
     let program = std::env::current_exe().context("this program's file is not known")?;
     // Report unwritable files here, while a terminal is attached.

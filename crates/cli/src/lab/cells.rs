@@ -1,4 +1,4 @@
-//! Cells in parallel, each in its own guest.
+//! Runs cells in parallel, each in its own guest.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -14,25 +14,25 @@ use landspeed_sys::clock;
 use super::verdicts;
 use crate::board::{Board, Nouns};
 
-/// What the line of progress says.
+/// Nouns in the progress line.
 pub const NOUNS: Nouns = Nouns { runs: "cells", time: " of virtual time" };
 
-/// Where cells come from and where their documents go. Every worker calls it.
+/// Source of cells and sink of their documents; shared by all workers.
 pub trait Cells: Sync {
-    /// What a document is known by.
+    /// Identifies a cell's document.
     type Name: Send;
-    /// The next cell; `None` ends the worker.
+    /// Returns the next cell; `None` ends the worker.
     fn next(&self, board: &Mutex<Board>) -> Option<(Self::Name, Ready)>;
-    /// A cell has run; its document has its verdicts.
+    /// Receives the document of a completed cell, with verdicts.
     fn done(&self, name: Self::Name, document: LabDocument);
 }
 
-/// Runs cells, `jobs` at a time, until there are no more. An interrupt ends those that run.
+/// Runs cells, `jobs` at a time, until none is left. An interrupt also ends running cells.
 pub fn run(cells: &impl Cells, jobs: usize, setting: &Setting<'_>, interrupted: &AtomicBool, board: &Mutex<Board>) {
     std::thread::scope(|scope| {
         for worker in 0..jobs {
             scope.spawn(move || {
-                // Held until the worker ends. Without a free core, the scheduler places the guest.
+                // Claimed until the worker ends. If no core is free, the scheduler places the guest.
                 let core = Core::claim();
                 core.iter().for_each(Core::keep_to);
                 while let Some((name, cell)) = cells.next(board) {
@@ -52,12 +52,12 @@ pub fn run(cells: &impl Cells, jobs: usize, setting: &Setting<'_>, interrupted: 
     lock(board).clear();
 }
 
-/// Virtual time of a cell, nanoseconds.
+/// Returns a cell's virtual time, nanoseconds.
 pub fn span_ns(cell: &Ready) -> u64 {
     cell.plan.span_ns + cell.plan.lead_ns
 }
 
-/// Runs every cell. Returns their documents in order, and the real time in seconds.
+/// Runs all cells. Returns their documents in order and the real time in seconds.
 pub fn run_all(
     ready: Vec<Ready>,
     jobs: usize,
@@ -93,24 +93,24 @@ impl Cells for List {
     }
 }
 
-/// A poisoned lock only means that a worker panicked while it drew.
+/// Locks a mutex even if it is poisoned: that only means that a worker panicked while it drew.
 pub fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Kernels by the names that scenarios and options give them.
+/// Kernels by the names used in scenarios and options; caches lookups.
 pub struct Kernels {
     cache: Cache,
     found: Vec<(Option<String>, Kernel)>,
 }
 
 impl Kernels {
-    /// In `cache`, or where kernels are by default.
+    /// Opens the kernel cache at `cache`, or the default one.
     pub fn open(cache: Option<&Path>) -> anyhow::Result<Self> {
         Ok(Self { cache: Cache::open(cache)?, found: Vec::new() })
     }
 
-    /// The kernel with this id or release; the newest without one.
+    /// Returns the kernel with this id or release; the newest for `None`.
     pub fn find(&mut self, name: Option<&str>) -> anyhow::Result<Kernel> {
         if let Some((_, kernel)) = self.found.iter().find(|(known, _)| known.as_deref() == name) {
             return Ok(kernel.clone());

@@ -1,4 +1,4 @@
-//! The lab's part of `landspeed demo`.
+//! Runs the lab scene of `landspeed demo`.
 
 use std::sync::atomic::Ordering;
 
@@ -12,21 +12,21 @@ use super::kernel::View;
 use super::run::{self, Need, Options};
 use super::set;
 
-/// One path, a small and a large buffer.
+/// Scenario of the demo: one path with a small and a large buffer.
 const SCENARIO: &str = include_str!("demo.toml");
 
 /// Rate of the path's slowest link in [`SCENARIO`], bits/s.
 pub const LINK_BPS: f64 = 1e9;
 
-/// Whether a scenario can run.
+/// Whether the scenario can run.
 pub enum Readiness {
-    /// A kernel is there.
+    /// A kernel is available.
     Ready,
-    /// None is, for this reason.
+    /// No kernel is available, with the reason.
     Unavailable(String),
 }
 
-/// Looks for a kernel, and with `build` makes one if there is none: a few minutes, once, with progress on standard error.
+/// Looks for a kernel. With `build`, builds one if none exists: several minutes, with progress on standard error.
 pub fn kernel(build: bool) -> anyhow::Result<Readiness> {
     let cache = Cache::open(None)?;
     let missing = match cache.find(None) {
@@ -47,11 +47,11 @@ pub fn kernel(build: bool) -> anyhow::Result<Readiness> {
     })
 }
 
-/// The cells, and the digest of a second run of the first of them.
+/// Results of the demo's cells.
 pub struct Cells {
-    /// The cells' figures.
+    /// Figures of the cells.
     pub set: LabSetDocument,
-    /// The digest of the second run.
+    /// Digest of a second run of the first cell.
     pub repeated: Option<String>,
 }
 

@@ -1,10 +1,10 @@
-//! Changes to a scenario's text for `--set`. Lines keep their numbers where possible, so that messages point at the right
+//! Edits a scenario's text for `--set`. Keeps line numbers where possible, so that messages refer to the right
 //! line.
 
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, RawString, Table, Value, value};
 
-/// Returns the text with each `KEY=VALUE[,VALUE...]` in it. Text that is not TOML is returned unchanged: its reader says
-/// what is wrong with it.
+/// Returns the text with each `KEY=VALUE[,VALUE...]` applied. Text that is not TOML is returned unchanged:
+/// loading the scenario reports the error.
 pub fn set(text: &str, sets: &[String]) -> String {
     let Ok(mut scenario) = text.parse::<DocumentMut>() else { return text.to_owned() };
     for set in sets {
@@ -18,12 +18,12 @@ pub fn set(text: &str, sets: &[String]) -> String {
     scenario.to_string()
 }
 
-/// Returns the text with each key set to one value and nothing varied; each is a label, a key and a value. Text that is not TOML is
-/// returned unchanged.
+/// Returns the text with each key set to one value and nothing varied; `sets` contains (label, key, value).
+/// Text that is not TOML is returned unchanged.
 pub fn fix(text: &str, sets: &[(&str, &str, Value)]) -> String {
     let Ok(mut scenario) = text.parse::<DocumentMut>() else { return text.to_owned() };
     scenario.remove("vary");
-    // Reported figures name varied cells, of which there are none here.
+    // Reference figures refer to varied cells, which are removed.
     if let Some(reference) = scenario.get_mut("reference").and_then(Item::as_table_like_mut) {
         reference.remove("figures");
     }
@@ -41,17 +41,17 @@ pub fn fix(text: &str, sets: &[(&str, &str, Value)]) -> String {
     scenario.to_string()
 }
 
-/// A key that a scenario varies.
+/// A key varied by a scenario.
 pub struct Varied {
-    /// Its dotted path.
+    /// Dotted path of the key.
     pub key: String,
-    /// Its name in tables.
+    /// Column heading in tables; `None` if the key has no label.
     pub label: Option<String>,
-    /// Its values, as TOML.
+    /// Levels, as TOML.
     pub values: Vec<String>,
 }
 
-/// What a scenario varies. Text that is no scenario varies nothing: its reader says what is wrong with it.
+/// Returns the keys that a scenario varies; none if the text is not TOML: loading the scenario reports the error.
 pub fn varied(text: &str) -> Vec<Varied> {
     let Ok(scenario) = text.parse::<DocumentMut>() else { return Vec::new() };
     let axes = scenario.get("vary").and_then(Item::as_array_of_tables).into_iter().flatten();
@@ -86,12 +86,12 @@ fn vary(scenario: &mut DocumentMut, name: &str, mut values: Array) {
             }
             Item::ArrayOfTables(axes)
         }
-        // Its reader says what it has to be.
+        // Loading the scenario reports the wrong type.
         Err(other) => other,
     };
 }
 
-/// Sets a top-level key that cannot be varied. A new one takes the place of the blank line before the first table.
+/// Sets a top-level key that cannot be varied. A new key replaces the blank line before the first table.
 fn set_top(scenario: &mut DocumentMut, key: &str, to: &Value) {
     if scenario.insert(key, value(to)).is_some() {
         return;
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_value_is_toml_or_else_a_string() {
+    fn set_values_are_toml_or_strings() {
         for (text, toml) in [("4", "4"), ("true", "true"), ("\"64MB\"", "\"64MB\""), ("64MB", "\"64MB\"")] {
             assert_eq!(literal(text).to_string(), toml);
         }
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replaced_axis_keeps_its_label_and_all_line_numbers() {
+    fn replaced_axes_keep_label_and_line_numbers() {
         for name in ["a.b", "x"] {
             assert_eq!(after(&[&format!("{name}=3,4MB")]), TEXT.replace("\n  [1],\n  2,\n]", "3, \"4MB\"\n\n\n]"));
         }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_scenario_is_left_to_its_reader() {
+    fn invalid_scenarios_are_returned_unchanged() {
         for text in ["vary = 3\n", "[[vary]\n"] {
             assert_eq!(set(text, &["a=1".to_owned()]), text);
         }

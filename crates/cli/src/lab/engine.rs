@@ -8,7 +8,7 @@ use landspeed_flow::server::{Limits, Server, ServerConfig};
 use landspeed_lab::guest::{Engine, Order};
 use landspeed_model::RunDocument;
 
-/// Thirty days: the scenario sets the duration.
+/// Thirty days; the scenario sets the actual duration.
 const MAX_DURATION_NS: u64 = 30 * 86_400 * 1_000_000_000;
 
 /// The engine behind `landspeed run` and `landspeed serve`.

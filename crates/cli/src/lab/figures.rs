@@ -1,4 +1,4 @@
-//! The figures of a scenario's reference beside the measured ones, as text.
+//! Comparison of a scenario's reference figures with the measured ones, as text.
 
 use landspeed_lab::gallery::{reproduced, row};
 use landspeed_model::ComparedFigure;
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_deviation_without_a_reason_says_so() {
+    fn deviations_without_a_reason_are_marked() {
         let figure = |name: &str, measured: Option<f64>| ComparedFigure {
             name: name.to_owned(),
             unit: ReferenceUnit::Gigabits,

@@ -1,4 +1,4 @@
-//! `landspeed lab gallery`: the scenarios that come with landspeed.
+//! `landspeed lab gallery`: the scenarios included in landspeed.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -53,7 +53,7 @@ struct RunArgs {
     options: run::Options,
 }
 
-/// Runs the subcommand; without one it lists.
+/// Runs the subcommand; lists the exhibits if none is given.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     match &args.command {
         None | Some(Command::List) => {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn theory_follows_the_formulas_of_calc() {
+    fn reference_theory_matches_calc_formulas() {
         let exhibit = gallery::find("loss-rtt").expect("an exhibit");
         let cells = landspeed_lab::scenario::read(exhibit.text).expect("it reads");
         let reference = cells[0].scenario.reference.clone().expect("a reference");

@@ -25,7 +25,7 @@ Examples:
 Building takes 5 to 7 minutes of CPU time, once, and needs no root. Kernels are stored in
 ~/.cache/landspeed/kernels; set --cache DIR or LANDSPEED_KERNELS for another directory.";
 
-/// The environment variable that names a Debian mirror.
+/// Environment variable with the URL of a Debian mirror.
 const MIRROR: &str = "LANDSPEED_DEBIAN_MIRROR";
 
 /// Options of `lab kernel`.
@@ -129,7 +129,7 @@ fn build(cache: &Cache, args: &BuildArgs) -> anyhow::Result<CommandOutcome> {
     Ok(CommandOutcome::Clean)
 }
 
-/// The mirror that the environment names.
+/// Returns the mirror set in the environment.
 pub(super) fn mirror() -> Option<String> {
     std::env::var(MIRROR).ok().filter(|mirror| !mirror.is_empty())
 }
@@ -160,7 +160,7 @@ fn remove(cache: &Cache, args: &RemoveArgs) -> anyhow::Result<CommandOutcome> {
     let kernels = if args.all {
         cache.list()?
     } else {
-        // Resolve all names before removing anything.
+        // Resolves all names before removing any kernel.
         args.kernels.iter().map(|name| cache.find(Some(name))).collect::<Result<_, _>>()?
     };
     let mut done: Vec<&str> = Vec::new();
@@ -206,25 +206,25 @@ fn table(kernels: &[Kernel]) -> String {
     })
 }
 
-/// Formats a time as day and minute, UTC.
+/// Formats a time as date, hour and minute, UTC.
 fn date(epoch_ns: u64) -> String {
     let text = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_nanos(epoch_ns)).to_string();
     text[..16].replace('T', " ")
 }
 
-/// How often the line on a terminal is drawn, nanoseconds.
+/// Interval between updates on a terminal, nanoseconds.
 const FRAME_NS: u64 = 100_000_000;
-/// How often a plain line is printed, nanoseconds.
+/// Interval between lines where standard error is not a terminal, nanoseconds.
 const LINE_NS: u64 = 20_000_000_000;
 /// Minimum time into a step for an estimate of the time left, nanoseconds.
 const ESTIMATE_NS: u64 = 3_000_000_000;
 
-/// Progress of a build on standard error: one line that changes on a terminal, a line every 20 s elsewhere.
+/// Progress of a build on standard error: one updated line on a terminal, otherwise a line every 20 s.
 pub(super) struct View {
     terminal: bool,
     step: Option<(Step, String)>,
     began_ns: u64,
-    /// Progress when the step began: a continued build starts above zero.
+    /// Progress when the step began: above zero when an interrupted build is resumed.
     began_at: Option<u64>,
     next_ns: u64,
     drawn: bool,
@@ -274,7 +274,7 @@ impl View {
     }
 
     fn draw(&mut self, line: &str) {
-        // Return to the start of the line, and clear the remainder. A line that wraps cannot be redrawn, so it is cut.
+        // Return to the start of the line and clear the rest. A wrapped line cannot be redrawn, so it is cut.
         let shown: String = line.chars().take(78).collect();
         let _ = write!(io::stderr(), "\r{shown}\x1b[K");
         let _ = io::stderr().flush();
@@ -310,7 +310,7 @@ fn progress(step: Step, on: &str, done: u64, total: u64, left_ns: Option<u64>) -
     format!("{} {on}: {counts}{left}", step_name(step))
 }
 
-/// Returns the time left of a step that did `done` in `elapsed_ns` and has `left` to do.
+/// Estimates the remaining time of a step, nanoseconds; `None` if it is too early.
 fn left_ns(elapsed_ns: u64, done: u64, left: u64) -> Option<u64> {
     let known = elapsed_ns >= ESTIMATE_NS && done > 0;
     known.then(|| (elapsed_ns as f64 / done as f64 * left as f64) as u64)

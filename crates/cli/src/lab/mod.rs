@@ -59,7 +59,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     }
 }
 
-/// Runs the guest's init. It powers the machine off at its end, so it refuses to run anywhere else.
+/// Runs the guest's init. It powers the machine off at the end, so it refuses to run outside a guest.
 fn guest() -> anyhow::Result<CommandOutcome> {
     anyhow::ensure!(
         std::process::id() == 1,

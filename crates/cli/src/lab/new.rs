@@ -21,7 +21,7 @@ pub struct Args {
     file: Option<PathBuf>,
 }
 
-/// Writes the template; an existing file is not overwritten.
+/// Writes the template; does not overwrite an existing file.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     match &args.file {
         None => Sink::Stdout.write(scenario::TEMPLATE.as_bytes())?,

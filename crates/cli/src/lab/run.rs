@@ -27,7 +27,7 @@ Examples:
 
 Exit status: 0 complete, 1 a check failed or the run was cut short, 2 failure.";
 
-/// A run with a longer estimate needs `--yes`, seconds of real time.
+/// Runs with a longer estimate need `--yes`, seconds of real time.
 pub const LONG_S: f64 = 600.0;
 
 /// Options of `lab run`.
@@ -123,7 +123,7 @@ pub fn run(name: &str, text: &str, options: &Options) -> anyhow::Result<CommandO
         "not started: it would take about {}\nRun it with --yes, or shorten it (`time`, `repeats`, `vary`).",
         duration(need.wall_s)
     );
-    // Captures of several cells would overwrite each other.
+    // Captures of several cells would overwrite each other's files.
     ensure!(
         options.pcap.is_empty() || loaded.cells.len() == 1,
         "cannot capture: --pcap takes one cell, and this scenario has {}\nSelect one with --set.",
@@ -161,12 +161,12 @@ pub(super) fn execute(
     Ok(cells::run_all(ready, jobs, &setting, interrupted, quiet))
 }
 
-/// Now, RFC 3339 UTC.
+/// Returns the current time as RFC 3339, UTC.
 pub fn now() -> String {
     humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + Duration::from_nanos(clock::realtime_ns())).to_string()
 }
 
-/// Renumbers the seeds of the cells from `seed` on.
+/// Renumbers the seeds of the cells, starting at `seed`.
 fn reseed(cells: &mut [Cell], seed: u64) {
     let first = cells.iter().map(|cell| cell.seed).min().unwrap_or(0);
     for cell in cells {
@@ -217,7 +217,7 @@ impl Need {
     }
 }
 
-/// Finds each cell's kernel and plans the cell. Nothing boots before all cells are ready.
+/// Finds each cell's kernel and prepares the cell. No guest boots before all cells are ready.
 fn prepare(cells: &[Cell], options: &Options, setting: &Setting<'_>) -> anyhow::Result<Vec<Ready>> {
     let mut kernels = Kernels::open(options.cache.as_deref())?;
     cells
@@ -266,7 +266,7 @@ fn write_results(
     written.map(|()| outcome)
 }
 
-/// Returns the figures of the reference that this cell alone can show.
+/// Returns the reference figures that can be computed from this cell alone.
 fn figures_of(document: &LabDocument) -> Vec<ComparedFigure> {
     let Some(reference) = &document.scenario.reference else { return Vec::new() };
     let mut figures = landspeed_results::compare_reference(reference, std::slice::from_ref(document));

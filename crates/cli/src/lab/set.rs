@@ -24,7 +24,7 @@ pub fn document(cells: &[Cell], documents: &[LabDocument], wall_s: f64) -> LabSe
         reference_figures: reference.as_ref().map(|r| compare_reference(r, documents)).unwrap_or_default(),
         reference,
         warnings: warnings(documents),
-        // In the order of the scenario: the first varies slowest.
+        // In the scenario's order: the first key varies slowest.
         varied: ordered(varied, cells),
         wall_s,
         cells: documents.iter().map(|document| cell(document, first_seed(document, documents), &charts)).collect(),
@@ -32,7 +32,8 @@ pub fn document(cells: &[Cell], documents: &[LabDocument], wall_s: f64) -> LabSe
     }
 }
 
-/// Returns the warnings of all cells, each once. `one-draw` warnings differ by the seed: the first is kept.
+/// Returns the warnings of all cells without duplicates. `one-draw` warnings differ only in the seed: the first
+/// is kept.
 fn warnings(documents: &[LabDocument]) -> Vec<Warning> {
     let mut found: Vec<Warning> = Vec::new();
     for warning in documents.iter().flat_map(|document| &document.warnings) {
@@ -44,7 +45,7 @@ fn warnings(documents: &[LabDocument]) -> Vec<Warning> {
     found
 }
 
-/// Returns the varied keys, the slowest first: the x axis of the chart.
+/// Returns the varied keys, slowest first. The slowest is the chart's x axis.
 fn ordered(mut keys: Vec<String>, cells: &[Cell]) -> Vec<String> {
     let changes =
         |key: &String| cells.windows(2).filter(|pair| pair[0].values.get(key) != pair[1].values.get(key)).count();
@@ -53,7 +54,7 @@ fn ordered(mut keys: Vec<String>, cells: &[Cell]) -> Vec<String> {
     keys
 }
 
-/// Whether no other document of the same cell has a smaller seed: its series is the one that is drawn.
+/// Whether this document has the smallest seed of its cell; its time series is the one drawn.
 fn first_seed(document: &LabDocument, documents: &[LabDocument]) -> bool {
     documents.iter().all(|d| d.scenario.cell != document.scenario.cell || d.seed >= document.seed)
 }

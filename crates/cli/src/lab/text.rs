@@ -13,7 +13,7 @@ use landspeed_units::{BitRate, Bytes, Nanos, Ratio};
 use super::figures;
 use crate::text::{Page, cause_name, confidence, epochs};
 
-/// Rows printed of a table; the document has the others.
+/// Maximum number of table rows printed; the document has all.
 const MAX_ROWS: usize = 60;
 
 /// Returns the summary of one run.
@@ -76,7 +76,7 @@ pub fn run(document: &LabDocument) -> String {
     page.text
 }
 
-/// Names a kernel by release and build id, which make a result reproducible.
+/// Names a kernel by release and build id, which are needed to reproduce a result.
 fn kernel_name(kernel: &KernelInfo) -> String {
     format!("Linux {} (build {})", kernel.release, kernel.build_id)
 }
@@ -107,7 +107,7 @@ fn flow_line(flow: &LabFlow) -> String {
     text
 }
 
-/// Formats a share with three significant digits.
+/// Formats a share as a percentage with three significant digits.
 fn percent(share: f64) -> String {
     Ratio::new(share).map_or_else(|| "-".to_owned(), |ratio| ratio.to_string())
 }
@@ -139,7 +139,7 @@ fn queue_row(queue: &LabQueue) -> [String; 8] {
     ]
 }
 
-/// Returns the summary of a set of cells: those that differ only by their seed share a row.
+/// Returns the summary of a set of cells; cells that differ only in the seed share a row.
 pub fn set(document: &LabSetDocument) -> String {
     let mut page = Page::default();
     page.line("lab", &format!("{}, {} cells", document.name, document.cells.len()));
@@ -234,7 +234,7 @@ fn rate(bps: f64) -> String {
     BitRate::from_bps(bps as u64).to_string()
 }
 
-/// Returns the median, as figures and reports do, with minimum and maximum if they differ.
+/// Returns the median, with minimum and maximum if they differ.
 fn spread(values: impl Iterator<Item = f64>, show: impl Fn(f64) -> String) -> String {
     let values: Vec<f64> = values.collect();
     let Some(median) = landspeed_stats::median(&values) else { return "-".to_owned() };
@@ -242,7 +242,7 @@ fn spread(values: impl Iterator<Item = f64>, show: impl Fn(f64) -> String) -> St
     if high > low { format!("{} ({}..{})", show(median), show(low), show(high)) } else { show(median) }
 }
 
-/// Aligns rows as columns: the first left, the others right.
+/// Aligns rows in columns: the first left-aligned, the others right-aligned.
 pub fn table<R: AsRef<[String]>>(rows: &[R]) -> String {
     if rows.len() < 2 {
         return String::new();

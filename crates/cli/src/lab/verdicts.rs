@@ -1,9 +1,9 @@
-//! Verdicts of a lab's flows.
+//! Verdicts of the flows in a lab run.
 
 use landspeed_diagnose::diagnose_lab;
 use landspeed_model::{LabDocument, LabFlow, Status, Verdict, Warning};
 
-/// Sets the verdict of each flow, as `run` does, with what the lab knows about its path.
+/// Sets the verdict of each flow, using the lab's knowledge of the path.
 pub fn add(document: &mut LabDocument) {
     let verdicts: Vec<_> = document.flows.iter().map(|flow| of_flow(document, flow)).collect();
     for (flow, (verdict, reverse)) in document.flows.iter_mut().zip(verdicts) {
@@ -18,7 +18,7 @@ pub fn add(document: &mut LabDocument) {
     }
 }
 
-/// Returns the verdict of a flow's first direction, and of its second if it has one.
+/// Returns the verdicts of a flow's first direction, and of its second if it has one.
 fn of_flow(document: &LabDocument, flow: &LabFlow) -> (Option<Verdict>, Option<Verdict>) {
     let Some(run) = flow.run.as_ref().filter(|run| run.status != Status::Failed) else { return (None, None) };
     let mut each = run.requested.direction.parts().iter().map(|&direction| diagnose_lab(document, flow, direction));

@@ -1,23 +1,23 @@
-//! What a command's help says after its options: examples, and the rest.
+//! Examples and remarks after the options in a command's help.
 
 use clap::Command;
 
-/// A command line and what it is for.
+/// An example command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Example {
-    /// As one types it.
+    /// The command line.
     pub line: String,
-    /// Empty where the line speaks for itself.
+    /// Its explanation; empty if there is none.
     pub comment: String,
 }
 
-/// Examples and paragraphs of `command`'s help.
+/// Returns the examples and the other paragraphs after the options in a command's help.
 pub fn read(command: &Command) -> (Vec<Example>, Vec<String>) {
     let help = command.get_after_long_help().or_else(|| command.get_after_help());
     help.map(ToString::to_string).as_deref().map(split).unwrap_or_default()
 }
 
-/// `Examples:` and the indented lines below it; then paragraphs between empty lines.
+/// Splits the help into the indented lines below `Examples:` and the other paragraphs.
 fn split(help: &str) -> (Vec<Example>, Vec<String>) {
     let mut examples: Vec<Example> = Vec::new();
     let mut paragraphs = vec![String::new()];
@@ -31,7 +31,7 @@ fn split(help: &str) -> (Vec<Example>, Vec<String>) {
                 in_examples = false;
                 paragraphs.push(String::new());
             }
-            // Deeper than a command: what the one above is for.
+            // Lines indented deeper than a command continue the explanation above.
             Some(last) if in_examples && indent > 2 => join(&mut last.comment, text),
             _ if in_examples => {
                 let (line, comment) = text.split_once("  ").unwrap_or((text, ""));
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_comment_is_beside_or_below_its_command() {
+    fn example_comments_are_next_to_or_below_commands() {
         let (examples, paragraphs) = split(
             "Examples:\n  a run             fast\n  a run --long --line\n                    slow\n  a stop\n\nOne\ntwo.\n\nThree.",
         );

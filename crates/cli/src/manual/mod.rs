@@ -1,4 +1,4 @@
-//! `landspeed completions` and `landspeed man`: what packagers install beside the program.
+//! `landspeed completions` and `landspeed man`: files for packagers.
 
 pub mod examples;
 mod page;
@@ -53,7 +53,7 @@ pub fn completions(args: &CompletionArgs) -> anyhow::Result<CommandOutcome> {
     Ok(CommandOutcome::Clean)
 }
 
-/// Writes one page for the program and one for each command.
+/// Writes one manual page for the program and one for each command.
 pub fn man(args: &ManArgs) -> anyhow::Result<CommandOutcome> {
     let directory: &Path = &args.directory;
     std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
@@ -63,13 +63,13 @@ pub fn man(args: &ManArgs) -> anyhow::Result<CommandOutcome> {
     Ok(CommandOutcome::Clean)
 }
 
-/// The day in the pages' footer, `2026-11-22`.
+/// Returns the date in the footer of the pages, `2026-11-22`.
 fn date() -> anyhow::Result<String> {
     let seconds = match std::env::var("SOURCE_DATE_EPOCH") {
         Ok(text) => text.parse().with_context(|| format!("SOURCE_DATE_EPOCH is `{text}`, no number of seconds"))?,
         Err(_) => clock::realtime_ns() / 1_000_000_000,
     };
-    // The last day that has four digits in its year.
+    // Latest time with a four-digit year: 9999-12-31 23:59:59.
     let time = UNIX_EPOCH + Duration::from_secs(seconds.min(253_402_300_799));
     let mut text = humantime::format_rfc3339_seconds(time).to_string();
     text.truncate("2026-11-22".len());

@@ -1,4 +1,4 @@
-//! A manual page from a command's definition.
+//! Generates a manual page from a command's definition.
 
 use clap::Command;
 use clap_mangen::Man;
@@ -7,14 +7,14 @@ use clap_mangen::roff::{Inline, Roff, bold, roman};
 use super::examples::{self, Example};
 use super::tidy;
 
-/// What every command's exit status means.
+/// Default exit status table.
 const EXIT_STATUS: [(&str, &str); 3] = [
     ("0", "It did what was asked, and there is nothing to look at."),
     ("1", "It did what was asked, and found something that a careful person would look at."),
     ("2", "It could not do what was asked; standard error says why and what to try."),
 ];
 
-/// Environment variables and who reads them.
+/// Environment variables: page, name, description.
 const ENVIRONMENT: [(&str, &str, &str); 5] = [
     ("landspeed", "NO_COLOR", "Set, and not empty: no colours."),
     ("landspeed-lab", "LANDSPEED_KERNELS", "Where the lab's kernels are kept, if not in the user's cache directory."),
@@ -23,7 +23,7 @@ const ENVIRONMENT: [(&str, &str, &str); 5] = [
     ("landspeed-man", "SOURCE_DATE_EPOCH", "Seconds since 1970: the date of the pages."),
 ];
 
-/// Every command that is not hidden: the page's name and its text.
+/// Returns name and text of the page of every visible command.
 pub fn all(program: Command, date: &str) -> Vec<(String, String)> {
     let mut program = program.disable_help_subcommand(true);
     program.build();
@@ -59,7 +59,7 @@ impl Book<'_> {
         head.control("SH", ["DESCRIPTION"]);
         let long = command.get_long_about().map_or_else(|| format!("{about}."), ToString::to_string);
         for (index, paragraph) in long.split("\n\n").chain(paragraphs.iter().map(String::as_str)).enumerate() {
-            // The exit status has a separate section.
+            // The exit status has its own section.
             let Some(paragraph) = before_exit_status(paragraph) else { continue };
             if index > 0 {
                 head.control("PP", []);
@@ -108,12 +108,13 @@ fn visible(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(|below| !below.is_hide_set())
 }
 
-/// `landspeed` is for the program's own page; `landspeed-lab` for it and for all below it.
+/// Whether a variable belongs on a page: those of `landspeed` only on the main page, those of a command on its
+/// page and its subcommands' pages.
 fn belongs(page: &str, whose: &str) -> bool {
     page == whose || (whose != "landspeed" && page.strip_prefix(whose).is_some_and(|rest| rest.starts_with('-')))
 }
 
-/// As the help has it.
+/// Writes the usage line of the help.
 fn synopsis(roff: &mut Roff, command: &Command) {
     let usage = command.clone().render_usage().to_string();
     let full = command.get_bin_name().unwrap_or_else(|| command.get_name()).to_owned();
@@ -135,7 +136,7 @@ fn options(command: &Command) -> String {
     let headings: std::collections::BTreeSet<_> =
         command.get_arguments().filter_map(clap::Arg::get_help_heading).collect();
     for heading in headings {
-        // Sections have the names readers know; these are parts of OPTIONS.
+        // Help headings become subsections of OPTIONS.
         let upper = heading.to_uppercase();
         for said in [format!(".SH {upper}\n"), format!(".SH \"{upper}\"\n")] {
             text = text.replace(&said, &format!(".SS \"{heading}\"\n"));
@@ -144,13 +145,13 @@ fn options(command: &Command) -> String {
     text
 }
 
-/// `None` when nothing else is said.
+/// Returns the text before `Exit status:`; `None` if there is none.
 fn before_exit_status(paragraph: &str) -> Option<&str> {
     let text = paragraph.split("Exit status:").next().unwrap_or_default().trim();
     (!text.is_empty()).then_some(text)
 }
 
-/// `Exit status: 0 as asked, 1 refused, 2 failure.`, where a command describes it itself.
+/// Parses a command's own exit statuses: `Exit status: 0 as asked, 1 refused, 2 failure.`
 fn own_exit_status(paragraph: &str) -> Option<Vec<(String, String)>> {
     let (_, said) = paragraph.split_once("Exit status: ")?;
     if said.starts_with("0 clean, 1 findings, 2 failure") {
@@ -175,19 +176,19 @@ fn own_exit_status(paragraph: &str) -> Option<Vec<(String, String)>> {
     Some(statuses)
 }
 
-/// Examples of the commands above that are of this one.
+/// Returns the examples of parent commands that run this command.
 fn from_above(command: &Command, above: &[&Command]) -> Vec<Example> {
     let full = command.get_bin_name().unwrap_or_else(|| command.get_name());
     let all = above.iter().flat_map(|above| examples::read(above).0);
     all.filter(|example| example.line.contains(full)).collect()
 }
 
-/// The page above, those below, its neighbours, and the commands its examples and remarks call.
+/// Returns the cross-references: parent, subcommands, siblings, and commands used in examples and remarks.
 fn see_also(command: &Command, above: &[&Command], examples: &[Example], remarks: &[String]) -> Vec<Inline> {
     let mut names: Vec<&str> = above.last().map(|above| name(above)).into_iter().collect();
     names.extend(visible(command).map(name));
     match above {
-        // Neighbours of the program's commands are all commands: those it has to do with are in its examples.
+        // All top-level commands are siblings: only those used in examples and remarks are listed.
         [program] => {
             let said = |other: &&Command| {
                 let call = other.get_bin_name().unwrap_or_default();

@@ -1,18 +1,19 @@
-//! Roff that every formatter renders without a complaint: plain ASCII, short lines, no spacing on top of spacing.
+//! Cleans up roff so that mandoc and groff accept it without warnings: ASCII only, short lines, no redundant
+//! spacing.
 
 use clap_mangen::roff::Roff;
 
-/// The longest line of text, bytes; `mandoc -T lint` says so.
+/// Maximum length of a text line, bytes, as checked by `mandoc -T lint`.
 const WIDTH: usize = 79;
 
 const PREAMBLE: &str = ".\\\" Made by `landspeed man DIRECTORY` from the program's own definitions.\n";
 
-/// One page from its parts.
+/// Joins the parts of a page.
 pub fn page(head: &Roff, options: &str, tail: &Roff) -> String {
     let (head, tail) = (head.render(), tail.render());
     let mut lines: Vec<&str> = Vec::new();
     for part in [&head, options, &tail] {
-        // Each part brings the same two lines, which define what an apostrophe is.
+        // Each part begins with the same two lines that define the apostrophe; they are kept once.
         lines.extend(part.lines().filter(|line| !line.contains(".ds Aq")));
     }
     let mut out = String::from(PREAMBLE);
@@ -20,11 +21,11 @@ pub fn page(head: &Roff, options: &str, tail: &Roff) -> String {
         out.push_str(line);
         out.push('\n');
     }
-    // mandoc warns of empty lines.
+    // mandoc warns about empty lines.
     lines.retain(|line| !line.trim().is_empty());
     for (index, line) in lines.iter().enumerate() {
         if line.starts_with('.') {
-            // A break is one between two lines of text, and does nothing elsewhere.
+            // `.br` is only needed between two text lines.
             let next = lines.get(index + 1);
             if *line == ".br" && next.is_none_or(|next| next.starts_with('.')) {
                 continue;
@@ -38,7 +39,7 @@ pub fn page(head: &Roff, options: &str, tail: &Roff) -> String {
     out
 }
 
-/// `` `landspeed check` `` in bold, as manuals have it.
+/// Sets text in backticks in bold.
 fn code(line: &str) -> String {
     let parts: Vec<&str> = line.split('`').collect();
     if parts.len().is_multiple_of(2) {
@@ -54,7 +55,7 @@ fn code(line: &str) -> String {
     out
 }
 
-/// Letters beyond ASCII, and the two that formatters draw as something else, as escapes.
+/// Escapes non-ASCII characters, and `~` and `^`, which formatters replace.
 fn ascii(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     for char in line.chars() {
@@ -68,7 +69,7 @@ fn ascii(line: &str) -> String {
     out
 }
 
-/// Breaks lines between words. A line of text never begins like a request.
+/// Wraps a line between words. A continuation line that begins like a roff request is escaped.
 fn wrap(line: &str, out: &mut String) {
     let mut width = 0;
     for word in line.split(' ') {
@@ -93,14 +94,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_lines_are_broken_and_never_begin_like_a_request() {
+    fn wrapped_lines_never_begin_like_roff_requests() {
         let mut out = String::new();
         wrap(&format!("{} .hidden {}", "word ".repeat(15), "x".repeat(100)), &mut out);
         assert!(out.lines().count() > 2 && out.lines().all(|line| !line.starts_with('.')), "{out}");
     }
 
     #[test]
-    fn letters_of_other_alphabets_and_code_are_escaped() {
+    fn non_ascii_characters_and_backticks_are_escaped() {
         assert_eq!(ascii("5 µs – ~/x"), "5 \\[u00B5]s \\[u2013] \\(ti/x");
         assert_eq!(code("see `tune plan`."), "see \\fBtune plan\\fR.");
         assert_eq!(code("a ` alone"), "a \\(ga alone");

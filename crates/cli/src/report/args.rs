@@ -58,7 +58,7 @@ pub struct Args {
     pub quiet: bool,
 }
 
-/// `10G`, or `nic=T110:8G`.
+/// Parses a limit: `10G`, or `nic=T110:8G` for one level.
 fn limit(text: &str) -> Result<Limit, String> {
     let Some((factor, rest)) = text.split_once('=') else {
         return Ok(Limit { level: None, rate: options::rate(text)? });
@@ -69,12 +69,12 @@ fn limit(text: &str) -> Result<Limit, String> {
 }
 
 impl Args {
-    /// Outputs of one file.
+    /// Returns the outputs that are single files.
     pub fn sinks(&self) -> Vec<&Sink> {
         [&self.output, &self.markdown, &self.csv, &self.json].into_iter().flatten().collect()
     }
 
-    /// Outputs of one file for each figure.
+    /// Returns the output directories, with one file per figure.
     pub fn directories(&self) -> Vec<&PathBuf> {
         let all = [&self.svg, &self.gnuplot].into_iter().flatten();
         #[cfg(feature = "png")]
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_may_be_that_of_one_level() {
+    fn limits_may_apply_to_one_level() {
         let all = limit("10G").unwrap();
         assert_eq!((all.level, all.rate.bps()), (None, 10_000_000_000));
         let one = limit("nic=T110:8G").unwrap();

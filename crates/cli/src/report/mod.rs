@@ -17,7 +17,7 @@ use crate::output::Sink;
 use crate::source::{self, Keep};
 use crate::text::Page;
 
-/// Reads the documents, and draws them into every output that was asked for.
+/// Reads the documents and writes all requested outputs.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     check_outputs(args)?;
     let mut left_out = Vec::new();
@@ -46,7 +46,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         }
     };
     if let Some(sink) = &args.output {
-        // A single document has its own page, which shows more than its figures.
+        // A single document gets its own page, which contains more than its figures.
         let html = match alone {
             Some(source) if left_out.is_empty() || !has_figures(&source.document) => {
                 render_document(source, &args.limits)?
@@ -62,7 +62,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     Ok(if left_out.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Findings })
 }
 
-/// Makes sure that there is an output, and that each can be written.
+/// Checks that there is an output, and that each can be written.
 fn check_outputs(args: &Args) -> anyhow::Result<()> {
     let sinks = args.sinks();
     let directories = args.directories();
@@ -80,7 +80,7 @@ fn check_outputs(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The documents of all operands, each with a name; what cannot be read goes into `left_out`.
+/// Reads the documents of all operands; those that cannot be read are added to `left_out`.
 fn read(operands: &[String], left_out: &mut Vec<String>) -> anyhow::Result<Vec<Source>> {
     let mut sources: Vec<Source> = Vec::new();
     for operand in operands {
@@ -104,7 +104,7 @@ fn read(operands: &[String], left_out: &mut Vec<String>) -> anyhow::Result<Vec<S
             }
         }
     }
-    // Equal names of different directories: the path tells them apart.
+    // Items from different directories may have equal names.
     Ok(sources)
 }
 
@@ -115,7 +115,7 @@ fn note_left_out(page: &mut FiguresDocument, left_out: &[String]) {
     }
 }
 
-/// Every output but the page.
+/// Writes all outputs except the HTML page.
 fn write_figures(args: &Args, page: &FiguresDocument) -> anyhow::Result<()> {
     let write = |directory: &Path, name: String, content: &[u8]| Sink::File(directory.join(name)).write(content);
     for figure in &page.figures {

@@ -1,16 +1,16 @@
-//! A scene as PNG: two pixels for each of the drawing's, with the font DejaVu Sans.
+//! Renders a scene as PNG at twice its size, with the font DejaVu Sans.
 
 use ab_glyph::{Font as _, FontRef, PxScale, ScaleFont as _, point};
 use anyhow::{Context as _, anyhow};
 use landspeed_report::{Anchor, Ink, Scene, Shape};
 use tiny_skia::{Color, FillRule, Paint, PathBuilder, Pixmap, Rect, Stroke, StrokeDash, Transform};
 
-/// Pixels of the picture for each of the drawing.
+/// Output pixels per unit of the scene.
 const SCALE: f32 = 2.0;
-/// Bold letters are drawn twice, this much of their size apart.
+/// Bold text is drawn twice with this offset, relative to the font size.
 const BOLD: f32 = 0.045;
 
-/// The drawing as the bytes of a PNG file.
+/// Renders a scene as a PNG file.
 pub fn png(scene: &Scene) -> anyhow::Result<Vec<u8>> {
     let (width, height) = ((scene.width as f32 * SCALE).ceil() as u32, (scene.height as f32 * SCALE).ceil() as u32);
     let mut pixels = Pixmap::new(width, height).ok_or_else(|| anyhow!("cannot draw {width} × {height} pixels"))?;
@@ -37,7 +37,7 @@ fn draw(pixels: &mut Pixmap, font: &FontRef<'_>, shape: &Shape) {
         }
         Shape::Rect { at: [x, y, w, h], ink } => {
             if let Some(rect) = Rect::from_xywh(*x as f32, *y as f32, *w as f32, *h as f32) {
-                // Without smoothing: cells that touch must not show a seam.
+                // Without anti-aliasing, so that adjacent cells show no seam.
                 let paint = Paint { anti_alias: false, ..paint(*ink, 1.0) };
                 pixels.fill_rect(rect, &paint, transform, None);
             }
@@ -76,7 +76,7 @@ fn paint(ink: Ink, opacity: f64) -> Paint<'static> {
     paint
 }
 
-/// One line of text, `size` pixels per em.
+/// Draws one line of text, `size` pixels per em.
 fn letters(
     pixels: &mut Pixmap,
     font: &FontRef<'_>,
@@ -85,7 +85,7 @@ fn letters(
     (size, shift): (f32, f32),
     ink: Ink,
 ) {
-    // The library's scale is the height from ascent to descent.
+    // ab_glyph's scale is the height from ascent to descent, not the em.
     let per_em = font.units_per_em().unwrap_or(2048.0);
     let scaled = font.as_scaled(PxScale::from(size * font.height_unscaled() / per_em));
     let width: f32 = text.chars().map(|c| scaled.h_advance(font.glyph_id(c))).sum();
@@ -107,7 +107,7 @@ fn letters(
             let bounds = outline.px_bounds();
             outline.draw(|x, y, coverage| {
                 let (dx, dy) = (bounds.min.x + x as f32, bounds.min.y + y as f32);
-                // Turned left, what was right is above.
+                // Rotated 90° counterclockwise: x becomes -y.
                 let (x, y) = if upwards { (at[0] + dy, at[1] - dx) } else { (at[0] + dx, at[1] + dy) };
                 blend(pixels, x.round() as i64, y.round() as i64, rgb, coverage);
             });
@@ -117,7 +117,7 @@ fn letters(
     }
 }
 
-/// Mixes a colour into an opaque pixel.
+/// Blends a colour into an opaque pixel.
 fn blend(pixels: &mut Pixmap, x: i64, y: i64, rgb: [u8; 3], coverage: f32) {
     let (width, height) = (i64::from(pixels.width()), i64::from(pixels.height()));
     if !(0..width).contains(&x) || !(0..height).contains(&y) {
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_drawing_becomes_a_picture_of_its_size() {
+    fn scenes_render_at_twice_their_size() {
         let text = |upwards| Shape::Text {
             at: [50.0, 40.0],
             anchor: Anchor::Middle,

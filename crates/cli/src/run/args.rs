@@ -1,4 +1,4 @@
-//! What `landspeed run` understands, and the parameters it becomes.
+//! Options of `run`, and the parameters derived from them.
 
 use std::path::PathBuf;
 
@@ -245,7 +245,7 @@ pub enum ReceiveArg {
 }
 
 impl SendArg {
-    /// As a parameter.
+    /// Returns the send mode as a parameter.
     pub fn mode(self) -> SendMode {
         match self {
             Self::Copy => SendMode::Copy,
@@ -257,7 +257,7 @@ impl SendArg {
 }
 
 impl ReceiveArg {
-    /// As a parameter.
+    /// Returns the receive mode as a parameter.
     pub fn mode(self) -> ReceiveMode {
         match self {
             Self::Copy => ReceiveMode::Copy,
@@ -267,12 +267,12 @@ impl ReceiveArg {
 }
 
 impl Args {
-    /// Where the server is.
+    /// Returns host and port of the server.
     pub fn server(&self) -> Target {
         Target { host: self.target.host.clone(), port: self.port.or(self.target.port) }
     }
 
-    /// The document as `--json` is to have it.
+    /// Encodes the document in the requested format.
     pub fn encode(&self, document: &RunDocument) -> anyhow::Result<Vec<u8>> {
         let server = self.server();
         let default = if self.iperf3 { landspeed_iperf3::DEFAULT_PORT } else { landspeed_flow::client::DEFAULT_PORT };
@@ -288,14 +288,15 @@ impl Args {
         Ok(text)
     }
 
-    /// What is asked for, as far as it can be read, and why it makes no sense if it makes none.
+    /// Returns the requested parameters, as far as they can be parsed, and an error if they are invalid.
     pub fn parameters(&self) -> (Parameters, Result<(), String>) {
         let mut parameters = self.plain_parameters();
         let sound = self.read_sizes_and_rates(&mut parameters).and_then(|()| self.check(&parameters));
         (parameters, sound)
     }
 
-    /// iperf3's datagrams have shorter headers, and what it has no word for is refused by its client.
+    /// Validates the parameters. With `--iperf3`, the iperf3 client does: its datagram headers are shorter and it
+    /// lacks some options.
     fn check(&self, parameters: &Parameters) -> Result<(), String> {
         if self.iperf3 {
             return Ok(());
@@ -327,7 +328,7 @@ impl Args {
             bytes: self.bytes.map(Bytes::get),
             omit_ns: self.omit.map_or(0, Nanos::get),
             interval_ns,
-            // The kernel accounts CPU time in ticks: below a tenth of a second shares are mostly rounding.
+            // The kernel accounts CPU time in ticks: below 0.1 s, shares are mostly rounding errors.
             host_interval_ns: interval_ns.max(100_000_000),
             window_bytes: self.window.map(Bytes::get),
             mss_bytes: self.mss,
@@ -372,7 +373,7 @@ impl Args {
                 }
             }
             Protocol::Udp => {
-                // iperf3's default: a tool run by mistake should not flood a production network.
+                // iperf3's default: a test started by mistake should not flood a production network.
                 let rate = self.rate_limit()?.unwrap_or(RateLimit(Some(BitRate::from_bps(1_000_000))));
                 p.rate_bps = rate.0.map(BitRate::bps);
                 let defaults = UdpParameters::default();
@@ -425,7 +426,7 @@ impl Args {
     }
 }
 
-/// Requests per second, with the suffixes of rates.
+/// Parses a number of requests per second, with the suffixes of rates.
 fn requests_per_second(text: &str) -> Result<f64, String> {
     text.parse::<f64>()
         .ok()

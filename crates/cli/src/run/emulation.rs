@@ -1,4 +1,4 @@
-//! The emulated path that a run went over, if there was one: its status is requested at the interface that leads to the server, or in band.
+//! Detects an emulated path under a run: requests its status at the interface towards the server, or in band.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::UNIX_EPOCH;
@@ -8,12 +8,12 @@ use landspeed_model::{EmulatePlacement, EmulationStatus, InvalidSpan, RunDocumen
 use landspeed_netlink::Netlink;
 use landspeed_sys::clock::realtime_ns;
 
-/// A second, nanoseconds.
+/// One second, nanoseconds.
 const SECOND_NS: i128 = 1_000_000_000;
 
-/// Writes into the document of a run that has ended what a running `landspeed emulate` says of its path.
+/// Adds the status of a running `landspeed emulate` on the path to the run document.
 pub fn note(document: &mut RunDocument) {
-    // The client of such a run is another host.
+    // The client of a third-party run is another host.
     if document.third_party.is_some() {
         return;
     }
@@ -38,13 +38,13 @@ pub fn note(document: &mut RunDocument) {
     document.emulation = Some(account(&status, start_ns, end_ns));
 }
 
-/// An address with or without a port.
+/// Parses an address with or without a port.
 fn address(text: &str) -> Option<IpAddr> {
     let plain = text.parse::<SocketAddr>().map(|address| address.ip()).or_else(|_| text.parse::<IpAddr>()).ok()?;
     Some(plain.to_canonical())
 }
 
-/// Whether packets to `server` take the path.
+/// Whether packets to `server` go through the emulated path.
 fn leads_to(status: &EmulationStatus, server: IpAddr) -> bool {
     match &status.placement {
         EmulatePlacement::Command { .. } => true,
@@ -55,7 +55,7 @@ fn leads_to(status: &EmulationStatus, server: IpAddr) -> bool {
     }
 }
 
-/// Puts invalid seconds on the timeline of a run that began at `start_ns` of the Unix epoch and took `run_ns`.
+/// Maps the invalid seconds to the timeline of a run that began at `start_ns` (Unix time) and took `run_ns`.
 fn account(status: &EmulationStatus, start_ns: i128, run_ns: u64) -> RunEmulation {
     let offset_ns = i128::from(status.start_unix_ns) - start_ns;
     let clip = |ns: i128| ns.clamp(0, i128::from(run_ns)) as u64;

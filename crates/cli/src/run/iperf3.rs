@@ -35,10 +35,10 @@ pub struct Args {
 }
 
 impl Args {
-    /// The server, with the credentials it needs.
+    /// Returns the remote side of the test, with credentials if the server needs them.
     ///
     /// # Errors
-    /// A key that cannot be read, or no password.
+    /// The public key or the password cannot be read.
     pub fn remote_end(&self, iperf3: bool, policy: Policy) -> Result<RemoteEnd, ErrorEntry> {
         if !iperf3 {
             return Ok(RemoteEnd::Landspeed);
@@ -69,10 +69,10 @@ impl Args {
     }
 }
 
-/// From the environment, else from the terminal without showing it.
+/// Reads the password from IPERF3_PASSWORD, or from the terminal without echo.
 ///
 /// # Errors
-/// There is neither.
+/// The variable is not set and there is no terminal.
 pub fn password(user: &str) -> Result<String, String> {
     if let Ok(password) = std::env::var("IPERF3_PASSWORD") {
         return Ok(password);

@@ -1,15 +1,15 @@
-//! Interval lines of a running test, printed as they pass.
+//! Interval lines printed during a test.
 
 use landspeed_flow::client::{Moved, Progress, Request, RunEvent, TcpState, UdpState};
 use landspeed_model::{Direction, Parameters, PhaseName, Protocol, RunDocument, Stream};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
-/// Time between lines, unless `--interval` asks for another, nanoseconds.
+/// Default time between lines, nanoseconds.
 const LINE_NS: u64 = 1_000_000_000;
-/// The server reports five times a second: shorter intervals have no separate lines, nanoseconds.
+/// Minimum interval with its own lines, nanoseconds: the server reports five times per second.
 pub const SHORTEST_NS: u64 = 200_000_000;
 
-/// The multiples of an interval, each passed once, when both ends have been read past it.
+/// Emits each multiple of an interval once, when both hosts have reported a later sample.
 #[derive(Debug, Clone, Copy)]
 pub struct Grid {
     every_ns: u64,
@@ -17,12 +17,12 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// Multiples of `every_ns`.
+    /// Creates a grid with a spacing of `every_ns`.
     pub fn new(every_ns: u64) -> Self {
         Self { every_ns: every_ns.max(SHORTEST_NS), passed_ns: 0 }
     }
 
-    /// Whether a reading at `t_ns` is the first past another multiple.
+    /// Whether a sample at `t_ns` is the first after another multiple.
     pub fn passes(&mut self, t_ns: u64) -> bool {
         let passed_ns = t_ns / self.every_ns * self.every_ns;
         let passes = passed_ns > self.passed_ns;
@@ -31,7 +31,7 @@ impl Grid {
     }
 }
 
-/// When the older of the readings that `parameters` need was taken, nanoseconds after the start.
+/// Returns the time of the oldest of the samples that `parameters` need, nanoseconds since the start.
 pub fn reading_ns(parameters: &Parameters, progress: &Progress) -> u64 {
     if parameters.rr.is_some() {
         return progress.transactions_t_ns;
@@ -44,7 +44,7 @@ fn moved(progress: &Progress, direction: Direction) -> &Moved {
     if direction == Direction::Download { &progress.download } else { &progress.upload }
 }
 
-/// The lines of one run.
+/// Interval lines of one run.
 pub struct View {
     silent: bool,
     grid: Grid,
@@ -55,12 +55,12 @@ pub struct View {
 }
 
 impl View {
-    /// Prints nothing.
+    /// Creates a view that prints nothing.
     pub fn silent() -> Self {
         Self::with(Parameters::default(), true)
     }
 
-    /// Prints a line each second.
+    /// Creates a view that prints a line per second.
     pub fn new(request: &Request) -> Self {
         Self::with(request.parameters.clone(), false)
     }
@@ -70,7 +70,7 @@ impl View {
         Self { silent, grid: Grid::new(LINE_NS), parameters, last, newest, headed: false }
     }
 
-    /// Prints a line each `interval`, where that is given and not shorter than the server's reports.
+    /// Sets the interval, unless it is shorter than [`SHORTEST_NS`].
     pub fn every(mut self, interval: Option<Nanos>) -> Self {
         if let Some(interval) = interval.filter(|interval| interval.get() >= SHORTEST_NS) {
             self.grid = Grid::new(interval.get());
@@ -78,17 +78,17 @@ impl View {
         self
     }
 
-    /// Takes in an event, and prints the line that it completes.
+    /// Processes an event and prints the completed interval's line.
     pub fn show(&mut self, event: &RunEvent<'_>) {
         print!("{}", self.lines(event));
     }
 
-    /// Prints what is left: the last interval ends where the steady phase does.
+    /// Prints the last interval, which ends with the steady phase.
     pub fn finish(self, document: &RunDocument) {
         print!("{}", self.last_lines(document));
     }
 
-    /// What [`View::show`] prints.
+    /// Returns the text that [`View::show`] prints.
     pub fn lines(&mut self, event: &RunEvent<'_>) -> String {
         match event {
             RunEvent::Accepted { parameters, .. } => self.parameters = (*parameters).clone(),
@@ -103,7 +103,7 @@ impl View {
         String::new()
     }
 
-    /// What [`View::finish`] prints.
+    /// Returns the text that [`View::finish`] prints.
     pub fn last_lines(mut self, document: &RunDocument) -> String {
         if self.silent {
             return String::new();
@@ -112,7 +112,7 @@ impl View {
             if self.parameters.rr.is_some() { self.newest } else { at_end(document, &self.parameters, &self.last) };
         let end_ns = reading_ns(&self.parameters, &at_end);
         let mut text = String::new();
-        // What passes after the last line by a tenth of an interval belongs to it.
+        // A remainder of up to a tenth of an interval after the last line gets no line of its own.
         if end_ns > reading_ns(&self.parameters, &self.last).saturating_add(self.grid.every_ns / 10) {
             text = self.until(at_end);
         }
@@ -122,7 +122,7 @@ impl View {
         text
     }
 
-    /// The lines of the interval that ends with `now`, below the heading if it is the first.
+    /// Returns the lines of the interval that ends with `now`, preceded by the heading if it is the first.
     fn until(&mut self, now: Progress) -> String {
         let mut lines = Vec::new();
         if !self.headed {
@@ -158,7 +158,7 @@ fn header(parameters: &Parameters) -> String {
     }
 }
 
-/// `1.0-2.0 s`.
+/// Formats an interval: `1.0-2.0 s`.
 fn interval((from_ns, to_ns): (u64, u64)) -> String {
     format!("{:>15}", format!("{:.1}-{:.1} s", from_ns as f64 / 1e9, to_ns as f64 / 1e9))
 }
@@ -179,7 +179,7 @@ fn line(before: &Moved, now: &Moved, protocol: Protocol) -> String {
     if protocol == Protocol::Udp {
         let Some(udp) = now.udp else { return format!("{line} {:>24} {:>10}", "-", "-") };
         let was = before.udp.unwrap_or_default();
-        // A packet that was late for the interval before arrived in this one.
+        // Can be negative: a packet counted as lost in the previous interval arrived late.
         let lost = i128::from(udp.lost) - i128::from(was.lost);
         let sent = i128::from(udp.delivered.saturating_sub(was.delivered)) + lost;
         let share = if sent > 0 { lost.max(0) as f64 / sent as f64 } else { 0.0 };
@@ -195,7 +195,7 @@ fn line(before: &Moved, now: &Moved, protocol: Protocol) -> String {
     )
 }
 
-/// The end of the steady phase as the document has it; `last` stands for what the document lacks.
+/// Returns the state at the end of the steady phase from the document; `last` fills in what is missing there.
 fn at_end(document: &RunDocument, parameters: &Parameters, last: &Progress) -> Progress {
     let mut progress = *last;
     for direction in parameters.direction.parts() {
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_multiple_of_the_interval_passes_once() {
+    fn each_multiple_of_the_interval_is_emitted_once() {
         let mut grid = Grid::new(1_000_000_000);
         let passed: Vec<u64> = [0, 400, 999, 1001, 1002, 1900, 3050, 3060, 2999]
             .into_iter()
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_a_lying_server_do_not_overflow() {
+    fn extreme_server_counters_do_not_overflow() {
         let most = UdpState { delivered: u64::MAX, lost: u64::MAX, jitter_ns: u64::MAX };
         let now = Moved { t_ns: u64::MAX, bytes: u64::MAX, tcp: None, udp: Some(most) };
         assert!(line(&Moved::default(), &now, Protocol::Udp).contains('/'));

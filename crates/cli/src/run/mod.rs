@@ -19,7 +19,7 @@ pub use args::{Args, ReceiveArg, SendArg};
 use crate::output::Sink;
 use crate::{CommandOutcome, keep, options, text};
 
-/// From this size on, the document's size is printed, bytes.
+/// Minimum document size for a note about its size, bytes.
 const LARGE_BYTES: usize = 4 << 20;
 
 /// Runs a test and prints its result.
@@ -83,10 +83,10 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
             print!("\n{}", taps.summary(&document)?);
         }
     }
-    // Each output is tried: a full disk for one must not lose the others.
+    // All outputs are tried: a full disk for one must not lose the others.
     let failures: Vec<_> =
         [lines.finish(&document), deliver(args, &document, quiet)].into_iter().filter_map(Result::err).collect();
-    // Of a failed test nothing was measured.
+    // A failed test measured nothing, so it is not kept.
     let kept = (document.status != Status::Failed).then(|| keep::keep(&document)).flatten();
     if let Some(id) = kept.filter(|_| args.verbose && !quiet) {
         let mut page = text::Page::default();
@@ -99,7 +99,8 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     }
 }
 
-/// What prevents a test; it goes into the document like any other failure.
+/// Checks parameters, capture permission and key before a test. An error goes into the document like any other
+/// failure.
 pub fn ready(args: &Args, request: &mut Request, sound: Result<(), String>) -> Result<(), ErrorEntry> {
     let entry = |code: &str, message| ErrorEntry { code: code.to_owned(), message, advice: None };
     sound.map_err(|message| entry("bad-parameters", message))?;
@@ -116,14 +117,14 @@ pub fn ready(args: &Args, request: &mut Request, sound: Result<(), String>) -> R
     Ok(())
 }
 
-/// Between which hosts a test runs.
+/// The remote side of a test.
 #[derive(Debug)]
 pub enum RemoteEnd {
     /// `landspeed serve`.
     Landspeed,
     /// `iperf3 -s`.
     Iperf3(Extras),
-    /// `landspeed serve`, and this one is the client.
+    /// Another `landspeed serve` is the client of the test (`--from`).
     ThirdParty(Target),
 }
 
@@ -150,7 +151,7 @@ pub fn measure(
     document
 }
 
-/// Adds verdict and warnings.
+/// Adds verdicts and warnings to the document.
 pub fn judge(document: &mut RunDocument) {
     document.warnings.extend(landspeed_diagnose::warnings(document));
     if document.status == Status::Failed {
@@ -164,7 +165,7 @@ pub fn judge(document: &mut RunDocument) {
 }
 
 fn deliver(args: &Args, document: &RunDocument, quiet: bool) -> anyhow::Result<()> {
-    // Each output is tried: a full disk for one must not lose the other.
+    // Both outputs are tried: a full disk for one must not lose the other.
     let mut failures = Vec::new();
     if let Some(sink) = &args.json {
         let written = args.encode(document).and_then(|text| {
@@ -196,7 +197,7 @@ fn deliver(args: &Args, document: &RunDocument, quiet: bool) -> anyhow::Result<(
     }
 }
 
-/// A document of many samples is large: says how to make it smaller.
+/// Prints how to make a large document smaller.
 fn warn_of_size(bytes: usize, quiet: bool) {
     if bytes >= LARGE_BYTES && !quiet {
         let size = landspeed_units::Bytes::new(bytes as u64);
@@ -214,7 +215,7 @@ fn outcome(document: &RunDocument) -> CommandOutcome {
     }
 }
 
-/// `--jsonl`: events as they happen.
+/// Writes events as JSON lines (`--jsonl`).
 struct Lines {
     out: Option<Box<dyn std::io::Write>>,
     failed: Option<std::io::Error>,

@@ -1,4 +1,4 @@
-//! `run --tap`: both ends of a test captured, and what the captures show.
+//! `run --tap`: captures a test on both hosts and analyses the captures.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -14,12 +14,12 @@ use landspeed_sys::ring::{Ring, RingOptions};
 
 use crate::tap::attend::{Attendant, Room};
 
-/// Ring of the local tap, bytes.
+/// Size of the local tap's ring, bytes.
 const RING_BYTES: u64 = 32 << 20;
 
-/// Whether this program may capture; it is asked before a test, not after.
+/// Checks that this process may capture, so that a test does not start in vain.
 pub fn permitted() -> Result<(), ErrorEntry> {
-    // The loopback interface is the first in every network namespace.
+    // The loopback interface has index 1 in every network namespace.
     let smallest = RingOptions { ifindex: 1, block_bytes: 4096, blocks: 1, ..RingOptions::default() };
     let Err(error) = Ring::open(&smallest) else { return Ok(()) };
     if error.cause.kind() != io::ErrorKind::PermissionDenied {
@@ -34,7 +34,7 @@ pub fn permitted() -> Result<(), ErrorEntry> {
     })
 }
 
-/// The captures of a test.
+/// The captures of a test on both hosts.
 pub struct Taps {
     client: PathBuf,
     server: PathBuf,
@@ -43,7 +43,7 @@ pub struct Taps {
 }
 
 impl Taps {
-    /// `NAME` (an ending `.pcapng` aside) becomes `NAME.client.pcapng` and `NAME.server.pcapng`.
+    /// Derives the file names: `NAME` or `NAME.pcapng` becomes `NAME.client.pcapng` and `NAME.server.pcapng`.
     pub fn new(name: &Path) -> Self {
         let name = if name.extension().is_some_and(|ending| ending == "pcapng") {
             name.with_extension("")
@@ -58,7 +58,7 @@ impl Taps {
         Self { client: with("client"), server: with("server"), client_outcome: None, server_outcome: None }
     }
 
-    /// Runs a test with both ends captured.
+    /// Runs a test while both hosts capture it.
     pub fn run(
         &mut self,
         request: &Request,
@@ -66,7 +66,7 @@ impl Taps {
         observe: &mut dyn FnMut(RunEvent<'_>),
     ) -> anyhow::Result<RunDocument> {
         let file = File::create(&self.server).with_context(|| format!("cannot write {}", self.server.display()))?;
-        // The server's capture comes over the same path and must not be in the local one.
+        // The server's capture is sent over the same path and must not be in the local capture.
         let stop_client = Arc::new(AtomicBool::new(false));
         let mut fetched = Fetched { file: BufWriter::new(file), begun: Arc::clone(&stop_client) };
         let mut tap = ServerTap::new(&mut fetched);
@@ -124,7 +124,7 @@ impl Taps {
         }
     }
 
-    /// The files, and the summary of their analysis.
+    /// Returns the names of the files and the summary of their analysis.
     pub fn summary(&self, document: &RunDocument) -> anyhow::Result<String> {
         let mut page = crate::text::Page::default();
         let mut files = Vec::new();
@@ -144,8 +144,8 @@ impl Taps {
             return Ok(page.text);
         }
         if files.len() > 1 && is_udp_over_ipv6(document) {
-            // The remote capture ends after the UDP header, and IPv6 has no identification field: nothing distinguishes one
-            // datagram from another, and every one would count as lost.
+            // The remote capture contains packets up to the UDP header only, and IPv6 has no identification field: datagrams
+            // cannot be distinguished, and all of them would count as lost.
             page.line(
                 "note",
                 "over IPv6 the datagrams of the two captures cannot be matched; only the local one is analysed",
@@ -161,14 +161,14 @@ impl Taps {
     }
 }
 
-/// Whether the test's datagrams carry no identification.
+/// Whether the test's datagrams lack an IP identification field.
 fn is_udp_over_ipv6(document: &RunDocument) -> bool {
     let server = document.path.as_ref().and_then(|path| address(&path.server_addr));
     matches!(document.requested.protocol, Protocol::Udp | Protocol::UdpRr)
         && server.is_some_and(|server| server.ip().to_canonical().is_ipv6())
 }
 
-/// The server's capture on its way to its file.
+/// Writes the server's capture to a file while it is received.
 struct Fetched {
     file: BufWriter<File>,
     begun: Arc<AtomicBool>,
@@ -185,7 +185,7 @@ impl Write for Fetched {
     }
 }
 
-/// An address as the document has it; a zone in it is left out.
+/// Parses an address from the document, without its zone.
 fn address(text: &str) -> Option<SocketAddr> {
     if let Ok(address) = text.parse() {
         return Some(address);
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_as_they_are_printed() {
+    fn printed_addresses_are_parsed() {
         let found = |text: &str| address(text).map(|address| (address.ip().to_string(), address.port()));
         assert_eq!(found("10.0.0.1:5210"), Some(("10.0.0.1".to_owned(), 5210)));
         assert_eq!(found("[fe80::1%eth0]:5210"), Some(("fe80::1".to_owned(), 5210)));
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_are_named_after_the_ends() {
+    fn capture_files_are_named_client_and_server() {
         for name in ["/tmp/x", "/tmp/x.pcapng"] {
             let taps = Taps::new(Path::new(name));
             assert_eq!(taps.client, Path::new("/tmp/x.client.pcapng"));

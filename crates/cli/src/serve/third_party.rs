@@ -1,4 +1,4 @@
-//! `serve --allow-third-party`: against which servers a server tests for clients.
+//! `serve --allow-third-party`: servers that this server may test against for clients.
 
 use std::net::IpAddr;
 
@@ -6,19 +6,19 @@ use anyhow::bail;
 use ipnet::IpNet;
 use landspeed_flow::server::ThirdPartyTargets;
 
-/// The value without which every target is allowed.
+/// Value that allows all targets.
 pub const ANY: &str = "any";
 
-/// One value of the option.
+/// A value of the option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowed {
-    /// Every target.
+    /// All targets.
     Any,
     /// Targets with an address in this network.
     Network(IpNet),
 }
 
-/// A network, an address, or `any`.
+/// Parses a network, an address or `any`.
 pub fn allowed(text: &str) -> Result<Allowed, String> {
     if text == ANY {
         return Ok(Allowed::Any);
@@ -29,7 +29,7 @@ pub fn allowed(text: &str) -> Result<Allowed, String> {
         .ok_or_else(|| format!("`{text}` is not a network; write 192.0.2.0/24, 2001:db8::/32, one address, or {ANY}"))
 }
 
-/// The targets of a server, `None` where it tests against none. Without a key they have to be named.
+/// Returns the permitted targets; `None` if the option is not given. Without a key, networks must be listed.
 pub fn targets(given: &[Allowed], keyed: bool) -> anyhow::Result<Option<ThirdPartyTargets>> {
     if given.is_empty() {
         return Ok(None);
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_key_targets_have_to_be_named() {
+    fn allowing_any_target_requires_a_key() {
         let network = allowed("192.0.2.0/24").unwrap();
         assert!(targets(&[Allowed::Any], false).is_err());
         assert!(targets(&[network, Allowed::Any], false).is_err());

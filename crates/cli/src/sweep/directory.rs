@@ -1,4 +1,4 @@
-//! The directory of a sweep: the plan, its runs, a lock. It is all that drivers and workers share.
+//! The directory of a sweep: plan, runs and a lock. Drivers and workers share nothing else.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::hosts::add_cross;
 use crate::output::Sink;
 
-/// Documents from this size on are compressed, bytes.
+/// Minimum size of documents that are compressed, bytes.
 const LARGE: usize = 256 << 10;
 
 /// A sweep's directory.
@@ -25,77 +25,77 @@ pub struct Directory {
     root: PathBuf,
 }
 
-/// One entry of `runs.json`: a run that a worker can make.
+/// An entry of `runs.json`: a run that a worker can make.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Id of the run: its document is `runs/ID.json`.
+    /// Id of the run; its document is `runs/ID.json`.
     pub id: String,
-    /// Id of its cell, which the worker computes again: it must have the same build and kernel.
+    /// Id of its cell. The worker recomputes it, to check that it has the same build and kernel.
     pub cell: String,
-    /// Number of the cell in the design.
+    /// Index of the cell in the design.
     pub number: usize,
-    /// Position of the level of each factor.
+    /// Index of the level of each factor.
     pub levels: Vec<usize>,
-    /// Block.
+    /// Index of the block, from 0.
     pub block: u32,
-    /// Place in the block.
+    /// Position in the block.
     pub place: u32,
-    /// Why it is made.
+    /// Regular run, control or repeat.
     pub kind: RunKind,
-    /// Seed.
+    /// Random seed of the run.
     pub seed: u64,
-    /// Lab: id of its kernel.
+    /// Id of the lab's kernel; `None` between hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
 }
 
 impl Entry {
-    /// The run.
+    /// Returns the entry as a planned run.
     pub fn planned(&self) -> PlannedRun {
         PlannedRun { block: self.block, place: self.place, cell: self.number, kind: self.kind, seed: self.seed }
     }
 }
 
-/// Who made a run: `runs/ID.worker`, written before the document.
+/// Worker that made a run: `runs/ID.worker`, written before the document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MadeBy {
     /// Name of the worker.
     pub worker: String,
-    /// Real time of the run with everything around it, seconds.
+    /// Real time of the run including setup, seconds.
     pub wall_s: f64,
 }
 
-/// A file beside a run's document.
+/// An additional file of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Side<'a> {
-    /// What its name ends in.
+    /// File extension, such as `cross`.
     pub extension: &'static str,
-    /// What is in it.
+    /// Content of the file.
     pub content: &'a [u8],
 }
 
-/// A run as it is kept.
+/// A stored run.
 #[derive(Debug, Clone)]
 pub struct Kept {
     /// SHA-256 of its document, hex.
     pub document: String,
-    /// What the document says.
+    /// Facts from the document.
     pub facts: RunFacts,
-    /// Who made it.
+    /// Worker that made the run.
     pub made_by: MadeBy,
 }
 
-/// Holds a directory for one driver, as long as it lives.
+/// Lock of a sweep's directory for one driver; released on drop.
 #[derive(Debug)]
 pub struct Lock(#[expect(dead_code, reason = "the lock goes with the file")] File);
 
 impl Directory {
-    /// The directory `root`, which may not exist yet.
+    /// Returns the directory at `root`, which need not exist.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// Creates it and takes it for this process.
+    /// Creates the directory if necessary and locks it for this process.
     pub fn take(&self) -> anyhow::Result<Lock> {
         let shown = self.root.display();
         fs::create_dir_all(self.root.join("runs"))
@@ -126,28 +126,28 @@ impl Directory {
         Ok(Lock(file))
     }
 
-    /// Its path.
+    /// Returns the path of the directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// A file of it, by name.
+    /// Returns the path of a file in the directory.
     pub fn file(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 
-    /// Writes a file of it, whole or not at all.
+    /// Writes a file completely or not at all.
     pub fn write(&self, name: &str, content: &[u8]) -> anyhow::Result<()> {
         Sink::File(self.file(name)).write(content)
     }
 
-    /// The text of a file of it.
+    /// Reads a file as text.
     pub fn text(&self, name: &str) -> anyhow::Result<String> {
         let path = self.file(name);
         fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
     }
 
-    /// Ids of the runs whose documents are there.
+    /// Returns the ids of all runs with a document.
     pub fn ids(&self) -> Vec<String> {
         let names = fs::read_dir(self.root.join("runs")).into_iter().flatten().flatten();
         names
@@ -159,7 +159,8 @@ impl Directory {
             .collect()
     }
 
-    /// The run `id`, if it is there and whole. A damaged document is no document: the run is made again.
+    /// Returns a run if its document exists and is usable. A damaged document counts as missing, so that the run is
+    /// repeated.
     pub fn run(&self, id: &str) -> Option<Kept> {
         let bytes = self.bytes(id)?;
         let document = Document::read(&bytes).ok()?;
@@ -175,7 +176,7 @@ impl Directory {
         })
     }
 
-    /// The bytes of a run's document, uncompressed.
+    /// Reads a run's document, decompressed.
     pub fn bytes(&self, id: &str) -> Option<Vec<u8>> {
         if let Ok(bytes) = fs::read(self.of_run(id, "json")) {
             return Some(bytes);
@@ -186,7 +187,8 @@ impl Directory {
         Some(bytes)
     }
 
-    /// Keeps a run's document, whole or not at all; one that is not usable gets a name under which it is not taken for a result.
+    /// Stores a run's document completely or not at all. An unusable one is stored as `ID.failed`, which is not a
+    /// result.
     pub fn keep(
         &self,
         id: &str,
@@ -201,7 +203,7 @@ impl Directory {
                 file(side.extension).write(side.content)?;
             }
             let by = serde_json::to_vec(&made_by).context("cannot encode a worker's name")?;
-            // Not synced: without it, only the worker's name is unknown.
+            // Not synced: if the file is lost, only the worker's name is unknown.
             let path = self.of_run(id, "worker");
             fs::write(&path, by).with_context(|| format!("cannot write {}", path.display()))?;
             let (own, other) = if document.len() >= LARGE { ("json.gz", "json") } else { ("json", "json.gz") };
@@ -210,7 +212,7 @@ impl Directory {
             } else {
                 file(own).write(&packed(document)?)?;
             }
-            // A damaged one may have had the other form.
+            // Remove a damaged document in the other format, and the record of an earlier failure.
             for stale in [other, "failed"] {
                 let _ = fs::remove_file(self.of_run(id, stale));
             }
@@ -220,7 +222,7 @@ impl Directory {
         Ok(Kept { document: id::sha256(document), facts, made_by })
     }
 
-    /// What is left of a run that failed on a worker.
+    /// Returns the facts of a run that failed on a worker.
     pub fn failure(&self, id: &str) -> Option<RunFacts> {
         let bytes = fs::read(self.of_run(id, "failed")).ok()?;
         Document::read(&bytes).ok().map(|document| RunFacts::of(&document))
@@ -230,7 +232,7 @@ impl Directory {
         self.root.join("runs").join(format!("{id}.{extension}"))
     }
 
-    /// Removes what writers that were killed left behind.
+    /// Removes temporary files of killed writers.
     fn clear_unfinished(&self) {
         for directory in [self.root.clone(), self.root.join("runs")] {
             let names = fs::read_dir(directory).into_iter().flatten().flatten();

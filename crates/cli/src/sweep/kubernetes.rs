@@ -1,4 +1,5 @@
-//! The runs of a sweep as an Indexed Job of Kubernetes (`batch/v1`). The sweep's directory is on a volume that all its pods mount.
+//! Exports the runs of a sweep as an Indexed Job of Kubernetes (`batch/v1`). All pods mount the volume with the
+//! sweep's directory.
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
@@ -11,15 +12,15 @@ use super::slurm::{self, BESIDE_GUEST};
 use crate::CommandOutcome;
 use crate::output::Sink;
 
-/// Where the volume is mounted in a pod.
+/// Mount point of the volume in a pod.
 const MOUNT: &str = "/sweep";
-/// Pods at once, unless --jobs says otherwise.
+/// Default number of concurrent pods.
 const PARALLEL: usize = 8;
-/// Most runs of a manifest.
+/// Maximum number of runs in a manifest.
 const MOST_RUNS: usize = 100_000;
-/// How often a pod of one index may fail.
+/// Retries per index (`backoffLimitPerIndex`).
 const RETRIES: u32 = 2;
-/// Longest name of a job: names of its pods are longer, and a label has 63 characters.
+/// Maximum length of a job name: pod names are longer, and labels have at most 63 characters.
 const LONGEST_NAME: usize = 40;
 
 /// Options of the export.
@@ -63,7 +64,7 @@ pub fn export(session: &Session, lab: &Lab, args: &super::Args) -> anyhow::Resul
     let mut runs = Vec::new();
     while let Work::Run(assigned) = session.try_next() {
         runs.push((assigned.index, setup.cells[assigned.entry.number].wall_s));
-        // A plan without a number of blocks does not end by itself.
+        // A plan without a number of blocks has no last run.
         if runs.len() >= MOST_RUNS {
             break;
         }
@@ -97,7 +98,7 @@ pub fn export(session: &Session, lab: &Lab, args: &super::Args) -> anyhow::Resul
 }
 
 fn document(name: &str, args: &Args, program: &str, (tasks, parallel): (usize, usize), guest: u64) -> Value {
-    // The guest's memory is a file in /dev/shm, which counts as the pod's memory.
+    // The guest's memory is a file in /dev/shm, which counts towards the pod's memory.
     let memory = mebibytes(guest + BESIDE_GUEST);
     let labels = json!({ "app.kubernetes.io/name": "landspeed", "app.kubernetes.io/instance": name });
     json!({
@@ -120,7 +121,7 @@ fn document(name: &str, args: &Args, program: &str, (tasks, parallel): (usize, u
                         "name": "worker",
                         "image": args.image,
                         "command": [program, "sweep", "worker", MOUNT],
-                        // JOB_COMPLETION_INDEX says which line of the file is a pod's.
+                        // JOB_COMPLETION_INDEX selects the line of the task file.
                         "args": [
                             "--tasks", format!("{MOUNT}/kubernetes.tasks"), "--cache", format!("{MOUNT}/bundle/kernels"),
                         ],
@@ -151,12 +152,12 @@ fn document(name: &str, args: &Args, program: &str, (tasks, parallel): (usize, u
     })
 }
 
-/// A quantity of Kubernetes, rounded up.
+/// Formats a Kubernetes memory quantity in MiB, rounded up.
 fn mebibytes(bytes: u64) -> String {
     format!("{}Mi", bytes.div_ceil(1 << 20).max(64))
 }
 
-/// A name of RFC 1123: lower case letters, digits and hyphens.
+/// Returns a valid Kubernetes name (RFC 1123): lower-case letters, digits and hyphens.
 fn job_name(plan: &str) -> String {
     let mut name = String::from("landspeed");
     for part in plan.to_lowercase().split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty()) {
@@ -172,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_has_a_name_that_dns_takes() {
+    fn job_names_are_valid_dns_labels() {
         assert_eq!(job_name("Buffer curve, 15 seeds"), "landspeed-buffer-curve-15-seeds");
         assert_eq!(job_name("äöü"), "landspeed");
         assert!(job_name(&"x".repeat(100)).len() <= LONGEST_NAME);

@@ -1,4 +1,4 @@
-//! Cells that are scenarios in virtual time.
+//! Cells that are lab scenarios in virtual time.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -18,14 +18,14 @@ use super::session::CellInfo;
 use crate::lab::cells::Kernels;
 use crate::lab::edit;
 
-/// Cells whose problems are listed.
+/// Maximum number of refused cells that are listed.
 const MAX_LISTED: usize = 5;
 
-/// The scenario of a plan.
+/// The scenario of a plan, with its kernels and build.
 pub struct Lab {
-    /// The scenario's text before anything is set in it.
+    /// The scenario's text without the plan's settings.
     pub text: String,
-    /// Keys that are alike in all cells.
+    /// Keys with the same value in all cells.
     set: Vec<(String, toml_edit::Value)>,
     kernels: Mutex<Kernels>,
     /// landspeed's executable, for the guest.
@@ -33,12 +33,12 @@ pub struct Lab {
     build: String,
     started: String,
     command: Vec<String>,
-    /// Blocks, for the warning about single runs.
+    /// Number of blocks, for the warning about single runs.
     repeats: u32,
 }
 
 impl Lab {
-    /// The scenario that the plan names, whose path is relative to `beside`.
+    /// Reads the scenario that the plan names: a gallery exhibit, or a path relative to `beside`.
     pub fn scenario(subject: &LabSubject, plan: &Plan, beside: &Path) -> anyhow::Result<String> {
         let named = &subject.scenario;
         if let Some(name) = named.value.strip_prefix("gallery:") {
@@ -60,7 +60,7 @@ impl Lab {
         })
     }
 
-    /// Prepares the cells of a plan; adds the keys that the scenario itself varies to its factors.
+    /// Prepares the cells of a plan. Keys that the scenario itself varies become factors.
     pub fn open(plan: &mut Plan, text: String, cache: Option<&Path>, repeats: u32) -> anyhow::Result<Self> {
         let Subject::Lab(subject) = &plan.subject else { bail!("the plan has no scenario") };
         let subject = subject.clone();
@@ -89,11 +89,12 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Checks scenario, settings and levels before anything runs. Returns the name of the flow in question, and warnings.
+    /// Checks scenario, settings and levels before anything runs. Returns the flow of the plan's metric, and
+    /// warnings.
     pub fn check(&self, plan: &Plan) -> anyhow::Result<(Option<String>, Vec<Warning>)> {
         let Subject::Lab(subject) = &plan.subject else { bail!("the plan has no scenario") };
         let base = edit::fix(&self.text, &[]);
-        // With two repeats, the scenario says whether seeds make a difference.
+        // With two repeats, the scenario warns if seeds make no difference.
         let base = base.replacen("repeats = 1", "repeats = 2", 1);
         let loaded =
             scenario::load(&base).map_err(|problems| anyhow!("{}", problems.named(&subject.scenario.value)))?;
@@ -140,7 +141,8 @@ impl Lab {
         Ok((flow, warnings.collect()))
     }
 
-    /// Every level by itself, beside the first of all others: mistakes get their place in the plan.
+    /// Checks each level combined with the first levels of all other factors, so that errors refer to a place in
+    /// the plan.
     fn check_levels(&self, plan: &Plan, problems: &mut Vec<Problem>) {
         for (number, factor) in plan.factors.iter().enumerate() {
             for (at, level) in factor.levels.iter().enumerate() {
@@ -167,7 +169,7 @@ impl Lab {
                     } else {
                         format!("factor.{number}.levels.{at}")
                     };
-                    // What other levels say alike is about the scenario, or about another factor.
+                    // The same message for other levels concerns the scenario or another factor; it is reported once.
                     let problem = plan.problem(span, &name, problem.message).maybe_hint(problem.hint);
                     let known = |other: &Problem| {
                         other.message == problem.message && (about_key || other.place == problem.place)
@@ -180,7 +182,7 @@ impl Lab {
         }
     }
 
-    /// What the cells are. A combination that the scenario refuses is an error with its levels.
+    /// Returns the cells. Combinations that the scenario refuses are an error that lists their levels.
     pub fn cells(&self, plan: &Plan, design: &Design) -> anyhow::Result<Vec<CellInfo>> {
         let mut refused = Vec::new();
         let mut cells: Vec<CellInfo> = Vec::with_capacity(design.cells.len());
@@ -230,7 +232,7 @@ impl Lab {
         Ok(cells)
     }
 
-    /// The id of a cell on the kernel that the sweep chose.
+    /// Returns the id of a cell; `kernel` overrides the scenario's kernel.
     pub fn id(&self, plan: &Plan, levels: &[usize], kernel: Option<&str>) -> anyhow::Result<String> {
         let cell = self.cell(plan, levels, plan.seed).map_err(|problems| anyhow!("{problems}"))?;
         let kernel = self.kernel(kernel.or(cell.scenario.kernel.as_deref()))?;
@@ -243,7 +245,7 @@ impl Lab {
         }))
     }
 
-    /// A cell, ready to boot.
+    /// Prepares a cell for booting.
     pub fn prepare(&self, plan: &Plan, levels: &[usize], seed: u64, kernel: Option<&str>) -> anyhow::Result<Ready> {
         let text = self.text_of(plan, levels);
         let cell = self.cell(plan, levels, seed).map_err(|problems| anyhow!("{problems}"))?;
@@ -252,7 +254,7 @@ impl Lab {
         cell::prepare(&cell, &kernel, &setting).map_err(|message| anyhow!(message))
     }
 
-    /// What all runs share.
+    /// Returns the settings common to all runs.
     pub fn setting(&self) -> Setting<'_> {
         Setting {
             program: &self.program,
@@ -279,7 +281,7 @@ impl Lab {
         Ok(cell)
     }
 
-    /// The scenario of a cell.
+    /// Returns the scenario's text with the values of a cell.
     fn text_of(&self, plan: &Plan, levels: &[usize]) -> String {
         let mut sets: Vec<(&str, &str, toml_edit::Value)> =
             self.set.iter().map(|(key, value)| (key.as_str(), key.as_str(), value.clone())).collect();
@@ -293,7 +295,7 @@ impl Lab {
     }
 }
 
-/// Keys that the scenario varies and the plan does not set are factors, too.
+/// Adds the keys that the scenario varies and the plan does not set as factors.
 fn add_factors_of_scenario(plan: &mut Plan, text: &str, set: &[(String, toml_edit::Value)]) {
     for varied in edit::varied(text) {
         let name = varied.label.clone().unwrap_or_else(|| varied.key.clone());
@@ -314,7 +316,7 @@ fn add_factors_of_scenario(plan: &mut Plan, text: &str, set: &[(String, toml_edi
     }
 }
 
-/// Whether a scenario's problem is that it has no such key.
+/// Whether the scenario's problem concerns the key and not its value.
 fn is_about_key(problem: &Problem) -> bool {
     ["no such key", "cannot be varied", "is varied twice", "unknown key"]
         .iter()

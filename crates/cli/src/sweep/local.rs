@@ -1,4 +1,4 @@
-//! The engine `local`: runs on this machine.
+//! The engine `local`: makes runs on this host.
 
 use std::sync::Mutex;
 
@@ -14,7 +14,7 @@ use super::session::{Assigned, Session};
 use crate::board::{Board, Nouns};
 use crate::lab::cells::{self, Cells, lock};
 
-/// What the line of progress says of lab runs.
+/// Nouns in the progress line.
 const NOUNS: Nouns = Nouns { runs: "runs", time: " of virtual time" };
 
 /// Makes the missing runs of a lab's sweep.
@@ -25,7 +25,7 @@ pub fn lab(session: &Session, lab: &Lab, missing: (usize, u64), quiet: bool) {
     cells::run(&runs, session.setup.jobs, &lab.setting(), session.interrupted(), &Mutex::new(board));
 }
 
-/// The name of this host, for documents.
+/// Returns the host name, for documents.
 pub fn worker_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim();

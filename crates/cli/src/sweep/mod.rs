@@ -1,4 +1,4 @@
-//! `landspeed sweep`: an experiment from a plan.
+//! `landspeed sweep`: runs an experiment from a plan.
 
 mod args;
 mod directory;
@@ -38,10 +38,10 @@ use crate::keep;
 use crate::lab::run::LONG_S;
 use crate::output::Sink;
 
-/// Documents that are in memory at once while they are stored.
+/// Number of documents loaded at once while they are archived.
 const ARCHIVED_AT_ONCE: usize = 32;
 
-/// Runs the subcommand, or a plan.
+/// Runs the subcommand or the plan.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if let Some(args::Command::Worker(args)) = &args.command {
         return worker::main(args);
@@ -53,7 +53,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     sweep(path, args)
 }
 
-/// Writes a plan to start from.
+/// Writes a template for a plan.
 fn new(path: &Path) -> anyhow::Result<CommandOutcome> {
     let shown = path.display();
     ensure!(!path.exists(), "cannot write {shown}: it exists\nGive another name, or remove it.");
@@ -105,7 +105,7 @@ fn sweep(path: &Path, args: &Args) -> anyhow::Result<CommandOutcome> {
                 Engine::Local => local::lab(&session, &lab, (need.missing, need.span_ns), quiet),
                 Engine::Slurm => {
                     let options = (&args.slurm, args.jobs, quiet);
-                    // What is there is kept, whatever becomes of Slurm.
+                    // If Slurm fails, the runs made so far are kept.
                     if let Err(error) = slurm::lab(&session, &lab, args.cache.as_deref(), options, need.missing) {
                         session.end()?;
                         return Err(error);
@@ -148,14 +148,14 @@ fn read(path: &Path) -> anyhow::Result<Plan> {
     plan::read(&text, &name).map_err(|problems| anyhow!("{problems}"))
 }
 
-/// `buffer.toml` becomes `buffer.sweep`.
+/// Replaces the extension: `buffer.toml` becomes `buffer.sweep`.
 fn beside(path: &Path, extension: &str) -> PathBuf {
     let mut name = path.file_stem().map(OsString::from).unwrap_or_default();
     name.push(extension);
     path.with_file_name(name)
 }
 
-/// When there is enough: options replace what the plan says.
+/// Returns the stopping rules; options override the plan.
 fn rules(plan: &Plan, args: &Args) -> Rules {
     let asked =
         Rules { blocks: args.blocks, until: args.until, budget_ns: args.budget.map(landspeed_units::Nanos::get) };
@@ -166,7 +166,7 @@ fn rules(plan: &Plan, args: &Args) -> Rules {
     }
 }
 
-/// How many runs a cell will have, for the scenario's warnings.
+/// Returns the expected number of runs per cell, for the scenario's warnings.
 fn repeats(rules: &Rules) -> u32 {
     rules.blocks.unwrap_or(landspeed_sweep::schedule::MIN_BLOCKS)
 }
@@ -216,7 +216,7 @@ fn of_hosts(
     );
     hosts.check(&plan)?;
     let design = Design::of(&plan);
-    // A dry run asks no host: what is there already is not known.
+    // A dry run does not contact hosts, so existing runs cannot be recognized.
     let survey = if args.dry_run {
         Survey::default()
     } else {
@@ -243,19 +243,19 @@ fn of_hosts(
     })
 }
 
-/// What is still to be made.
+/// Estimate of the work that remains.
 pub struct Need {
-    /// Runs that are expected, those that are there included.
+    /// Expected runs, including existing ones.
     runs: usize,
-    /// Of them, those that are missing.
+    /// Expected runs without a document.
     missing: usize,
-    /// Their time for the line of progress, nanoseconds.
+    /// Sum of the durations of the missing runs, nanoseconds.
     span_ns: u64,
     /// Estimated real time, seconds.
     wall_s: f64,
-    /// Estimated memory of the largest, bytes.
+    /// Largest estimated memory of a run, bytes.
     memory_bytes: u64,
-    /// Runs in the directory that this plan does not ask for.
+    /// Runs in the directory that do not belong to this plan, build or host state.
     others: usize,
 }
 
@@ -278,7 +278,7 @@ impl Need {
         }
     }
 
-    /// Says what is to come. Returns whether it may start.
+    /// Prints the estimate. Returns whether to start.
     fn may_start(&self, setup: &Setup, args: &Args, quiet: bool) -> anyhow::Result<bool> {
         if !quiet || args.dry_run {
             eprint!("{}", text::need(self, setup));
@@ -300,7 +300,7 @@ impl Need {
 /// Prints the summary, and writes the document and the report.
 fn finish(session: &Session, path: &Path, args: &Args, quiet: bool) -> anyhow::Result<CommandOutcome> {
     let document = session.end();
-    // Whatever ended the sweep, what was measured is kept.
+    // However the sweep ended, the measured runs are archived.
     archive(session, document.as_ref().ok());
     let document = document?;
     if !quiet {
@@ -320,7 +320,7 @@ fn finish(session: &Session, path: &Path, args: &Args, quiet: bool) -> anyhow::R
     Ok(outcome(&document))
 }
 
-/// Stores the documents of this session's runs, and the sweep's own, in the archive.
+/// Stores the documents of the runs made in this session, and the sweep document, in the archive.
 fn archive(session: &Session, document: Option<&SweepDocument>) {
     let fresh = session.fresh();
     for ids in fresh.chunks(ARCHIVED_AT_ONCE) {
@@ -335,7 +335,7 @@ fn archive(session: &Session, document: Option<&SweepDocument>) {
 }
 
 fn outcome(document: &SweepDocument) -> CommandOutcome {
-    // Figures that must not be used, or a host that is not as it was.
+    // Runs that should be identical differ, or a host setting was not restored.
     let is_grave = |code: &str| ["digest", "not-restored"].contains(&code);
     match document.status {
         _ if document.errors.iter().any(|error| is_grave(&error.code)) => CommandOutcome::Failure,

@@ -1,4 +1,4 @@
-//! A sweep under way: what an engine asks for runs, and gives their results to.
+//! A running sweep: engines request runs from it and report results to it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,19 +14,19 @@ use landspeed_sys::clock;
 
 use super::directory::{Directory, Entry, Kept, MadeBy, Side};
 
-/// How often a waiting worker looks whether the user interrupted.
+/// Polling interval for interrupts while a worker waits.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// What a cell is to an engine.
+/// Properties of a cell that engines need.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CellInfo {
-    /// Its id.
+    /// Id of the cell.
     pub id: String,
-    /// Lab: id of its kernel.
+    /// Id of the lab's kernel; `None` between hosts.
     pub kernel: Option<String>,
     /// Cells with the same host settings have the same group.
     pub group: usize,
-    /// Time of one run for the line of progress, nanoseconds; a lab's is virtual.
+    /// Duration of one run for the progress line, nanoseconds; virtual time in the lab.
     pub span_ns: u64,
     /// Estimated real time of one run, seconds.
     pub wall_s: f64,
@@ -34,54 +34,54 @@ pub struct CellInfo {
     pub memory_bytes: u64,
 }
 
-/// What does not change during a sweep.
+/// Parameters that do not change during a sweep.
 #[derive(Debug)]
 pub struct Setup {
-    /// The plan.
+    /// The plan, with command-line overrides.
     pub plan: Plan,
-    /// Its cells.
+    /// The cells of the plan.
     pub design: Design,
-    /// What they are, in the same order.
+    /// Properties of the cells, in the same order.
     pub cells: Vec<CellInfo>,
-    /// When there is enough.
+    /// Stopping rules.
     pub rules: Rules,
     /// The order of the runs.
     pub order: Order,
-    /// The flow that the metric in question is of.
+    /// Flow whose metric is evaluated; `None` is the first flow.
     pub flow: Option<String>,
-    /// Where results go.
+    /// Directory for the runs and the sweep document.
     pub directory: Directory,
     /// Name of the engine.
     pub engine: &'static str,
-    /// Runs at once.
+    /// Maximum number of concurrent runs.
     pub jobs: usize,
-    /// What a reader should know.
+    /// Warnings for the document.
     pub warnings: Vec<Warning>,
 }
 
-/// A run that an engine is to make.
+/// A run assigned to an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assigned {
-    /// Its position in `runs.json`.
+    /// Index in `runs.json`.
     pub index: usize,
-    /// What it is.
+    /// Its entry in `runs.json`.
     pub entry: Entry,
 }
 
-/// What an engine does next.
+/// Next action of an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Work {
     /// Make this run.
     Run(Assigned),
-    /// Nothing until a run that is under way has ended.
+    /// Wait until a run in progress has ended.
     Wait,
-    /// Nothing any more.
+    /// Nothing is left to do.
     Done,
 }
 
-/// A sweep under way. Engines share it between threads.
+/// A running sweep, shared between the threads of an engine.
 pub struct Session {
-    /// What does not change.
+    /// Constant parameters.
     pub setup: Setup,
     interrupted: &'static AtomicBool,
     started: String,
@@ -95,20 +95,20 @@ struct State {
     schedule: Schedule,
     made: Vec<MadeRun>,
     entries: Vec<Entry>,
-    /// Runs of each block that have not ended.
+    /// Unfinished runs of each block.
     remaining: BTreeMap<u32, usize>,
-    /// Real time of the runs made here, seconds.
+    /// Total real time of the runs made here, seconds.
     busy_s: f64,
     requeued: u32,
     errors: Vec<ErrorEntry>,
     ended: Option<Ended>,
     failure: Option<anyhow::Error>,
-    /// Ids of the runs whose documents were made in this session.
+    /// Ids of the runs made in this session.
     fresh: Vec<String>,
 }
 
 impl Setup {
-    /// The run as `runs.json` has it.
+    /// Returns the entry of `runs.json` for a run.
     pub fn entry(&self, run: &PlannedRun) -> Entry {
         let cell = &self.cells[run.cell];
         Entry {
@@ -124,12 +124,12 @@ impl Setup {
         }
     }
 
-    /// All runs of a number of blocks.
+    /// Returns all runs of the first `blocks` blocks.
     pub fn runs(&self, blocks: u32) -> impl Iterator<Item = PlannedRun> {
         (0..blocks).flat_map(|block| self.order.block(block))
     }
 
-    /// Blocks that are sure to be run, or the most there are.
+    /// Returns the number of blocks that run in any case: the minimum if the sweep may stop early, otherwise all.
     pub fn expected_blocks(&self) -> u32 {
         use landspeed_sweep::schedule::{MAX_BLOCKS, MIN_BLOCKS};
         let most = self.rules.blocks.unwrap_or(MAX_BLOCKS);
@@ -138,7 +138,7 @@ impl Setup {
 }
 
 impl Session {
-    /// Begins; runs that are in the directory are not made again.
+    /// Starts a sweep. Runs with a document in the directory are not repeated.
     pub fn begin(setup: Setup, interrupted: &'static AtomicBool) -> Self {
         let present = setup.directory.ids().into_iter().collect();
         let schedule = Schedule::new(setup.order.clone(), setup.rules);
@@ -164,17 +164,17 @@ impl Session {
         }
     }
 
-    /// Whether the user wants to end.
+    /// Whether the user interrupted the sweep.
     pub fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// The flag that ends runs.
+    /// Returns the flag that interrupts runs.
     pub fn interrupted(&self) -> &'static AtomicBool {
         self.interrupted
     }
 
-    /// The next run to make, without waiting. Runs that are there already are taken for made.
+    /// Returns the next run without waiting. Runs that already exist are recorded and skipped.
     pub fn try_next(&self) -> Work {
         let mut state = self.lock();
         loop {
@@ -202,7 +202,7 @@ impl Session {
         }
     }
 
-    /// The next run to make; waits where it depends on one that is under way. `None` ends a worker.
+    /// Returns the next run; waits if it depends on a run in progress. `None` ends the worker.
     pub fn next(&self) -> Option<Assigned> {
         loop {
             match self.try_next() {
@@ -216,18 +216,18 @@ impl Session {
         }
     }
 
-    /// Writes `runs.json`, so that workers find the runs that were given out.
+    /// Writes `runs.json`, so that workers find the assigned runs.
     pub fn publish(&self) -> anyhow::Result<()> {
         let text = serde_json::to_vec(&self.lock().entries).context("cannot encode the list of runs")?;
         self.setup.directory.write("runs.json", &text)
     }
 
-    /// A run was made in this process: keeps its document.
+    /// Stores the document of a run made in this process.
     pub fn keep(&self, assigned: &Assigned, document: &[u8], facts: RunFacts, made_by: MadeBy) {
         self.keep_with(assigned, document, None, facts, made_by);
     }
 
-    /// The same, with a file beside the document.
+    /// Like [`Self::keep`], with an additional file.
     pub fn keep_with(
         &self,
         assigned: &Assigned,
@@ -243,7 +243,7 @@ impl Session {
         }
     }
 
-    /// A worker has ended: reads its document. Returns whether there is one.
+    /// Reads the document of a run made by a worker. Returns whether it exists.
     pub fn collect(&self, assigned: &Assigned) -> bool {
         let kept = self.setup.directory.run(&assigned.entry.id);
         let found = kept.is_some();
@@ -254,26 +254,26 @@ impl Session {
         found
     }
 
-    /// A run failed for good.
+    /// Records that a run failed and will not be repeated.
     pub fn fail(&self, assigned: &Assigned, worker: &str, why: String) {
         let facts = RunFacts::failed(crate::lab::run::now(), why);
         let made_by = MadeBy { worker: worker.to_owned(), wall_s: 0.0 };
         self.ended(&assigned.entry, Kept { document: String::new(), facts, made_by }, 0.0);
     }
 
-    /// A run was not made, and nothing is wrong with it.
+    /// Returns a run that was not made to the schedule.
     pub fn give_back(&self, assigned: &Assigned) {
         let mut state = self.lock();
         state.schedule.give_back(assigned.entry.planned());
         self.woken.notify_all();
     }
 
-    /// A run was started again because its worker failed.
+    /// Counts a run that was started again because its worker failed.
     pub fn requeued(&self) {
         self.lock().requeued += 1;
     }
 
-    /// Something went wrong that concerns more than one run.
+    /// Records an error that concerns more than one run.
     pub fn note(&self, error: ErrorEntry) {
         let mut state = self.lock();
         if !state.errors.contains(&error) {
@@ -281,7 +281,7 @@ impl Session {
         }
     }
 
-    /// Nothing more can be kept: a full disk, for example.
+    /// Stops the sweep because results cannot be stored, for example on a full disk.
     pub fn abort(&self, assigned: &Assigned, error: anyhow::Error) {
         let mut state = self.lock();
         state.schedule.give_back(assigned.entry.planned());
@@ -290,12 +290,12 @@ impl Session {
         self.woken.notify_all();
     }
 
-    /// Ids of the runs whose documents were made in this session.
+    /// Returns the ids of the runs made in this session.
     pub fn fresh(&self) -> Vec<String> {
         self.lock().fresh.clone()
     }
 
-    /// Ends. Writes `sweep.json` and returns it.
+    /// Ends the sweep: writes `sweep.json` and returns the document.
     pub fn end(&self) -> anyhow::Result<SweepDocument> {
         let mut state = self.lock();
         let document = self.document(&state);
@@ -315,7 +315,7 @@ impl Session {
             state.fresh.push(entry.id.clone());
         }
         let block = self.record(&mut state, entry, kept, (wall_s * 1e9) as u64);
-        // After each block, so that a killed sweep leaves its results.
+        // Written after each block, so that a killed sweep leaves its results.
         if block && let Err(error) = self.write(&self.document(&state)) {
             state.schedule.stop();
             state.failure.get_or_insert(error);
@@ -323,7 +323,7 @@ impl Session {
         self.woken.notify_all();
     }
 
-    /// Returns whether the run was the last of its block.
+    /// Records a run. Returns whether it was the last of its block.
     fn record(&self, state: &mut State, entry: &Entry, kept: Kept, took_ns: u64) -> bool {
         let planned = entry.planned();
         let result = if kept.facts.usable {

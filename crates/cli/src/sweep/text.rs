@@ -1,4 +1,4 @@
-//! What a sweep says in the terminal.
+//! Terminal output of a sweep.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,12 +16,12 @@ use crate::board::duration;
 use crate::lab::text::table;
 use crate::text::Page;
 
-/// Rows printed of a table; the document has the others.
+/// Maximum number of table rows printed; the document has all.
 const MAX_ROWS: usize = 60;
-/// Columns that a table takes at most, if it can.
+/// Preferred maximum width of a table, columns.
 const WIDTH: usize = 80;
 
-/// What is to come.
+/// Formats plan, stopping rules and estimate.
 pub fn need(need: &Need, setup: &Setup) -> String {
     let mut page = Page::default();
     let cells = setup.cells.len();
@@ -61,7 +61,7 @@ pub fn need(need: &Need, setup: &Setup) -> String {
     page.text
 }
 
-/// When there is enough.
+/// Describes the stopping rules.
 fn stops(setup: &Setup) -> String {
     let rules = &setup.rules;
     let mut parts = Vec::new();
@@ -89,7 +89,7 @@ fn plural(count: usize, noun: &str) -> String {
     if count == 1 { noun.to_owned() } else { format!("{noun}s") }
 }
 
-/// The cells of a plan.
+/// Formats the cells of a plan as a table.
 pub fn cells(setup: &Setup) -> String {
     let mut rows = vec![head(setup.plan.factors.iter().map(|factor| factor.name.clone()), &["EACH RUN"])];
     for (cell, info) in setup.design.cells.iter().zip(&setup.cells).take(MAX_ROWS) {
@@ -105,7 +105,7 @@ pub fn cells(setup: &Setup) -> String {
     text
 }
 
-/// Settings of hosts that would change.
+/// Lists the host settings that would change.
 pub fn changes(changes: &[String]) -> String {
     let mut page = Page::default();
     for change in changes {
@@ -126,7 +126,7 @@ fn head(factors: impl Iterator<Item = String>, columns: &[&str]) -> Vec<String> 
     head
 }
 
-/// The result.
+/// Formats the result.
 pub fn summary(document: &SweepDocument, directory: Option<&Path>) -> String {
     let mut page = Page::default();
     let runs: usize = document.cells.iter().map(|cell| cell.runs.len()).sum();
@@ -208,7 +208,7 @@ pub fn summary(document: &SweepDocument, directory: Option<&Path>) -> String {
     page.text
 }
 
-/// The table with as many columns as fit.
+/// Returns the table's rows with as many columns as fit.
 fn fitted(document: &SweepDocument, metric: Metric, flow: Option<&str>) -> Vec<Vec<String>> {
     let mut others = others(document, metric, flow);
     loop {
@@ -220,7 +220,7 @@ fn fitted(document: &SweepDocument, metric: Metric, flow: Option<&str>) -> Vec<V
     }
 }
 
-/// One row for each cell.
+/// Returns the heading and one row per cell.
 fn rows(
     document: &SweepDocument,
     metric: Metric,
@@ -252,7 +252,7 @@ fn rows(
     rows
 }
 
-/// `48.1 to 77.0 Gb/s`.
+/// Formats an interval: `48.1 to 77.0 Gb/s`.
 fn range(metric: Metric, low: f64, high: f64) -> String {
     let (low, high) = (figure(metric, low), figure(metric, high));
     match (low.split_once(' '), high.split_once(' ')) {
@@ -261,7 +261,7 @@ fn range(metric: Metric, low: f64, high: f64) -> String {
     }
 }
 
-/// Further columns: retransmits or loss, then CPU or RTT.
+/// Selects two further columns: goodput, retransmits or loss, then CPU, RTT or latency.
 fn others(document: &SweepDocument, metric: Metric, flow: Option<&str>) -> Vec<(Metric, &'static str)> {
     let has =
         |other: Metric| other != metric && document.cells.iter().any(|cell| !values(cell, other, flow).is_empty());
@@ -273,7 +273,7 @@ fn others(document: &SweepDocument, metric: Metric, flow: Option<&str>) -> Vec<(
     [pick(&first, usize::from(metric == Metric::Goodput)), pick(&second, 0)].into_iter().flatten().collect()
 }
 
-/// Values of the usable runs of a cell, without the control's.
+/// Returns the metric of a cell's usable runs, without control runs.
 fn values(cell: &SweepCell, metric: Metric, flow: Option<&str>) -> Vec<f64> {
     let runs = cell.runs.iter().filter(|run| run.usable && !run.control);
     runs.filter_map(|run| own_flow(run, flow)?.figures.get(metric.field()).copied()).collect()
@@ -286,7 +286,7 @@ fn own_flow<'a>(run: &'a SweepRun, flow: Option<&str>) -> Option<&'a SweepFlow> 
     }
 }
 
-/// The most frequent cause.
+/// Returns the most frequent cause in a cell.
 fn cause(cell: &SweepCell, flow: Option<&str>) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for run in cell.runs.iter().filter(|run| run.usable) {
@@ -321,7 +321,7 @@ fn control_line(metric: &ComparedMetric) -> String {
     format!("the first cell against itself, {pairs} {}: {ratio}; {reading}", plural(pairs as usize, "pair"))
 }
 
-/// `1.02 (0.98 to 1.05)`.
+/// Formats a ratio with its interval: `× 1.020 (0.980 to 1.050)`.
 fn interval(ratio: f64, low: Option<f64>, high: Option<f64>) -> String {
     match (low, high) {
         (Some(low), Some(high)) => format!("× {ratio:.3} ({low:.3} to {high:.3})"),
@@ -339,7 +339,7 @@ fn problems(document: &SweepDocument) -> BTreeMap<String, usize> {
     problems
 }
 
-/// A figure with its unit.
+/// Formats a value with its unit.
 pub fn figure(metric: Metric, value: f64) -> String {
     match metric.unit() {
         "bit/s" => BitRate::from_bps(value.max(0.0) as u64).to_string(),

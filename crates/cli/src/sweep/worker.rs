@@ -1,4 +1,5 @@
-//! `landspeed sweep worker`: makes runs of a bundle. It reads the bundle's plan and list, and writes a document for each.
+//! `landspeed sweep worker`: makes runs of a sweep. It reads the plan and the list of runs, and writes a
+//! document for each.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,12 +18,12 @@ use super::lab::Lab;
 use super::local::worker_name;
 use crate::CommandOutcome;
 
-/// Variables that tell a task of an array which one it is: Slurm's, and that of an Indexed Job of Kubernetes.
+/// Environment variables with a task's index: Slurm's job arrays and Kubernetes' Indexed Jobs.
 const TASK_VARIABLES: [&str; 2] = ["SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"];
-/// Variables that name the node, where its host name is not its name in the cluster.
+/// Environment variables with the node's name in the cluster, which may differ from the host name.
 const NODE_VARIABLES: [&str; 2] = ["SLURMD_NODENAME", "NODE_NAME"];
 
-/// Makes the runs. One that is there already is not made again.
+/// Makes the selected runs; skips those that already have a document.
 pub fn main(args: &WorkerArgs) -> anyhow::Result<CommandOutcome> {
     let directory = Directory::at(&args.bundle);
     let entries: Vec<Entry> = serde_json::from_str(&directory.text("runs.json")?)
@@ -53,7 +54,7 @@ pub fn main(args: &WorkerArgs) -> anyhow::Result<CommandOutcome> {
     let interrupted = landspeed_sys::process::catch_interrupts();
     let named = NODE_VARIABLES.iter().find_map(|name| std::env::var(name).ok());
     let worker = args.name.clone().or(named).unwrap_or_else(worker_name);
-    // Held until the last run. Without a free core, the scheduler places the guest.
+    // Claimed until the last run. If no core is free, the scheduler places the guest.
     let core = Core::claim();
     core.iter().for_each(Core::keep_to);
     let mut outcome = CommandOutcome::Clean;
@@ -74,7 +75,7 @@ pub fn main(args: &WorkerArgs) -> anyhow::Result<CommandOutcome> {
     Ok(outcome)
 }
 
-/// The runs of this task: its line in a file with a line for each task.
+/// Returns the runs of this task from its line in the task file.
 fn of_task(path: &Path) -> anyhow::Result<Vec<usize>> {
     let task = TASK_VARIABLES.iter().find_map(|name| std::env::var(name).ok());
     let task = task.with_context(|| format!("--tasks needs one of {}", TASK_VARIABLES.join(", ")))?;
@@ -86,7 +87,7 @@ fn of_task(path: &Path) -> anyhow::Result<Vec<usize>> {
     runs.with_context(|| format!("damaged: {}", path.display()))
 }
 
-/// Makes one run. Returns whether its figures can be used; an interrupted one is not kept.
+/// Makes one run. Returns whether its result is usable; an interrupted run is not stored.
 fn make(
     directory: &Directory,
     (lab, plan): (&Lab, &Plan),

@@ -1,4 +1,4 @@
-//! A tap beside a test: at the client of `run --tap`, and at the server for clients of `serve --allow-tap`.
+//! Captures during a test: on the client for `run --tap`, and on the server for clients of `serve --allow-tap`.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek as _};
@@ -15,35 +15,35 @@ use landspeed_model::TapDocument;
 use landspeed_netlink::{LinkId, Netlink};
 use landspeed_tap::{Limits, Options, Output, Selection, Tap, TapFlow, TapTransport};
 
-/// A tap has so long to begin.
+/// Timeout for the start of a capture.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Taps at once for clients: each holds memory for its ring.
+/// Maximum number of concurrent captures for clients: each needs memory for its ring.
 const MOST: usize = 4;
-/// Ring of a tap for a client, bytes.
+/// Ring size of a capture for a client, bytes.
 const CLIENT_RING_BYTES: u64 = 16 << 20;
 
-/// Bytes of a packet that its headers fit in: tags, IPv6 with extension headers, TCP with all options.
+/// Snap length that includes all headers: VLAN tags, IPv6 with extension headers, TCP with all options.
 const HEADERS_BYTES: u32 = 256;
 
-/// How much a tap may hold.
+/// Memory and disk limits of a capture.
 #[derive(Debug, Clone, Copy)]
 pub struct Room {
-    /// Bytes written at most.
+    /// Maximum number of bytes written; `None` is unlimited.
     pub most_bytes: Option<u64>,
-    /// Bytes of its ring.
+    /// Size of the ring, bytes.
     pub ring_bytes: u64,
 }
 
-/// A tap on a separate thread.
+/// A capture on a separate thread.
 pub struct Attendant {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<TapDocument>>,
 }
 
 impl Attendant {
-    /// Captures the packets between two addresses, on the interface that leads from one to the other, until asked
-    /// to stop (also by setting `stop`) or there is no more room. With a selection only headers, and only of flows that may
-    /// be the test's. It takes packets when this returns.
+    /// Captures the packets between two addresses on the interface towards the peer, until stopped (also by setting
+    /// `stop`) or the limit is reached. With a selection, captures only headers of flows that may belong to the
+    /// test. Returns when the capture has started.
     pub fn begin(
         (local, peer, server_port, control_port): (SocketAddr, SocketAddr, u16, u16),
         file: &Path,
@@ -55,7 +55,7 @@ impl Attendant {
         let options = Options {
             interfaces: vec![interface_towards(peer)?],
             filter: Some(between(here, there, server_port, control_port)),
-            // Only headers are kept with a selection: all of them, with the longest options.
+            // With a selection only headers are kept, including the longest options.
             snap_bytes: if selection.is_some() { HEADERS_BYTES } else { Options::default().snap_bytes },
             selection,
             output: Output::File(file.to_owned()),
@@ -64,7 +64,7 @@ impl Attendant {
             application: format!("landspeed {}", env!("CARGO_PKG_VERSION")),
             ..Options::default()
         };
-        // On this thread: it is in the network namespace of the test.
+        // Opened on this thread, which is in the test's network namespace.
         let tap = Tap::open(options).map_err(|error| error.to_string())?;
         let (ready, begun) = mpsc::channel();
         let flag = Arc::clone(&stop);
@@ -81,7 +81,7 @@ impl Attendant {
         Ok(attendant)
     }
 
-    /// Ends it; everything that passed until now is in the file.
+    /// Stops the capture. The file contains all packets up to now.
     pub fn finish(mut self) -> Result<TapDocument, String> {
         self.stop.store(true, Ordering::Relaxed);
         let thread = self.thread.take().ok_or("it was ended before")?;
@@ -102,13 +102,14 @@ impl Drop for Attendant {
     }
 }
 
-/// The data of a test: what is on the server's one port and not the control connection, by the client's port of that.
+/// Returns a filter for the test's data: the server's port, without the control connection, identified by the
+/// client's port.
 fn between(here: IpAddr, there: IpAddr, server_port: u16, control_port: u16) -> String {
     let hosts = if here == there { format!("host {here}") } else { format!("host {here} and host {there}") };
     format!("{hosts} and port {server_port} and not tcp port {control_port}")
 }
 
-/// The interface that packets to an address leave by.
+/// Returns the interface of the route to an address.
 fn interface_towards(peer: SocketAddr) -> Result<String, String> {
     let mut netlink = Netlink::open().map_err(|error| error.to_string())?;
     let route = netlink.route(peer).map_err(|error| error.to_string())?;
@@ -119,18 +120,18 @@ fn interface_towards(peer: SocketAddr) -> Result<String, String> {
 /// Captures for the clients of a server.
 pub struct ForClients {
     most_bytes: u64,
-    /// Who has one running: an address, or the network of 64 bits around it for IPv6.
+    /// Clients with a running capture: IPv4 addresses, and IPv6 /64 networks.
     running: Arc<Mutex<Vec<IpAddr>>>,
 }
 
 impl ForClients {
-    /// Each client gets so many bytes at most.
+    /// Creates the service; each client may capture at most `most_bytes`.
     pub fn new(most_bytes: u64) -> Self {
         Self { most_bytes, running: Arc::default() }
     }
 }
 
-/// A client's slot among the captures, freed on drop.
+/// A client's slot in the list of captures, freed on drop.
 struct CaptureSlot {
     client: IpAddr,
     running: Arc<Mutex<Vec<IpAddr>>>,
@@ -160,11 +161,11 @@ impl Drop for CaptureSlot {
     }
 }
 
-/// One capture for a client.
+/// A capture for one client.
 struct ForClient {
-    /// Ends before the slot is freed.
+    /// Dropped before the slot is freed.
     attendant: Option<Attendant>,
-    /// Everything that was taken. It has no name any more, so nothing of it stays behind.
+    /// The captured packets. The file is already unlinked, so it disappears when closed.
     taken: File,
     selection: Arc<Selection>,
     filter: String,
@@ -172,7 +173,8 @@ struct ForClient {
     _place: CaptureSlot,
 }
 
-/// A file that only this user may read, created so that no link can be in its place; its name is removed soon.
+/// Creates a temporary file that only this user can read. `create_new` prevents symlink attacks; the caller
+/// unlinks it soon.
 fn scratch_file() -> io::Result<(File, PathBuf)> {
     let unique = landspeed_sys::random::bytes::<8>().map_or(0, u64::from_ne_bytes);
     let path = std::env::temp_dir().join(format!("landspeed-tap-{}-{unique:016x}.pcapng", std::process::id()));
@@ -194,7 +196,7 @@ impl Tapper for ForClients {
             Some(Arc::clone(&selection)),
             Arc::default(),
         );
-        // It is open now, here and there.
+        // Both this thread and the capture have opened the file, so it can be unlinked.
         let removed = std::fs::remove_file(&path);
         let attendant = Some(begun?);
         removed.map_err(no_room)?;
@@ -238,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_has_one_capture_at_a_time() {
+    fn captures_are_limited_per_client_and_in_total() {
         let running = Arc::default();
         let take = |text: &str| CaptureSlot::take(&running, text.parse().expect("an address"));
         let first = take("192.0.2.1").expect("the first one");

@@ -1,4 +1,4 @@
-//! The live display of a capture: one changing line on standard error.
+//! Live display of a capture: one updated line on standard error.
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -6,7 +6,7 @@ use landspeed_model::Warning;
 use landspeed_tap::{Options, Output, Progress};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
-/// The line.
+/// The status line.
 pub struct Line {
     quiet: bool,
     terminal: bool,
@@ -16,13 +16,13 @@ pub struct Line {
 }
 
 impl Line {
-    /// Nothing is shown yet; nothing ever is if `quiet`.
+    /// Creates the line; it prints nothing if `quiet`.
     pub fn new(quiet: bool) -> Self {
         let terminal = std::io::stderr().is_terminal();
         Self { quiet, terminal, begun: false, what: String::new(), last: Progress::default() }
     }
 
-    /// Says what is about to begin, and what to know about it.
+    /// Prints warnings and measurements that precede the capture.
     pub fn opened(&mut self, options: &Options, warnings: &[Warning]) {
         let to = match &options.output {
             Output::None => "counting only".to_owned(),
@@ -48,7 +48,7 @@ impl Line {
         }
     }
 
-    /// Shows how far it is.
+    /// Updates the line.
     pub fn show(&mut self, now: &Progress) {
         if self.quiet {
             return;
@@ -82,7 +82,7 @@ impl Line {
         self.last = *now;
     }
 
-    /// Leaves the line.
+    /// Ends the line with a newline.
     pub fn done(&self) {
         if !self.quiet && self.terminal && self.begun {
             eprintln!();

@@ -123,7 +123,7 @@ enum DirectionArg {
     Out,
 }
 
-/// Takes packets until something ends it.
+/// Captures packets until interrupted or a limit is reached.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let options = tap_options(args)?;
     if let Some(sink) = &args.json {
@@ -138,7 +138,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let mut document = tap.run(stop, |progress| live.show(progress));
     live.done();
     let is_stdout = options.output == Output::Stdout;
-    // Closes the last writer, so that the thread that makes the header trace reaches its end.
+    // Closes the last writer of the pipe, so that the header trace thread reaches the end.
     drop(options);
     if let Some(columns) = columns {
         let written = columns.join().unwrap_or_else(|why| std::panic::resume_unwind(why))?;
@@ -149,7 +149,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     document.command = std::env::args().collect();
     if !args.quiet {
         let summary = text::summary(&document);
-        // Standard output may be the capture, or the document.
+        // Standard output may be used by the capture or the document.
         if is_stdout || args.json == Some(Sink::Stdout) {
             eprint!("{summary}");
         } else {
@@ -165,7 +165,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     Ok(outcome(&document))
 }
 
-/// The thread that makes a header trace during the capture, if one is requested.
+/// Starts the thread that writes a header trace during the capture, if the output is a Parquet file.
 fn columns(mut options: Options) -> anyhow::Result<(Options, Option<JoinHandle<anyhow::Result<Written>>>)> {
     let Output::File(path) = &options.output else { return Ok((options, None)) };
     if path.extension().is_none_or(|extension| extension != "parquet") {

@@ -1,4 +1,4 @@
-//! What a tap came to, in as few lines as it takes.
+//! Terminal output of a capture.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use landspeed_units::{BitRate, Bytes, Nanos};
 
 use crate::text::Page;
 
-/// The whole summary.
+/// Formats the summary.
 pub fn summary(document: &TapDocument) -> String {
     let mut page = Page::default();
     let ended = match document.ended {

@@ -1,4 +1,4 @@
-//! Where a host's cores took in packets, and where its memory came from.
+//! Notes on cores and memory: packets concentrated on one core, deep idle states, remote NUMA memory.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use landspeed_model::{CoreTotals, Direction, HostSeries, RunDocument};
 
 use super::{Page, percent};
 
-/// Packets a host takes in during a test below which their distribution says nothing.
+/// Minimum number of packets for statements about their distribution.
 const FEW_PACKETS: u64 = 10_000;
-/// Share of the packets on one core that is worth a line.
+/// Minimum share of the packets on one core for a note.
 const MOST: f64 = 0.5;
-/// Share of the page allocations on a remote node that is worth a line.
+/// Minimum share of page allocations on a remote node for a note.
 const REMOTE: f64 = 0.01;
-/// Exit latency of a deep idle state, microseconds: shallow ones take at most 10 (CPU-006).
+/// Minimum exit latency of a deep idle state, microseconds; shallow states have at most 10 (CPU-006).
 const DEEP_US: u32 = 10;
-/// Share of the time in deep idle states that is worth a line.
+/// Minimum share of time in a deep idle state for a note.
 const ASLEEP: f64 = 0.05;
 
-/// At most a line for each host; none where nothing stands out.
+/// Prints a line per host with findings, and a line per core that serves several streams.
 pub fn details(d: &RunDocument, page: &mut Page) {
     let ends = [("client", &d.host_series.client), ("server", &d.host_series.server)];
     let hosts = if d.path.as_ref().is_some_and(|path| path.loopback) { 1 } else { 2 };
@@ -34,8 +34,8 @@ pub fn details(d: &RunDocument, page: &mut Page) {
     }
 }
 
-/// `server: core 3 serves the receive queues of streams 0, 2`, for each core with several streams. The kernel says
-/// which core that is when a stream ends (`SO_INCOMING_CPU`).
+/// Lists cores that serve several streams: `server: core 3 serves the receive queues of streams 0, 2`. The kernel
+/// reports the core when a stream ends (`SO_INCOMING_CPU`).
 fn shared_queues(d: &RunDocument) -> Vec<String> {
     let mut served: BTreeMap<(&str, u32), Vec<String>> = BTreeMap::new();
     for stream in &d.streams {
@@ -66,7 +66,8 @@ fn findings(series: &HostSeries) -> Vec<String> {
     [crowded(series, busiest, packets), asleep(busiest), remote(series)].into_iter().flatten().collect()
 }
 
-/// `83 % of the packets processed on core 1 (softnet, 42310/s)`, of a host with other cores.
+/// Notes a core with most of the packets: `83 % of the packets processed on core 1 (softnet, 42310/s)`. Only
+/// for hosts with several cores.
 fn crowded(series: &HostSeries, core: &CoreTotals, packets: u64) -> Option<String> {
     let share = core.softnet.processed as f64 / packets as f64;
     let cores = series.samples.iter().map(|sample| sample.cores.iter().flatten().count()).max().unwrap_or(0);
@@ -77,7 +78,7 @@ fn crowded(series: &HostSeries, core: &CoreTotals, packets: u64) -> Option<Strin
     })
 }
 
-/// `core 1 in C6 (exit latency 133 µs) 12 % of the time`.
+/// Notes a deep idle state: `core 1 in C6 (exit latency 133 µs) 12 % of the time`.
 fn asleep(core: &CoreTotals) -> Option<String> {
     let deep = core.idle_states.iter().filter(|state| state.exit_latency_us.is_some_and(|us| us > DEEP_US));
     let state = deep.max_by(|a, b| a.share.total_cmp(&b.share)).filter(|state| state.share >= ASLEEP)?;
@@ -86,7 +87,7 @@ fn asleep(core: &CoreTotals) -> Option<String> {
     Some(format!("core {} in {} (exit latency {latency} µs) {share} of the time", core.core, state.name))
 }
 
-/// `1.2 % of page allocations on a remote NUMA node`.
+/// Notes remote memory: `1.2 % of page allocations on a remote NUMA node`.
 fn remote(series: &HostSeries) -> Option<String> {
     let sum = |of: fn(&landspeed_model::NumaDelta) -> u64| series.numa.iter().map(of).fold(0, u64::saturating_add);
     let (local, other) = (sum(|node| node.local_node), sum(|node| node.other_node));

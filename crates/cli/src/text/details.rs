@@ -1,4 +1,4 @@
-//! What `-v` adds: evidence, costs, accounting and notes.
+//! Output of `-v`: evidence, CPU cost, accounting and notes.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use landspeed_units::BitRate;
 
 use super::{Page, bytes, cause_page, cores, epochs, latency, loss, of, percent, plural, way};
 
-/// Everything but the summary.
+/// Formats the details that are not in the summary.
 pub fn details(document: &RunDocument) -> String {
     let mut page = Page::default();
     if document.status != Status::Failed {
@@ -64,7 +64,7 @@ fn head(d: &RunDocument, page: &mut Page) {
     page.line("path", &line);
 }
 
-/// What arrived, and how several streams shared it.
+/// Prints the bytes delivered, and the rates of several streams.
 fn delivery(d: &RunDocument, direction: Direction, page: &mut Page) {
     let mine = || d.streams.iter().filter(|s| s.direction == direction);
     if mine().next().is_none() {
@@ -96,7 +96,7 @@ fn delivery(d: &RunDocument, direction: Direction, page: &mut Page) {
     let (least, most) = rates.iter().fold((f64::MAX, 0.0f64), |(l, m), r| (l.min(*r), m.max(*r)));
     let sum: f64 = rates.iter().sum();
     let squares: f64 = rates.iter().map(|r| r * r).sum();
-    // Jain's index: 1 when all are equal, 1/n when one has everything (R. Jain et al., DEC-TR-301, 1984).
+    // Jain's index: 1 if all rates are equal, 1/n if one stream has everything (R. Jain et al., DEC-TR-301, 1984).
     let fairness = if squares > 0.0 { sum * sum / (rates.len() as f64 * squares) } else { 0.0 };
     let (least, most) = (BitRate::from_bps(least as u64), BitRate::from_bps(most as u64));
     page.line("streams", &format!("slowest {least}, fastest {most}, Jain's fairness index {fairness:.3}"));
@@ -136,7 +136,7 @@ fn accounting(d: &RunDocument, page: &mut Page) {
     page.line("accounting", &line);
 }
 
-/// What an iperf3 server reports beyond its totals.
+/// Prints what an iperf3 server reports in addition to totals.
 fn iperf3_server(d: &RunDocument, page: &mut Page) {
     let Some(server) = &d.iperf3 else { return };
     let mut line = d.landspeed.server_version.clone().unwrap_or_else(|| "iperf3".to_owned());
@@ -180,7 +180,7 @@ fn one_cost(cost: &EndCost) -> String {
     line
 }
 
-/// The readings behind a verdict.
+/// Prints the evidence of a verdict.
 fn evidence(d: &RunDocument, direction: Direction, v: &Verdict, page: &mut Page) {
     let label = of(d, direction);
     page.line("reason", &format!("{label}{}", super::reason(d, direction, v)));
@@ -201,7 +201,7 @@ fn evidence(d: &RunDocument, direction: Direction, v: &Verdict, page: &mut Page)
     page.line("page", &format!("{label}{}", cause_page(v.cause)));
 }
 
-/// A figure of a verdict with its unit.
+/// Formats a value of a verdict with its unit.
 pub fn number(value: f64, unit: &str) -> String {
     match unit {
         "bps" => BitRate::from_bps(value.max(0.0) as u64).to_string(),

@@ -1,4 +1,4 @@
-//! Latency figures.
+//! Latency output.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use landspeed_units::Nanos;
 
 use super::{Page, mode};
 
-/// `21400 transactions/s`; of several sizes the first and the last.
+/// Formats transaction rates: `21400 transactions/s`; for several sizes, the first and the last.
 pub fn rates(results: &[LatencyResult]) -> String {
     let one = |r: &LatencyResult| format!("{:.0} transactions/s", r.achieved_per_s);
     match results {
@@ -19,7 +19,7 @@ pub fn rates(results: &[LatencyResult]) -> String {
     }
 }
 
-/// Quantiles, or of several sizes the median of each end of the list.
+/// Formats quantiles; for several sizes, the medians of the first and the last.
 pub fn brief(results: &[LatencyResult]) -> String {
     let unanswered: u64 = results.iter().map(|r| r.unanswered).sum();
     let mut line = match results {
@@ -40,13 +40,13 @@ pub fn brief(results: &[LatencyResult]) -> String {
     line
 }
 
-/// Idle beside loaded.
+/// Formats idle latency and latency under load.
 pub fn under_load(load: &LatencyUnderLoad) -> String {
     let idle = load.idle.as_ref().map(|idle| format!("idle {}; ", quantiles(idle))).unwrap_or_default();
     format!("{idle}under load {}", quantiles(&load.loaded))
 }
 
-/// Every size, and every quantile.
+/// Prints all sizes and quantiles.
 pub fn details(d: &RunDocument, page: &mut Page) {
     if let Some(first) = d.latency.first() {
         page.line("load", mode(first.mode));
@@ -61,7 +61,7 @@ pub fn details(d: &RunDocument, page: &mut Page) {
     }
 }
 
-/// One row for each size.
+/// Prints one row per size.
 fn table(results: &[LatencyResult], page: &mut Page) {
     page.raw("latency", format!("{:>15} {:>9} {}", "bytes", "per second", header()).trim_end());
     for r in results {

@@ -1,4 +1,4 @@
-//! UDP figures.
+//! UDP loss output.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use landspeed_units::Nanos;
 
 use super::{Page, percent, plural};
 
-/// `12 of 34567 packets lost (0.035 %), 3 reordered, jitter 12.0 µs`.
+/// Formats loss and jitter: `12 of 34567 packets lost (0.035 %), 3 reordered, jitter 12.0 µs`.
 pub fn brief(d: &RunDocument) -> String {
     let Some(udp) = &d.udp else { return String::new() };
     let mut line = lost(udp);
@@ -33,7 +33,7 @@ fn lost(udp: &UdpTotals) -> String {
     format!("{} of {} lost ({})", udp.lost_packets, plural(udp.sent_packets, "packet"), percent(udp.loss_ratio))
 }
 
-/// Loss by place, and timing.
+/// Prints loss by location, and timing.
 pub fn details(d: &RunDocument, page: &mut Page) {
     let Some(udp) = &d.udp else { return };
     page.line(

@@ -1,4 +1,4 @@
-//! A result in a few lines that survive being pasted into a mail.
+//! Terminal output of a run: a short summary that can be pasted into an e-mail.
 
 mod cores;
 mod details;
@@ -17,8 +17,8 @@ use landspeed_units::{BitRate, Bytes, Nanos};
 pub use details::{details, number};
 pub use page::{Page, unmarked};
 
-/// Warnings that make the headline doubtful, the gravest first, each with its short phrase. The others are notes, which `-v`
-/// prints.
+/// Warnings that cast doubt on the headline, most severe first, with short phrases. Other warnings are notes,
+/// printed with `-v`.
 const DOUBTS: [(&str, &str); 18] = [
     ("accounting", "bytes unaccounted for"),
     ("emulation-invalid", "the emulated path could not keep up"),
@@ -40,7 +40,7 @@ const DOUBTS: [(&str, &str); 18] = [
     ("loopback", "measured over loopback"),
 ];
 
-/// An error: what failed, and on a second line what to try.
+/// Formats an error: the failure, then advice on a second line.
 pub fn error(entry: &ErrorEntry) -> String {
     match &entry.advice {
         Some(advice) => format!("{}\n{}.", unmarked(&entry.message), capital(&unmarked(advice))),
@@ -48,21 +48,21 @@ pub fn error(entry: &ErrorEntry) -> String {
     }
 }
 
-/// With a capital, as a sentence begins, and without a final stop.
+/// Capitalizes the first letter and removes a final period.
 fn capital(text: &str) -> String {
     let text = text.trim_end_matches('.');
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// The result in at most eight lines where each fits the page.
+/// Formats the summary for the terminal's width, in at most eight lines if they fit.
 pub fn summary(document: &RunDocument) -> String {
     let mut page = Page::default();
     write_summary(document, &mut page);
     page.text
 }
 
-/// [`summary`] for a terminal of this width.
+/// Formats the summary for a given width.
 #[cfg(test)]
 pub fn summary_at(document: &RunDocument, width: usize) -> String {
     let mut page = Page::with_width(width);
@@ -116,11 +116,12 @@ fn write_summary(document: &RunDocument, page: &mut Page) {
     }
 }
 
-/// Lines of a summary without the report's path, and of one of its longer parts; what is left out is in the details.
+/// Maximum lines of the summary without the report's path, and of one longer part of it. Details contain the
+/// rest.
 const MOST_LINES: usize = 8;
 const PART_LINES: usize = 2;
 
-/// Up to the first semicolon that is in no brackets or command.
+/// Returns the text before the first semicolon outside parentheses and backticks.
 fn first_clause(text: &str) -> Option<&str> {
     let whole = |begin: &&str| {
         begin.matches('(').count() == begin.matches(')').count() && begin.matches('`').count().is_multiple_of(2)
@@ -128,7 +129,7 @@ fn first_clause(text: &str) -> Option<&str> {
     text.match_indices("; ").map(|(at, _)| &text[..at]).find(whole)
 }
 
-/// Cause, place and confidence of each direction; the reason too, where there is room.
+/// Formats cause, place and confidence per direction, with the reason if it fits.
 fn limits(document: &RunDocument, page: &Page) -> String {
     let sure = |verdict: &Verdict| confidence(verdict.confidence);
     if let Some(reverse) = &document.reverse_verdict {
@@ -151,13 +152,14 @@ fn limits(document: &RunDocument, page: &Page) -> String {
         .unwrap_or(named)
 }
 
-/// A verdict's summary without the rate, which the headline has.
+/// Returns a verdict's summary without the rate, which is in the headline.
 fn reason<'a>(document: &RunDocument, direction: Direction, verdict: &'a Verdict) -> &'a str {
     let headline = landspeed_diagnose::headline(document, direction) + ": ";
     verdict.summary.strip_prefix(&headline).unwrap_or(&verdict.summary)
 }
 
-/// The gravest warning and how many more there are, or the short phrases of all where that does not fit a line.
+/// Formats the most severe warning and the number of others; if that does not fit on a line, the short phrases
+/// of all.
 fn doubt(warnings: &[Warning], page: &Page) -> Option<String> {
     let rank = |warning: &Warning| DOUBTS.iter().position(|(code, _)| *code == warning.code);
     let mut doubts: Vec<(usize, &Warning)> =
@@ -180,7 +182,7 @@ fn doubt(warnings: &[Warning], page: &Page) -> Option<String> {
     Some(if page.lines_of(&all) == 1 { all } else { format!("{}{more}", phrases[0]) })
 }
 
-/// Up to the first stop that ends a sentence.
+/// Returns the text up to the first period that ends a sentence.
 fn first_sentence(text: &str) -> &str {
     let stop = text.match_indices(". ").find(|(at, _)| {
         let next = text[at + 2..].chars().next();
@@ -189,7 +191,7 @@ fn first_sentence(text: &str) -> &str {
     stop.map_or(text, |(at, _)| &text[..=at])
 }
 
-/// `upload: ` where a test has two directions.
+/// Returns the prefix `upload: ` or `download: ` for bidirectional tests, otherwise nothing.
 fn of(document: &RunDocument, direction: Direction) -> String {
     if document.requested.direction == Direction::Both { format!("{}: ", way(direction)) } else { String::new() }
 }
@@ -211,7 +213,7 @@ fn headline(d: &RunDocument) -> String {
                 let rate = bps.map_or("no data".to_owned(), |bps| BitRate::from_bps(bps as u64).to_string());
                 let spread = match (cv, unknown) {
                     (Some(cv), _) => format!(" ± {}", percent(cv)),
-                    // `-v` says why.
+                    // The reason is printed with `-v`.
                     (None, Some(_)) if bps.is_some() => " ± unknown".to_owned(),
                     (None, _) => String::new(),
                 };
@@ -232,7 +234,7 @@ fn headline(d: &RunDocument) -> String {
         _ if p.rr.is_some() => "",
         Direction::Upload => ", client to server",
         Direction::Download => ", server to client",
-        // The rates are named after their directions.
+        // The directions are named next to the rates.
         Direction::Both => "",
     };
     let _ = write!(line, "{arrow}, {kind}");
@@ -250,7 +252,7 @@ fn headline(d: &RunDocument) -> String {
     line
 }
 
-/// Retransmits and RTT of each direction.
+/// Formats retransmits and RTT per direction.
 fn tcp(d: &RunDocument) -> String {
     let parts = d.requested.direction.parts();
     let lines: Vec<String> = parts
@@ -280,7 +282,7 @@ fn tcp(d: &RunDocument) -> String {
     lines.join("; ")
 }
 
-/// `min RTT 20.0 ms, median 20.4 ms`: of the senders' readings.
+/// Formats the senders' RTT samples: `min RTT 20.0 ms, median 20.4 ms`.
 fn rtt(samples: &[&Sample]) -> Option<String> {
     let infos = || samples.iter().filter_map(|sample| sample.tcp.as_deref());
     let min = infos().filter_map(|tcp| tcp.min_rtt_us).filter(|us| *us < u32::MAX).min()?;
@@ -302,7 +304,7 @@ fn way(direction: Direction) -> &'static str {
     }
 }
 
-/// A share with two significant digits, `37 %`, `1.2 %`, `0.0046 %`.
+/// Formats a share with two significant digits: `37 %`, `1.2 %`, `0.0046 %`.
 pub(crate) fn percent(share: f64) -> String {
     let value = share * 100.0;
     if !value.is_finite() || value == 0.0 {
@@ -316,7 +318,7 @@ pub(crate) fn plural(n: u64, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
-/// `high confidence`.
+/// Formats a confidence: `high confidence`.
 pub(crate) fn confidence(confidence: Confidence) -> &'static str {
     match confidence {
         Confidence::High => "high confidence",
@@ -325,7 +327,8 @@ pub(crate) fn confidence(confidence: Confidence) -> &'static str {
     }
 }
 
-/// `97.0 % cwnd-limited, 2.1 % recovery`: the states a flow spent at least a hundredth of its time in. `None` without samples.
+/// Formats the share of time per state, for states with at least 1 %: `97.0 % cwnd-limited, 2.1 % recovery`.
+/// `None` without samples.
 pub(crate) fn epochs(v: &Verdict) -> Option<String> {
     let states: Vec<String> = v
         .epochs
@@ -351,13 +354,13 @@ pub(crate) fn state_name(state: EpochState) -> &'static str {
     }
 }
 
-/// The page about a cause: meaning, confirmation, what to do.
+/// Returns the path of the documentation page of a cause.
 pub(crate) fn cause_page(cause: Cause) -> String {
     let name = serde_json::to_value(cause).ok().and_then(|name| name.as_str().map(str::to_owned));
     format!("docs/causes/{}.md", name.unwrap_or_default())
 }
 
-/// A cause in words.
+/// Returns the name of a cause.
 pub(crate) fn cause_name(cause: Cause) -> &'static str {
     match cause {
         Cause::ReceiverWindow => "receiver window",
@@ -397,7 +400,7 @@ fn mode(mode: RrMode) -> &'static str {
     }
 }
 
-/// `6.00 MiB`, and `1 MB` where the size is round in powers of 1000.
+/// Formats a size: `6.00 MiB`, or `1 MB` for multiples of a power of 1000.
 fn bytes(n: u64) -> String {
     Bytes::new(n).to_string()
 }

@@ -1,17 +1,17 @@
-//! Text in two columns, folded at the terminal's width.
+//! Two-column text, wrapped at the terminal's width.
 
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::sync::OnceLock;
 
-/// Width where standard output is not a terminal and `COLUMNS` is not set.
+/// Width if standard output is not a terminal and `COLUMNS` is not set.
 const UNKNOWN_WIDTH: usize = 80;
-/// Narrower than this, folding makes text harder to read than the terminal's own wrapping.
+/// Minimum width: below it, the terminal's own wrapping is easier to read.
 const LEAST_WIDTH: usize = 40;
-/// Where the second column begins.
+/// Column where the second column begins.
 const MARGIN: usize = 11;
 
-/// Width to fold at, columns.
+/// Returns the width to wrap at, columns.
 fn width() -> usize {
     static WIDTH: OnceLock<usize> = OnceLock::new();
     *WIDTH.get_or_init(|| {
@@ -24,9 +24,9 @@ fn width() -> usize {
     })
 }
 
-/// Text being laid out in two columns.
+/// Two-column text under construction.
 pub struct Page {
-    /// What is laid out so far.
+    /// Text laid out so far.
     pub text: String,
     width: usize,
 }
@@ -38,22 +38,22 @@ impl Default for Page {
 }
 
 impl Page {
-    /// Folds at `width` columns.
+    /// Creates a page that wraps at `width` columns.
     pub fn with_width(width: usize) -> Self {
         Self { text: String::new(), width }
     }
 
-    /// A labelled paragraph, folded between words.
+    /// Adds a labelled paragraph, wrapped between words.
     pub fn line(&mut self, label: &str, content: &str) {
         let _ = write!(self.text, "  {label:<width$}", width = MARGIN - 2);
         let mut column = MARGIN.max(2 + label.chars().count());
-        // A label that fills its column is followed by a blank.
+        // A label that fills its column is followed by a space.
         let mut begun = label.chars().count() < MARGIN - 2;
         let content = unmarked(&unbroken(content, self.width - MARGIN));
         for word in content.split_whitespace() {
             let len = word.chars().count();
             if begun && column == MARGIN {
-                // The first word of a line stands wherever it fits.
+                // The first word of a line needs no space before it.
             } else if column + 1 + len > self.width {
                 let _ = write!(self.text, "\n{:MARGIN$}", "");
                 column = MARGIN;
@@ -68,24 +68,24 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// Lines that a paragraph takes.
+    /// Returns the number of lines of a paragraph.
     pub fn lines_of(&self, content: &str) -> usize {
         let mut page = Self::with_width(self.width);
         page.line("", content);
         page.text.lines().count()
     }
 
-    /// A line that is not folded, such as a command to paste.
+    /// Adds an unwrapped line, such as a command to paste.
     pub fn raw(&mut self, label: &str, content: &str) {
         let content: String = content.chars().filter(|c| !c.is_control()).collect();
         let _ = writeln!(self.text, "  {label:<width$}{content}", width = MARGIN - 2);
     }
 }
 
-/// A blank at which a line is not folded, until it is printed.
+/// Placeholder for a space that must not be wrapped; printed as a space.
 const BLANK: char = '\u{e000}';
 
-/// `content` whose commands in backticks stay on one line, where they fit `columns`: they can be pasted.
+/// Keeps commands in backticks on one line if they fit `columns`, so that they can be pasted.
 fn unbroken(content: &str, columns: usize) -> String {
     let parts = content.split('`').enumerate().map(|(i, part)| {
         let keeps = i % 2 == 1 && part.chars().count() + 2 <= columns;
@@ -94,7 +94,7 @@ fn unbroken(content: &str, columns: usize) -> String {
     parts.collect::<Vec<_>>().join("`")
 }
 
-/// Text without Markdown's backticks: documents mark commands with them, a terminal shows them as quotes. Options need none.
+/// Replaces Markdown's backticks: quotes around commands, nothing around options.
 pub fn unmarked(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (i, part) in text.split('`').enumerate() {

@@ -1,4 +1,4 @@
-//! `--against`: two captures of different runs, side by side.
+//! `--against`: compares captures of two runs.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::CommandOutcome;
 use crate::output::Sink;
 use crate::text::Page;
 
-/// Compares two captures.
+/// Compares two captures and prints the result.
 pub fn main(args: &Args, other: &Path) -> anyhow::Result<CommandOutcome> {
     let [one] = args.files.as_slice() else {
         anyhow::bail!(
@@ -51,7 +51,7 @@ pub fn main(args: &Args, other: &Path) -> anyhow::Result<CommandOutcome> {
     Ok(if complete { CommandOutcome::Clean } else { CommandOutcome::Findings })
 }
 
-/// Reads a capture a second time, cut into cells; `None` if its first flow is too short.
+/// Reads a capture again, divided into cells; `None` if its first flow is too short.
 fn cells(args: &Args, document: &TraceDocument, file: &Path) -> anyhow::Result<Option<Cells>> {
     let Some(mut cells) = compare::cells(document) else { return Ok(None) };
     let mut analysis = Analysis::new(limits(args));

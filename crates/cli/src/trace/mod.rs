@@ -257,7 +257,7 @@ fn analyse_one(args: &Args, file: &Path) -> anyhow::Result<TraceDocument> {
     reading.finish()
 }
 
-/// Returns the number of cores to use: two if there are two. More only help with many flows.
+/// Returns the number of cores to use: by default at most two, because more only help with many flows.
 fn cores(args: &Args) -> usize {
     let default = || thread::available_parallelism().map_or(1, NonZero::get).min(2);
     args.cores.map_or_else(default, NonZero::get)
@@ -274,8 +274,8 @@ fn analyse_pair(mut readings: [CaptureAnalysis; 2], pairing: &mut Pairing) -> an
     Ok([first.finish()?, second.finish()?])
 }
 
-/// Does the same on two cores, one for the analysis and one for the matching. Each reads the captures: reading twice costs
-/// less than handing packets over.
+/// Like [`analyse_pair`], on two cores: one analyses, one matches packets. Each reads the captures itself,
+/// which costs less than passing packets between threads.
 fn analyse_pair_on_two_cores(
     readings: [CaptureAnalysis; 2],
     pairing: &mut Pairing,
@@ -288,7 +288,7 @@ fn analyse_pair_on_two_cores(
             anyhow::Ok([first.read_all()?, second.read_all()?])
         });
         while let Some(tap) = pairing.next_tap() {
-            // The analysis reports errors of the file.
+            // Read errors are reported by the analysis.
             let more = captures[tap as usize].step(&mut files::Frames(|frame: &Frame<'_>| pairing.frame(tap, frame)));
             if !more.unwrap_or(false) {
                 pairing.end(tap);

@@ -1,4 +1,4 @@
-//! Packets to a Parquet file, written to `FILE.part` and renamed when complete.
+//! Writes packets to a Parquet file: `FILE.part` first, renamed when complete.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -43,13 +43,13 @@ impl Packets {
     }
 }
 
-/// Fails in a build without Parquet.
+/// Returns an error in a build without Parquet.
 pub fn check_columns() -> anyhow::Result<()> {
     anyhow::ensure!(cfg!(feature = "columns"), "this landspeed was built without Parquet (Cargo feature `columns`)");
     Ok(())
 }
 
-/// Stands in for the writer of Parquet files in a build without it. [`check_columns`] fails first.
+/// Substitute for the Parquet writer in a build without it; never used because [`check_columns`] fails first.
 #[cfg(not(feature = "columns"))]
 mod without_columns {
     use std::convert::Infallible;
@@ -155,7 +155,7 @@ pub fn header_trace(from: Box<dyn Read + Send>, path: &Path) -> anyhow::Result<W
 
 impl Drop for Columns {
     fn drop(&mut self) {
-        // An incomplete file cannot be read.
+        // Remove the incomplete file: Parquet cannot be read without its footer.
         let _ = fs::remove_file(&self.part);
     }
 }

@@ -65,7 +65,7 @@ pub fn xplot(args: &Args, document: &TraceDocument, file: &Path, directory: &Pat
     let mut failure = None;
     let write = |name: &str, text: &str| {
         let path = directory.join(name);
-        // The first piece of each file replaces what an earlier run left.
+        // The first write truncates files of an earlier run.
         let first = started.insert(name.to_owned());
         let opened = File::options().create(true).write(true).append(!first).truncate(first).open(&path);
         if let Err(why) = opened.and_then(|mut file| file.write_all(text.as_bytes())) {

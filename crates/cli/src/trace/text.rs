@@ -11,7 +11,7 @@ use crate::text::Page;
 
 /// Flows printed; the JSON document has the others.
 const SHOWN_FLOWS: usize = 8;
-/// A reverse direction with less payload is not printed: application-level replies, a TLS handshake.
+/// Minimum payload of a reverse direction that is printed: excludes application-level replies and TLS handshakes.
 const MIN_REVERSE_BYTES: u64 = 100_000;
 /// Stations printed.
 const SHOWN_STATIONS: usize = 4;

@@ -1,4 +1,4 @@
-//! Holds changes until an interrupt, here or at a server: what `tuneup` does with a candidate, alone.
+//! Holds changes until interrupted, on this host or a server; `tuneup` does the same for a candidate.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -13,7 +13,7 @@ use landspeed_tune::parse_setting;
 use crate::host_changes::{ChangeErrorKind, HostChanges};
 use crate::{CommandOutcome, options, trust};
 
-/// How often an interrupt is looked for, nanoseconds.
+/// Polling interval for interrupts, nanoseconds.
 const POLL_NS: u64 = 50_000_000;
 
 /// Options of the hidden command.
@@ -38,7 +38,7 @@ pub struct Args {
     trust: trust::TrustArgs,
 }
 
-/// Holds them.
+/// Holds the changes.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let interrupted = process::catch_interrupts();
     let limit = Duration::from_secs(args.limit);

@@ -22,11 +22,11 @@ use crate::check;
 use crate::output::Sink;
 use crate::trust;
 
-/// Makes a process of this program end at a point of the journal, for tests of what a crash leaves.
+/// Environment variable that makes the process end at a point in the journal, to test crash recovery.
 const FAULT: &str = "LANDSPEED_TUNE_FAULT";
-/// The boot id to believe in, for tests of what a restart leaves.
+/// Environment variable that overrides the boot id, to test recovery after a reboot.
 const BOOT_ID: &str = "LANDSPEED_TUNE_BOOT_ID";
-/// The transactions of this host, whatever their state directory. A restart empties it.
+/// Registry of this host's transactions, independent of their state directory. A reboot empties it.
 const REGISTRY: &str = "/run/landspeed/tune";
 
 const EXAMPLES: &str = "\
@@ -81,7 +81,7 @@ enum Command {
     Watchdog(watchdog::Args),
 }
 
-/// Directory of the journals, unless another is named.
+/// Default directory of the journals.
 pub const STATE: &str = "/var/lib/landspeed/tune";
 
 /// Where the journals are.
@@ -168,7 +168,7 @@ struct RevertArgs {
     json: Option<Sink>,
 }
 
-/// Carries a command out.
+/// Runs the subcommand.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     match &args.command {
         Command::Plan(args) => plan(args),
@@ -182,7 +182,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     }
 }
 
-/// Where and who this process is.
+/// Returns the context of this process: state directory, boot id, network namespace.
 pub fn context(args: &StateArgs) -> anyhow::Result<Context> {
     let boot = match std::env::var(BOOT_ID) {
         Ok(boot) => boot,
@@ -205,7 +205,8 @@ pub fn context(args: &StateArgs) -> anyhow::Result<Context> {
     })
 }
 
-/// `SSH_CONNECTION`: by it the management peer is known, and whether a confirmation comes from the same session.
+/// Returns `SSH_CONNECTION`: identifies the management peer, and whether a confirmation comes from the same
+/// session.
 fn session() -> Option<String> {
     std::env::var("SSH_CONNECTION").ok().filter(|text| !text.trim().is_empty())
 }
@@ -217,12 +218,12 @@ fn need_root(what: &str) -> anyhow::Result<()> {
     bail!("{what} needs root: run it with sudo. `landspeed tune plan` needs no privilege");
 }
 
-/// Who may own an audit that is carried out: root, the effective user, and who called sudo.
+/// Returns the user who called sudo: besides root and the effective user, it may own the audit file.
 fn auditors() -> Vec<u32> {
     std::env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok()).into_iter().collect()
 }
 
-/// `policy` is none where nothing is written: what an audit says is only shown then.
+/// Returns the requested changes. `policy` is `None` for `plan`, which only shows them.
 fn changes(wanted: &Wanted, policy: Option<Policy>) -> anyhow::Result<Vec<Change>> {
     let mut changes = wanted.set.clone();
     match &wanted.findings {
@@ -243,7 +244,7 @@ fn changes(wanted: &Wanted, policy: Option<Policy>) -> anyhow::Result<Vec<Change
             }
             changes.extend(changes_from_audit(&audit, &wanted.only, &wanted.except));
         }
-        // Settings that are named need no audit, unless findings are asked for besides.
+        // Explicit settings need no audit, unless findings are selected, too.
         None if !changes.is_empty() && wanted.only.is_empty() && wanted.except.is_empty() => {}
         None => {
             let facts = landspeed_host::collect(&landspeed_host::LiveHost::new());
@@ -260,7 +261,7 @@ fn make_plan(wanted: &Wanted, policy: Option<Policy>) -> anyhow::Result<Plan> {
     Ok(landspeed_tune::plan(&changes(wanted, policy)?, &LiveKnobs, allow))
 }
 
-/// Writes a document if one was asked for. Returns whether standard output is still free for text.
+/// Writes the document if requested. Returns whether standard output is free for text.
 fn write_json(sink: Option<&Sink>, document: &serde_json::Value) -> anyhow::Result<bool> {
     let Some(sink) = sink else { return Ok(true) };
     let text = serde_json::to_string_pretty(document).context("cannot encode the answer")?;
@@ -290,7 +291,7 @@ fn apply(args: &ApplyArgs) -> anyhow::Result<CommandOutcome> {
     if !quiet {
         print!("{}", text::plan(&plan));
     }
-    // Requested settings are applied together or not at all.
+    // Requested settings are applied all or none.
     let asked = |step: &&landspeed_tune::Step| args.wanted.set.iter().any(|change| change.target == step.target);
     if let Some(step) = plan.refused().find(asked) {
         bail!("nothing was changed: {} is refused: {}", step.name, step.refused.as_deref().unwrap_or_default());
@@ -298,7 +299,7 @@ fn apply(args: &ApplyArgs) -> anyhow::Result<CommandOutcome> {
     let some_refused = plan.refused().next().is_some();
     let engine = Engine::new(&LiveKnobs, context);
     if plan.writes() == 0 {
-        // What is so now may be another transaction's, and gone when that is rolled back.
+        // The current values may belong to another open transaction and be lost when it is rolled back.
         if let Some(id) = engine.open_transaction()? {
             return Err(TuneError::Open { id }.into());
         }

@@ -29,7 +29,7 @@ pub struct Args {
     json: Option<Sink>,
 }
 
-/// Writes each setting to its one owner.
+/// Writes each setting to the configuration file that owns it.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if !args.dry_run || !process::is_root() {
         need_root("keeping settings over reboots")?;

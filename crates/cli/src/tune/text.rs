@@ -1,4 +1,4 @@
-//! What a person reads of a transaction.
+//! Terminal output of transactions.
 
 use std::fmt::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -10,10 +10,10 @@ use landspeed_tune::{
 };
 use serde_json::json;
 
-/// Widest name column.
+/// Maximum width of the name column.
 const NAME_COLUMNS: usize = 40;
 
-/// The plan as a difference: `+` is written, `=` is there already, `!` is refused.
+/// Formats the plan like a diff: `+` will be written, `=` is already set, `!` is refused.
 pub fn plan(plan: &Plan) -> String {
     let mut text = String::new();
     let refused = plan.refused().count();
@@ -50,7 +50,7 @@ fn desired(step: &Step) -> String {
     }
 }
 
-/// What was written, and what has to be done now.
+/// Formats the written settings and how to confirm them.
 pub fn applied(applied: &Applied) -> String {
     let mut text = String::new();
     for step in applied.written.iter().filter(|step| step.rounded) {
@@ -71,12 +71,12 @@ pub fn applied(applied: &Applied) -> String {
     text
 }
 
-/// Seconds to a moment, rounded up.
+/// Returns the seconds until a deadline, rounded up.
 fn seconds_to(deadline_ns: u64) -> u64 {
     deadline_ns.saturating_sub(clock::monotonic_ns()).div_ceil(1_000_000_000)
 }
 
-/// What became of a revert.
+/// Formats the result of a revert.
 pub fn reverted(engine: &Engine<'_>, journal: &Journal, state: &State) -> String {
     let mut text = String::new();
     let steps = journal.steps();
@@ -121,7 +121,7 @@ pub fn reverted(engine: &Engine<'_>, journal: &Journal, state: &State) -> String
     text
 }
 
-/// All transactions, the last first.
+/// Formats all transactions, latest first.
 pub fn status(engine: &Engine<'_>, journals: &[Journal], recovered: &[Recovered]) -> String {
     let mut text = String::new();
     for found in recovered {
@@ -176,7 +176,7 @@ fn standing(engine: &Engine<'_>, journal: &Journal) -> String {
     }
 }
 
-/// The namespace of a transaction: the kernel's name, the one below `/run/netns`, and whether it is this process's.
+/// Network namespace of a transaction: inode name, name in `/run/netns`, and whether it is this process's.
 struct Namespace<'a> {
     kernel: &'a str,
     name: Option<String>,
@@ -189,7 +189,7 @@ fn namespace<'a>(engine: &Engine<'_>, journal: &'a Journal) -> Option<Namespace<
     Some(Namespace { kernel, name, current: kernel == engine.context().namespace })
 }
 
-/// The name that `ip netns` knows a namespace by, of the kernel's `net:[INODE]`.
+/// Returns the `ip netns` name of the kernel's `net:[INODE]`.
 fn namespace_name(kernel: &str) -> Option<String> {
     let inode: u64 = kernel.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok()?;
     let entries = std::fs::read_dir("/run/netns").ok()?;
@@ -208,7 +208,7 @@ impl fmt::Display for Namespace<'_> {
     }
 }
 
-/// A step as it is now; nothing for one that is as a transaction that came to its end left it.
+/// Formats the current state of a step; `None` if it is as a finished transaction left it.
 fn step_line(engine: &Engine<'_>, journal: &Journal, number: usize) -> Option<String> {
     let step = &journal.steps()[number];
     let check = engine.check_step(journal, number);
@@ -230,7 +230,7 @@ fn step_line(engine: &Engine<'_>, journal: &Journal, number: usize) -> Option<St
     }
 }
 
-/// A transaction as a document.
+/// Returns a transaction as JSON.
 pub fn transaction_json(engine: &Engine<'_>, journal: &Journal) -> serde_json::Value {
     let steps: Vec<_> = journal
         .steps()

@@ -1,5 +1,5 @@
-//! The process that rolls a transaction back unless it is confirmed: landspeed once more, in its own session and, where
-//! systemd runs, in its own control group.
+//! The watchdog process that rolls a transaction back unless it is confirmed. It is landspeed in its own
+//! session and, with systemd, in its own control group.
 
 use std::fmt;
 use std::io;
@@ -13,14 +13,14 @@ use landspeed_tune::{BoundedKnobs, Engine, LiveKnobs, Watchdog};
 use super::{FAULT, StateArgs, context};
 use crate::CommandOutcome;
 
-/// How long it may take to wake up, nanoseconds.
+/// Timeout for the watchdog's start, nanoseconds.
 const WAKE_NS: u64 = 10_000_000_000;
 /// Polling interval while waiting, nanoseconds.
 const POLL_NS: u64 = 2_000_000;
-/// A fault for the watchdog itself: `after-awake`, or as in [`FAULT`].
+/// Environment variable with a fault for the watchdog: `after-awake`, or a value of [`FAULT`].
 const OWN_FAULT: &str = "LANDSPEED_TUNE_WATCHDOG_FAULT";
 const AFTER_AWAKE: &str = "after-awake";
-/// What is there if and only if systemd is the init process (`sd_booted(3)`).
+/// This directory exists if and only if systemd is the init process (`sd_booted(3)`).
 const SYSTEMD: &str = "/run/systemd/system";
 
 /// Options of the hidden command.
@@ -33,7 +33,7 @@ pub struct Args {
     id: u32,
 }
 
-/// Starts it and waits until it runs.
+/// Starts the watchdog and waits until it runs.
 pub fn start(engine: &Engine<'_>, args: &StateArgs, id: u32) -> Result<Watchdog, String> {
     let program = std::env::current_exe().map_err(|why| format!("the file of this program is not known: {why}"))?;
     let arguments = arguments(&program, &engine.context().state, args.trust.insecure_permissions, id);
@@ -43,7 +43,7 @@ pub fn start(engine: &Engine<'_>, args: &StateArgs, id: u32) -> Result<Watchdog,
         command.args(unit_options(&unit)).args(&arguments);
         match wake(engine, command, id) {
             Ok(process) if moved(process) => return Ok(Watchdog { process, unit: Some(unit), warning: None }),
-            // It runs, and a second one would be refused.
+            // It runs; a second watchdog would be refused.
             Ok(process) => {
                 let warning = Some(warning("systemd-run left it there"));
                 return Ok(Watchdog { process, unit: None, warning });
@@ -62,7 +62,7 @@ pub fn start(engine: &Engine<'_>, args: &StateArgs, id: u32) -> Result<Watchdog,
     Ok(Watchdog { process, unit: None, warning: Some(warning(&why)) })
 }
 
-/// The watchdog's command line.
+/// Returns the watchdog's command line.
 fn arguments(program: &Path, state: &Path, insecure: bool, id: u32) -> Vec<std::ffi::OsString> {
     let id = id.to_string();
     let mut arguments: Vec<std::ffi::OsString> = vec![program.into()];
@@ -74,7 +74,8 @@ fn arguments(program: &Path, state: &Path, insecure: bool, id: u32) -> Vec<std::
     arguments
 }
 
-/// A scope keeps the namespaces, the environment and the process of who starts it, which a service would not.
+/// Options of `systemd-run`. Unlike a service, a scope inherits namespaces and environment from its parent
+/// process.
 fn unit_options(unit: &str) -> [String; 6] {
     [
         "--scope".into(),
@@ -92,13 +93,13 @@ fn warning(why: &str) -> String {
     )
 }
 
-/// Whether a process is in another control group than this one.
+/// Whether a process is in a different control group than this one.
 fn moved(process: u32) -> bool {
     let groups = |process: &str| std::fs::read_to_string(format!("/proc/{process}/cgroup")).ok();
     groups(&process.to_string()).is_some_and(|theirs| Some(theirs) != groups("self"))
 }
 
-/// Why the watchdog does not run.
+/// Failure to start the watchdog.
 #[derive(Debug)]
 enum Asleep {
     NotStarted(io::Error),
@@ -116,7 +117,7 @@ impl fmt::Display for Asleep {
     }
 }
 
-/// Starts a watchdog and waits until its lock shows that it runs. Returns its process ID.
+/// Starts a watchdog and waits until its lock shows that it runs. Returns its PID.
 fn wake(engine: &Engine<'_>, mut command: Command, id: u32) -> Result<u32, Asleep> {
     engine.prepare_watch(id);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
@@ -129,7 +130,7 @@ fn wake(engine: &Engine<'_>, mut command: Command, id: u32) -> Result<u32, Aslee
     let mut child = process::detach(&mut command).spawn().map_err(Asleep::NotStarted)?;
     let deadline = clock::monotonic_ns() + WAKE_NS;
     loop {
-        // Before its word is looked for: what it said before it ended counts.
+        // Check for its end first: a watchdog that ended after taking its lock counts as started.
         let ended = child.try_wait().ok().flatten();
         if let Some(process) = engine.awake(id) {
             reap(child);
@@ -147,7 +148,8 @@ fn wake(engine: &Engine<'_>, mut command: Command, id: u32) -> Result<u32, Aslee
     }
 }
 
-/// Waits for the end of a watchdog that runs. A process that lives on, such as a server, would keep a zombie of each.
+/// Waits in the background for the watchdog's end. Otherwise a long-running process, such as a server, would
+/// collect zombies.
 fn reap(mut child: Child) {
     std::thread::spawn(move || child.wait());
 }
@@ -157,7 +159,7 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Watches until the transaction has come to an end.
+/// Watches until the transaction is finished.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let knobs = BoundedKnobs::new(LiveKnobs);
     let engine = Engine::new(&knobs, context(&args.state)?);

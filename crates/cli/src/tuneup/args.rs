@@ -1,4 +1,4 @@
-//! What `landspeed tuneup` understands, and the settings it begins with.
+//! Options of `tuneup`, and the initial settings.
 
 use std::path::PathBuf;
 
@@ -114,18 +114,18 @@ pub struct Args {
 
 type Cores = Vec<u32>;
 
-/// A list of cores, or nothing for what fits.
+/// Parses a list of cores; an empty text selects suitable cores.
 fn some_cores(text: &str) -> Result<Cores, String> {
     if text.is_empty() { Ok(Cores::new()) } else { options::cores(text) }
 }
 
 impl Args {
-    /// Where the server is.
+    /// Returns host and port of the server.
     pub fn server(&self) -> Target {
         Target { host: self.target.host.clone(), port: self.port.or(self.target.port) }
     }
 
-    /// The settings to begin with.
+    /// Returns the initial settings.
     pub fn parameters(&self) -> Parameters {
         let defaults = Parameters::default();
         Parameters {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_final_command_has_the_settings_that_were_found() {
+    fn run_options_preserve_all_settings() {
         let settings = Parameters {
             direction: Direction::Download,
             streams: 4,

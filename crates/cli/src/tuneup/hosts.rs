@@ -1,4 +1,4 @@
-//! Settings of both hosts for the tests of a search (`--allow-host-changes`): held while they are needed, and rolled back.
+//! Settings of both hosts during a search (`--allow-host-changes`): held while they are needed, then rolled back.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use landspeed_model::{Change, Family, TuneupPlan};
 use crate::host_changes::{ChangeError, HostChanges};
 use crate::trust::TrustArgs;
 
-/// Time beyond the budget in which everything is rolled back whatever hangs.
+/// Time after the budget when everything is rolled back, even if landspeed hangs.
 const GRACE: Duration = Duration::from_mins(1);
 
-/// Both hosts, changed for as long as this lasts.
+/// Changes of both hosts, rolled back on drop.
 pub struct Hosts {
     client: HostChanges,
-    /// `None` where both ends are in one network namespace.
+    /// `None` if client and server are in one network namespace.
     server: Option<HostChanges>,
 }
 
 impl Hosts {
-    /// Asks both ends; the server must have been started with `--allow-host-changes`.
+    /// Opens changes on both hosts; the server needs `--allow-host-changes`.
     pub fn begin(
         target: &Target,
         family: Family,
@@ -35,13 +35,13 @@ impl Hosts {
         Ok(Self::of(client, server))
     }
 
-    /// Two hosts, or one: where both are in one network namespace, the first holds all changes.
+    /// Combines two hosts. If both are in one network namespace, the first holds all changes.
     pub fn of(client: HostChanges, server: HostChanges) -> Self {
         let same = client.place() == server.place();
         Self { client, server: (!same).then_some(server) }
     }
 
-    /// Makes both hosts what `plan` says: their own values and these changes.
+    /// Applies the changes of `plan` to both hosts; all other settings have their original values.
     pub fn hold(&mut self, plan: &TuneupPlan) -> Result<(), ChangeError> {
         if let Some(server) = &mut self.server {
             set(&mut self.client, &plan.client)?;
@@ -52,7 +52,7 @@ impl Hosts {
         set(&mut self.client, &all)
     }
 
-    /// Puts everything back; both are tried.
+    /// Rolls back both hosts, the server even if the client fails.
     pub fn roll_back(mut self) -> Result<(), ChangeError> {
         let client = self.client.roll_back();
         let server = self.server.as_mut().map_or(Ok(()), HostChanges::roll_back);

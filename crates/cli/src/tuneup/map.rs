@@ -1,16 +1,16 @@
-//! The map of cores as text.
+//! The core map as text.
 
 use landspeed_model::{Direction, TuneupDocument, TuneupMap, TuneupMapCell, TuneupMapColumns};
 use landspeed_units::BitRate;
 
 use crate::text::Page;
 
-/// Columns of cores in one block: eight fit 80 columns of text.
+/// Core columns per block: eight fit into 80 columns of text.
 const BLOCK: usize = 8;
-/// From nothing to the highest rate.
+/// Shades from zero to the highest rate.
 const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
 
-/// Draws it.
+/// Prints the map.
 pub fn draw(document: &TuneupDocument, map: &TuneupMap, page: &mut Page) {
     let highest = map.cells.iter().filter_map(|cell| cell.goodput_bps).fold(0.0, f64::max);
     let (unit, divisor) = unit(highest);
@@ -36,13 +36,13 @@ pub fn draw(document: &TuneupDocument, map: &TuneupMap, page: &mut Page) {
     }
 }
 
-/// What rows and columns are.
+/// Describes rows and columns.
 fn axes(direction: Direction, columns: TuneupMapColumns) -> String {
     let (rows, columns) = landspeed_report::map_axes(direction, columns);
     format!("rows: {rows}; columns: {columns}")
 }
 
-/// Interrupts that were handled elsewhere than asked.
+/// Returns a note if interrupts were handled on other cores than requested.
 pub fn note(map: &TuneupMap) -> Option<String> {
     let moved =
         |cell: &&TuneupMapCell| cell.goodput_bps.is_some() && cell.receive_queue_cpu != Some(cell.column_core);
@@ -68,7 +68,7 @@ fn text_of(cell: &TuneupMapCell, highest: f64, divisor: f64) -> String {
     format!(" {shade}{value:>6.digits$}")
 }
 
-/// A unit in which the highest rate has one to three digits before the point, and bits/s in it.
+/// Returns a unit in which the highest rate has one to three integer digits, and its size in bits/s.
 fn unit(highest: f64) -> (String, f64) {
     let text = BitRate::from_bps(highest.round() as u64).to_string();
     let name = text.split_whitespace().last().unwrap_or("b/s").to_owned();
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_that_stayed_are_a_note() {
+    fn unmoved_interrupts_are_noted() {
         let mut map = TuneupMap {
             columns: TuneupMapColumns::Interrupts,
             rounds: 1,

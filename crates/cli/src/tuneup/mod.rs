@@ -23,7 +23,7 @@ use self::runner::{NoOutcome, Runner};
 use self::text::Progress;
 use crate::{CommandOutcome, keep, options};
 
-/// Searches, and prints what it found.
+/// Searches, and prints the result.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     args.output.check()?;
     let original = Settings { parameters: args.parameters(), plan: TuneupPlan::default() };
@@ -80,10 +80,10 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     deliver(args, &document)
 }
 
-/// Rate at which one core copies memory that no cache holds, bits/s: the best of three.
+/// Measures the rate at which one core copies uncached memory, bits/s: the best of three.
 fn copy_bps() -> f64 {
     const BYTES: usize = 64 << 20;
-    // Both are written first: a page that is not there yet costs more than its copy.
+    // Both buffers are written first, to exclude page faults from the measurement.
     let (from, mut to) = (vec![1_u8; BYTES], vec![2_u8; BYTES]);
     let mut copy = || {
         let began_ns = clock::monotonic_ns();
@@ -94,7 +94,7 @@ fn copy_bps() -> f64 {
     BYTES as f64 * 8e9 / fastest_ns.max(1) as f64
 }
 
-/// What was found so far, as a document.
+/// Returns the document of the search so far.
 fn document(args: &Args, ladder: &Ladder, runner: &Runner, mut errors: Vec<ErrorEntry>) -> TuneupDocument {
     let (ended, because) = match ladder.ended() {
         Some((ended, because)) => (ended, because.to_owned()),
@@ -172,7 +172,7 @@ fn result(args: &Args, ladder: &Ladder) -> Option<TuneupResult> {
     })
 }
 
-/// A change that a dry run only names.
+/// Returns a change that a dry run lists without testing it.
 fn not_tried(candidate: &Candidate, ladder: &Ladder) -> TuneupRung {
     let verdict = ladder.diagnosis().filter(|_| candidate.cause.is_some()).map(|diagnosis| &diagnosis.verdict);
     TuneupRung {
@@ -195,7 +195,7 @@ fn not_tried(candidate: &Candidate, ladder: &Ladder) -> TuneupRung {
     }
 }
 
-/// A command line that measures with these settings.
+/// Returns the `landspeed run` command with these settings.
 fn command(args: &Args, settings: &Settings) -> String {
     let mut words = vec!["landspeed".to_owned(), "run".to_owned(), args.server().to_string()];
     words.extend(run_options(&settings.parameters));
@@ -205,7 +205,7 @@ fn command(args: &Args, settings: &Settings) -> String {
     words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// A word as a shell takes it.
+/// Quotes an argument for the shell if necessary.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,%+@=".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,4 +1,4 @@
-//! Runs the tests of a search by the same code as `run`.
+//! Runs the tests of a search with the same code as `run`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,30 +11,30 @@ use landspeed_tuneup::{Diagnosis, Facts, Measurement, Test, TestKind, TestOutcom
 use super::hosts::Hosts;
 use crate::host_changes::{ChangeError, ChangeErrorKind};
 
-/// Tries of a test that failed for no reason of its settings.
+/// Attempts for a test that failed for reasons other than its settings.
 const TRIES: u32 = 3;
-/// Between them, nanoseconds: a server that was busy may be free by then.
+/// Pause between attempts, nanoseconds: a busy server may be free by then.
 const PAUSE_NS: u64 = 1_000_000_000;
 
-/// Why a test has no outcome.
+/// Reason for a test without an outcome.
 pub enum NoOutcome {
     /// The user interrupted it.
     Interrupted,
-    /// The server, or the way to it, is gone.
+    /// The server is not reachable any more.
     Failed(ErrorEntry),
 }
 
-/// Why a test measured nothing.
+/// Reason for a test without a measurement.
 pub enum Unmeasured {
     /// The user interrupted it.
     Interrupted,
-    /// An end could not, or would not, set up a test like this.
+    /// A host could not or would not apply the test's settings.
     Refused(String),
-    /// The server, or the way to it, is gone.
+    /// The server is not reachable any more.
     Failed(ErrorEntry),
 }
 
-/// Runs a test; tries again where that may help.
+/// Runs a test; repeats it after errors that may be temporary.
 pub fn try_run(interrupted: &AtomicBool, run: &mut dyn FnMut() -> RunDocument) -> Result<RunDocument, Unmeasured> {
     let mut tries = 0;
     loop {
@@ -61,18 +61,18 @@ pub struct Runner {
     target: Target,
     key: Option<Key>,
     interrupted: &'static AtomicBool,
-    /// Both hosts, where their settings may be changed.
+    /// Changes of both hosts, if permitted.
     hosts: Option<Hosts>,
-    /// When the first test began, RFC 3339.
+    /// Start time of the first test, RFC 3339.
     pub started: Option<String>,
-    /// Versions of both ends.
+    /// Versions of client and server.
     pub build: landspeed_model::BuildInfo,
-    /// What the first test did not get as asked: the same holds for all.
+    /// Notes of the first test on settings that were not applied. A later test with a new note counts as refused.
     known_notes: Option<Vec<String>>,
 }
 
 impl Runner {
-    /// Tests against `target`; with `hosts`, their settings are changed as a test needs them.
+    /// Creates a runner for `target`. With `hosts`, host settings are changed for the tests that need it.
     pub fn new(target: Target, key: Option<Key>, hosts: Option<Hosts>, interrupted: &'static AtomicBool) -> Self {
         Self {
             target,
@@ -85,7 +85,7 @@ impl Runner {
         }
     }
 
-    /// Runs a test to its end.
+    /// Applies the host settings and runs a test.
     pub fn run(&mut self, test: &Test) -> Result<TestOutcome, NoOutcome> {
         if let Some(hosts) = &mut self.hosts {
             match hosts.hold(&test.settings.plan) {
@@ -114,7 +114,7 @@ impl Runner {
         }
     }
 
-    /// Puts the settings of both hosts back.
+    /// Restores the settings of both hosts.
     pub fn restore(&mut self) -> Result<(), ChangeError> {
         self.hosts.take().map_or(Ok(()), Hosts::roll_back)
     }
@@ -145,12 +145,12 @@ impl Runner {
     }
 }
 
-/// An end could not, or would not, set up a test like this.
+/// Whether a host could not or would not apply the test's settings.
 fn is_about_settings(error: &ErrorEntry) -> bool {
     ["socket-setup", "bad-parameters", "not-permitted"].contains(&error.code.as_str())
 }
 
-/// Another try would end alike.
+/// Whether repeating the test is useless.
 fn is_final(error: &ErrorEntry) -> bool {
     !["server-busy", "timeout", "stream"].contains(&error.code.as_str())
 }

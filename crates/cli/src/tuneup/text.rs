@@ -1,4 +1,4 @@
-//! A search as text: lines while it runs, and the waterfall at its end.
+//! Terminal output of a search: progress lines, and the waterfall at the end.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
@@ -9,13 +9,13 @@ use landspeed_units::{BitRate, Nanos};
 
 use crate::text::{Page, cause_name, confidence, percent};
 
-/// Columns of the waterfall's bars.
+/// Width of the waterfall's bars, columns.
 const BAR: usize = 36;
 
-/// What is printed while a search runs.
+/// Progress output of a search.
 pub struct Progress {
     prints: bool,
-    /// Whether the line of the running test may be overwritten.
+    /// Whether to show the running test in a line that is overwritten.
     terminal: bool,
     baseline: bool,
     diagnosed: bool,
@@ -23,7 +23,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Prints nothing unless `prints`.
+    /// Creates the output; it prints nothing unless `prints`.
     pub fn new(prints: bool) -> Self {
         let terminal = prints && std::io::stdout().is_terminal();
         Self { prints, terminal, baseline: false, diagnosed: false, rungs: 0 }
@@ -45,12 +45,12 @@ impl Progress {
         }
     }
 
-    /// Where it goes.
+    /// Prints target, budget and seed.
     pub fn begin(&self, target: &str, budget: Nanos, seed: u64) {
         self.line("tuneup", &format!("{target}, at most {budget}, seed {seed}"));
     }
 
-    /// A test is about to run.
+    /// Shows the test that starts now.
     pub fn waits(&self, what: &str, number: u32) {
         if self.terminal {
             self.clear();
@@ -60,7 +60,7 @@ impl Progress {
         }
     }
 
-    /// Prints what is new.
+    /// Prints new results.
     pub fn shows(&mut self, ladder: &Ladder) {
         if let Some(diagnosis) = ladder.diagnosis().filter(|_| !self.diagnosed) {
             self.diagnosed = true;
@@ -81,13 +81,13 @@ impl Progress {
         self.rungs = ladder.rungs().len();
     }
 
-    /// No test runs any more.
+    /// Clears the line of the running test.
     pub fn end(&self) {
         self.clear();
     }
 }
 
-/// `×3.42 (3.30 to 3.55), 2.10 Gb/s → 7.20 Gb/s`, or why it was not kept.
+/// Formats a gain: `×3.42 (3.30 to 3.55), 2.10 Gb/s → 7.20 Gb/s`, or why the change was rejected.
 fn brief(rung: &TuneupRung) -> String {
     let measured = ratio(rung).map(|ratio| {
         let rates = rung.best_bps.zip(rung.goodput_bps);
@@ -100,7 +100,7 @@ fn brief(rung: &TuneupRung) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// `×3.42 (3.30 to 3.55)`.
+/// Formats a ratio with its interval: `×3.42 (3.30 to 3.55)`.
 fn ratio(rung: &TuneupRung) -> Option<String> {
     Some(times(rung.ratio?, rung.low?, rung.high?))
 }
@@ -109,7 +109,7 @@ fn times(ratio: f64, low: f64, high: f64) -> String {
     format!("×{} ({} to {})", three(ratio), three(low), three(high))
 }
 
-/// A ratio with three digits.
+/// Formats a ratio with three significant digits.
 fn three(ratio: f64) -> String {
     let digits = match ratio {
         r if r >= 100.0 => 0,
@@ -124,7 +124,8 @@ fn rate(bps: f64) -> String {
     BitRate::from_bps(bps.max(0.0).round() as u64).to_string()
 }
 
-/// The result: waterfall, whether it can be trusted, and what to paste. [`Progress`] has printed what was not kept.
+/// Formats the result: waterfall, validity checks and the final commands. [`Progress`] has printed rejected
+/// changes.
 pub fn summary(document: &TuneupDocument) -> String {
     let mut page = Page::default();
     page.text.push('\n');
@@ -197,12 +198,12 @@ fn headline(document: &TuneupDocument, page: &mut Page) {
     page.line(if document.status == Status::Complete { "result" } else { "cut short" }, &text);
 }
 
-/// The result over the first settings.
+/// Formats the gain over the initial settings.
 fn gain(result: &TuneupResult) -> Option<String> {
     Some(times(result.ratio?, result.low?, result.high?))
 }
 
-/// Each change that was kept as a bar from the rate before to the rate after.
+/// Prints a bar for each kept change, from the rate before to the rate after.
 fn waterfall(document: &TuneupDocument, page: &mut Page) {
     let Some(baseline) = &document.baseline else { return };
     let kept: Vec<&TuneupRung> = document.rungs.iter().filter(|rung| rung.kept).collect();
@@ -217,7 +218,7 @@ fn waterfall(document: &TuneupDocument, page: &mut Page) {
     }
 }
 
-/// A title, a rate, its ratio and a bar from one rate to the other.
+/// Prints a title, a rate, its ratio and a bar from one rate to the other.
 fn row(page: &mut Page, (label, title, ratio): (&str, &str, &str), (from, to): (f64, f64), highest: f64) {
     let columns = |bps: f64| (bps / highest * BAR as f64).round() as usize;
     let (begin, end) = (columns(from.min(to)).min(BAR - 1), columns(to));
@@ -227,7 +228,7 @@ fn row(page: &mut Page, (label, title, ratio): (&str, &str, &str), (from, to): (
     let _ = writeln!(page.text, "  {:>10}  {ratio:<24}  {bar}", rate(to));
 }
 
-/// The cause that pointed to a change with its first reading, or why it was tried.
+/// Returns the cause that suggested a change with its first evidence, or another reason.
 fn because(rung: &TuneupRung) -> String {
     let reading = rung.evidence.iter().find(|reading| reading.met);
     match (rung.cause, reading) {

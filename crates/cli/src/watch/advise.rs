@@ -1,4 +1,5 @@
-//! `watch --advise`: what to change for the causes that were found, as input for `landspeed tune plan`. Nothing is changed.
+//! `watch --advise`: recommends changes for the causes found, as input for `landspeed tune plan`. Changes
+//! nothing.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -13,19 +14,19 @@ use super::text::{process, sure};
 use crate::check;
 use crate::text::{Page, cause_name};
 
-/// Where the link's rate is unknown or was reached, settings are computed for this many times the rate measured.
+/// Settings are computed for this multiple of the measured rate if the link rate is unknown or was reached.
 const HEADROOM: f64 = 2.0;
-/// Flows named for one cause.
+/// Maximum number of flows listed per cause.
 const NAMED: usize = 3;
 
-/// What bears on a cause: settings of one end's host, by the codes of their checks.
+/// Settings that affect a cause, as codes of their checks.
 struct Remedy {
-    /// The end whose host has the settings.
+    /// Whether the settings are on the sender or the receiver.
     end: WatchRole,
     codes: &'static [&'static str],
 }
 
-/// The settings that bear on a cause. `None` where no host setting helps.
+/// Returns the settings that affect a cause; `None` if no host setting helps.
 fn remedy(cause: Cause) -> Option<Remedy> {
     let (end, codes): (WatchRole, &'static [&'static str]) = match cause {
         Cause::ReceiverWindow => {
@@ -55,17 +56,17 @@ fn remedy(cause: Cause) -> Option<Remedy> {
     Some(Remedy { end, codes })
 }
 
-/// Flows with one cause whose remedy is on one host.
+/// Flows with the same cause and the same host to change.
 #[derive(Debug)]
 struct Group<'a> {
     cause: Cause,
-    /// The other host, by its address; `None`: this one.
+    /// Address of the remote host; `None` is this host.
     elsewhere: Option<String>,
     flows: Vec<&'a WatchFlow>,
 }
 
 impl Group<'_> {
-    /// The path to compute settings for: the largest minimum RTT and the highest rate.
+    /// Returns the path to compute settings for: largest minimum RTT, highest rate in bits/s.
     fn path(&self) -> (Option<Nanos>, f64) {
         let rtt_us = self.flows.iter().filter_map(|flow| flow.min_rtt_us).max();
         let bps = self.flows.iter().map(|flow| flow.goodput_bps).fold(0.0, f64::max);
@@ -84,7 +85,7 @@ impl Group<'_> {
     }
 }
 
-/// The causes of a watch, those of the fastest flows first; flows without a cause are left out.
+/// Groups the flows by cause, fastest flows first. Flows without a cause are skipped.
 fn groups(document: &WatchDocument) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for flow in document.flows.iter().filter(|flow| flow.cause != Cause::Undetermined) {
@@ -100,14 +101,14 @@ fn groups(document: &WatchDocument) -> Vec<Group<'_>> {
     groups
 }
 
-/// `landspeed tune plan --rtt 20ms --only BUF-002`.
+/// Formats a command: `landspeed tune plan --rtt 20ms --only BUF-002`.
 fn plan(rtt: Option<Nanos>, goal_bps: Option<f64>, codes: &[&str]) -> String {
     let rtt = rtt.map(|rtt| format!(" --rtt {}us", rtt.get() / 1000)).unwrap_or_default();
     let goal = goal_bps.map(|bps| format!(" --goal {}", bps.ceil() as u64)).unwrap_or_default();
     format!("landspeed tune plan{goal}{rtt} --only {}", codes.join(","))
 }
 
-/// Audits this host and says what to change.
+/// Audits this host if necessary, and formats the recommendations.
 pub fn advice(document: &WatchDocument) -> anyhow::Result<String> {
     let groups = groups(document);
     let here = groups.iter().any(|group| group.elsewhere.is_none() && remedy(group.cause).is_some());
@@ -153,11 +154,11 @@ fn text(groups: &[Group<'_>], audit: &Auditor<'_>) -> anyhow::Result<String> {
     Ok(page.text)
 }
 
-/// Where the settings are this host's: those that an audit finds wanting.
+/// Prints the findings for settings of this host.
 fn local(group: &Group<'_>, remedy: &Remedy, audit: &Auditor<'_>, page: &mut Page) -> anyhow::Result<()> {
     let (rtt, bps) = group.path();
     let more = (bps > 0.0).then_some(bps * HEADROOM);
-    // First for the link's rate; where that asks for nothing, for more than was measured.
+    // First for the link rate; if that yields no findings, for more than the measured rate.
     for goal_bps in [None, more] {
         let Some(audit) = audit(remedy.codes, rtt, goal_bps)? else { continue };
         let (by_tune, by_hand): (Vec<&Finding>, Vec<&Finding>) = audit
@@ -176,7 +177,7 @@ fn local(group: &Group<'_>, remedy: &Remedy, audit: &Auditor<'_>, page: &mut Pag
                 ),
             );
         }
-        // One check may find the same on several interfaces.
+        // A check may have the same finding for several interfaces.
         let codes: BTreeSet<&str> = by_tune.iter().map(|finding| finding.code.as_str()).collect();
         if codes.is_empty() {
             page.line("by hand", "landspeed changes none of these; `landspeed check --explain CODE` says how");
@@ -193,13 +194,13 @@ fn local(group: &Group<'_>, remedy: &Remedy, audit: &Auditor<'_>, page: &mut Pag
     Ok(())
 }
 
-/// What the application, or landspeed, can do.
+/// Prints why no setting helps, and what the application or landspeed can do.
 fn unhelped(group: &Group<'_>, why: &str, page: &mut Page) {
     let step = group.flows.first().map_or("", |flow| flow.next_step.as_str());
     page.line("change", &format!("{why}. {step}"));
 }
 
-/// The verdict's own words for the fastest of the flows.
+/// Returns the verdict's summary of the fastest flow.
 fn reasons(group: &Group<'_>) -> String {
     group.flows.first().map_or_else(String::new, |flow| flow.summary.clone())
 }
@@ -218,7 +219,7 @@ mod tests {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
     }
 
-    /// The recorded flows: the first as they are, then with other causes.
+    /// Returns the recorded flows unchanged, then with other causes.
     fn documents() -> Vec<(&'static str, WatchDocument)> {
         let text = std::fs::read_to_string(repository().join("fixtures/documents/watch.json")).expect("the document");
         let recorded: WatchDocument = serde_json::from_str(&text).expect("a document");
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn advice_reads_as_its_file() {
+    fn advice_matches_golden_file() {
         let host = hosts::unpack("deck-40g");
         let facts = collect(&RecordedHost::open(host.path()).expect("a recorded host"));
         let mut all = String::new();
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn every_code_that_is_advised_is_a_check() {
+    fn advised_codes_are_existing_checks() {
         let known: Vec<&str> = landspeed_checks::all().map(|check| check.code).collect();
         let causes = [
             Cause::ReceiverWindow,

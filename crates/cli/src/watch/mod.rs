@@ -36,7 +36,7 @@ another column, r reverses, / filters by address, process or cause, p pauses, q 
 
 Exit status: 0 it ran, 2 failure.";
 
-/// Flows shown at each interval; the document has all.
+/// Flows printed per interval; the document has all.
 const SHOWN: usize = 20;
 
 /// Options of `watch`.
@@ -84,14 +84,14 @@ pub struct Args {
     plain: bool,
 }
 
-/// `192.0.2.1` or `192.0.2.0/24`.
+/// Parses an address or network: `192.0.2.1` or `192.0.2.0/24`.
 fn network(text: &str) -> Result<IpNet, String> {
     let bare = || text.parse::<IpAddr>().map(IpNet::from);
     text.parse().or_else(|_| bare()).map_err(|_| format!("`{text}` is not an address or network; write 192.0.2.0/24"))
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
-    /// Readings take about a microsecond each, and memory about 200 KiB for each flow.
+    /// A sample takes about 1 µs, and a flow about 200 KiB of memory.
     const MOST: usize = 1000;
     match text.parse() {
         Ok(n @ 1..=MOST) => Ok(n),
@@ -99,7 +99,7 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Watches, and prints what limits each flow.
+/// Watches connections and prints what limits each flow.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let report = args.report.clone().map(Sink::File);
     let sinks: Vec<&Sink> = [&args.json, &args.jsonl, &report].into_iter().flatten().collect();
@@ -121,7 +121,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         let mut step = || -> anyhow::Result<bool> {
             let goes_on = live.as_mut().map_or(Ok(true), |live| live.tick(watch)).context(NO_SCREEN)?;
             let now_ns = watch.elapsed_ns();
-            // The screen takes keys far more often.
+            // The screen handles keys much more often than once per interval.
             if live.is_some() && (lines.is_none() || now_ns < next_ns) {
                 return Ok(goes_on);
             }
@@ -149,7 +149,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         }
     });
     drop(live);
-    // What was seen until then is written also when the kernel stopped answering.
+    // The results so far are written even if the kernel stopped answering.
     let document = watch.document(&diagnose_watched, Scope::All);
     if prints {
         print!("{}", text::summary(&document));
@@ -180,16 +180,16 @@ fn deliver(args: &Args, document: &WatchDocument, report: Option<&Sink>, prints:
     Ok(())
 }
 
-/// What failed where the terminal cannot be used.
+/// Error context for terminal failures.
 const NO_SCREEN: &str = "cannot use the terminal (`--plain` prints lines)";
 
-/// Whether a person sits at a terminal that can place text.
+/// Whether standard input and output are a terminal that supports cursor positioning.
 fn has_screen() -> bool {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     !dumb && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
-/// Documents as lines.
+/// Writes documents as JSON lines.
 struct Lines {
     out: Box<dyn std::io::Write>,
     name: String,
@@ -229,7 +229,7 @@ fn chosen(args: &Args, fills_screen: bool) -> Options {
     }
 }
 
-/// The error with what to do.
+/// Adds advice to an error.
 fn advised(error: &WatchError) -> anyhow::Error {
     let advice = match error {
         WatchError::Sockets(_) => "Load the kernel module tcp_diag (`modprobe tcp_diag`), and try `ss -t`.",

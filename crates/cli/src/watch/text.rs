@@ -1,4 +1,4 @@
-//! What a person reads of a watch.
+//! Terminal output of `watch`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -8,28 +8,28 @@ use landspeed_units::{BitRate, Bytes, Nanos};
 
 use crate::text::{Page, cause_name, cause_page, confidence, number, percent, plural, state_name};
 
-/// Flows described at the end; the document has all.
+/// Flows described in the summary; the document has all.
 const DESCRIBED: usize = 10;
 
-/// Changes of the verdict named; the document has more.
+/// Verdict changes printed per flow; the document has more.
 const CHANGES: usize = 4;
 
-/// Readings named that were not visible; the document has all.
+/// Unavailable measurements printed per flow; the document has all.
 const UNSEEN: usize = 2;
 
-/// The running flows, two lines each, at the end of every interval.
+/// Table of running flows printed at each interval, two lines per flow.
 #[derive(Debug, Default)]
 pub struct Table {
-    /// Of each flow printed last: when it was seen, bytes and retransmits until then.
+    /// State of each flow at the last interval, by cookie: last seen (ns), bytes, retransmits.
     last: HashMap<String, (u64, u64, u64)>,
 }
 
 impl Table {
-    /// The flows, the fastest of this interval first; `busy` is how many are sampled.
+    /// Formats the flows, fastest in this interval first; `busy` is the number of sampled flows.
     pub fn interval(&mut self, document: &WatchDocument, busy: usize) -> String {
         let mut rows: Vec<(f64, String)> = document.flows.iter().map(|flow| self.row(flow)).collect();
         rows.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-        // Flows that are not printed any more are forgotten.
+        // Keeps only flows of this interval.
         self.last = document.flows.iter().map(|flow| (flow.cookie.clone(), counted(flow))).collect();
         let mut text = format!(
             "\n{}  {busy} of {} connections busy; watch uses {} of a core\n",
@@ -44,7 +44,7 @@ impl Table {
         text
     }
 
-    /// Rate since the last interval, bits/s, and the flow's lines.
+    /// Returns the rate since the last interval, bits/s, and the flow's lines.
     fn row(&self, flow: &WatchFlow) -> (f64, String) {
         let (now_ns, bytes, retransmits) = counted(flow);
         let (before_ns, bytes_before, retransmits_before) =
@@ -58,7 +58,7 @@ impl Table {
                 let rate = per_s(retransmits.saturating_sub(retransmits_before));
                 (format!("{rate:.1}"), flow.cwnd.to_string(), '>')
             }
-            // What the other end does: its own figures say nothing of it.
+            // The remote sender has these figures; a receiver's own are meaningless.
             WatchRole::Receiver => ("-".to_owned(), "-".to_owned(), '<'),
         };
         let figures = format!(
@@ -73,7 +73,7 @@ impl Table {
     }
 }
 
-/// When a flow was last seen, nanoseconds after the start, and its bytes and retransmits until then.
+/// Returns when a flow was last seen, nanoseconds since the start, and its bytes and retransmits until then.
 fn counted(flow: &WatchFlow) -> (u64, u64, u64) {
     let bytes = match flow.role {
         WatchRole::Sender => flow.bytes_acked,
@@ -82,7 +82,7 @@ fn counted(flow: &WatchFlow) -> (u64, u64, u64) {
     (flow.seen_ns.1, bytes, flow.retransmits)
 }
 
-/// Every flow with its verdict, those with the most bytes first.
+/// Formats all flows with their verdicts, most bytes first.
 pub fn summary(document: &WatchDocument) -> String {
     let mut page = Page::default();
     for flow in document.flows.iter().take(DESCRIBED) {
@@ -107,7 +107,7 @@ pub fn summary(document: &WatchDocument) -> String {
             sockets.ended
         ),
     );
-    // What was not asked for is not missing.
+    // Tracepoints that were not requested are not missing.
     let asked = |what: &str| what != "tracepoints" || document.command.iter().any(|word| word == "--tracepoints");
     for (_, why) in document.unavailable.iter().filter(|(what, _)| asked(what)) {
         page.line("unknown", why);
@@ -130,7 +130,7 @@ pub fn summary(document: &WatchDocument) -> String {
     page.text
 }
 
-/// `57 NETFILTER_DROP, 3 NO_SOCKET`, the most first.
+/// Formats counts, largest first: `57 NETFILTER_DROP, 3 NO_SOCKET`.
 fn counts(of: &BTreeMap<String, u64>) -> String {
     let mut all: Vec<(&String, &u64)> = of.iter().collect();
     all.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
@@ -153,7 +153,7 @@ fn describe(flow: &WatchFlow, page: &mut Page) {
     page.line("page", &cause_page(flow.cause));
 }
 
-/// Which flow, where it belongs, and what it moved.
+/// Prints the flow, its unit and container, and its totals.
 pub fn head(flow: &WatchFlow, page: &mut Page) {
     let (verb, arrow) = match flow.role {
         WatchRole::Sender => ("sends", '>'),
@@ -183,7 +183,7 @@ pub fn head(flow: &WatchFlow, page: &mut Page) {
     page.line("result", &result);
 }
 
-/// Cause, place, confidence and reason.
+/// Prints cause, place, confidence and reason.
 pub fn limit(flow: &WatchFlow, page: &mut Page) {
     let place = flow.place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
     page.line(
@@ -192,7 +192,7 @@ pub fn limit(flow: &WatchFlow, page: &mut Page) {
     );
 }
 
-/// The last changes of the verdict, at most `most`.
+/// Prints the last changes of the verdict, at most `most`.
 pub fn timeline(flow: &WatchFlow, most: usize, page: &mut Page) {
     if flow.timeline.is_empty() {
         return;
@@ -206,7 +206,7 @@ pub fn timeline(flow: &WatchFlow, most: usize, page: &mut Page) {
     page.line("verdicts", &format!("from {}{earlier}", changes.join(", from ")));
 }
 
-/// The readings behind the verdict.
+/// Prints the evidence of the verdict.
 pub fn evidence(flow: &WatchFlow, page: &mut Page) {
     for (i, reading) in flow.evidence.iter().filter(|reading| reading.met).enumerate() {
         let value = number(reading.value, &reading.unit);
@@ -215,7 +215,7 @@ pub fn evidence(flow: &WatchFlow, page: &mut Page) {
     }
 }
 
-/// What was not visible, at most `most` of it.
+/// Prints at most `most` of the measurements that were not available.
 pub fn unseen(flow: &WatchFlow, most: usize, page: &mut Page) {
     if !flow.missing.is_empty() {
         let (named, left) = flow.missing.split_at(flow.missing.len().min(most));
@@ -224,7 +224,7 @@ pub fn unseen(flow: &WatchFlow, most: usize, page: &mut Page) {
     }
 }
 
-/// A verdict's summary without the rate, the cause's name, and the list of what was not visible.
+/// Returns a verdict's summary without the rate, the cause's name and the unavailable measurements.
 fn reason(flow: &WatchFlow) -> &str {
     let why = flow.summary.split_once(": ").map_or(flow.summary.as_str(), |(_, why)| why);
     let why = if flow.cause == Cause::Undetermined {
@@ -236,14 +236,15 @@ fn reason(flow: &WatchFlow) -> &str {
     why.trim_end_matches('.')
 }
 
-/// `97.0 % receive-window-limited, 2.1 % recovery`: the states a flow spent at least a hundredth of its time in.
+/// Formats the share of time per state, for states with at least 1 %: `97.0 % receive-window-limited, 2.1 %
+/// recovery`.
 fn shares(epochs: &[Epoch]) -> String {
     let states = epochs.iter().filter(|epoch| epoch.share_permille >= 10);
     let states = states.map(|e| format!("{:.1} % {}", f64::from(e.share_permille) / 10.0, state_name(e.state)));
     states.collect::<Vec<_>>().join(", ")
 }
 
-/// `nginx[812]`.
+/// Formats a process: `nginx[812]`.
 pub fn process(flow: &WatchFlow) -> String {
     match (&flow.command, flow.pid) {
         (Some(command), Some(pid)) => format!("{command}[{pid}]"),
@@ -251,13 +252,13 @@ pub fn process(flow: &WatchFlow) -> String {
     }
 }
 
-/// `RTT 20.4 ms (min 20.0 ms)`.
+/// Formats the RTT: `RTT 20.4 ms (min 20.0 ms)`.
 fn rtt(flow: &WatchFlow) -> Option<String> {
     let min = flow.min_rtt_us.map(|us| format!(" (min {})", micros(us))).unwrap_or_default();
     flow.rtt_us.map(|us| format!("RTT {}{min}", micros(us)))
 }
 
-/// `high`.
+/// Returns the confidence level: `high`.
 pub fn sure(confidence: Confidence) -> &'static str {
     match confidence {
         Confidence::High => "high",
@@ -266,12 +267,12 @@ pub fn sure(confidence: Confidence) -> &'static str {
     }
 }
 
-/// Microseconds as a time.
+/// Converts microseconds.
 pub fn micros(us: u32) -> Nanos {
     Nanos::from_micros(u64::from(us))
 }
 
-/// A time in whole tenths of a second.
+/// Rounds a time down to 0.1 s.
 fn tenths(ns: u64) -> Nanos {
     Nanos::new(ns / 100_000_000 * 100_000_000)
 }

@@ -1,4 +1,4 @@
-//! The sending application does not offer enough data.
+//! Cause: the sending application does not offer enough data.
 
 use landspeed_model::{Cause, RrMode};
 
@@ -10,7 +10,8 @@ use crate::thresholds::{
     CWND_FULL, MOSTLY_WAITS, NOTSENT_LITTLE, OUTSTANDING_LITTLE, RATE_REACHED, SEND_EMPTY, UDP_LOSS, WAITS,
 };
 
-/// An asked-for rate that was reached settles it; otherwise the sender's own waiting and its empty queue do.
+/// Decided by a requested rate (`--rate`) that was reached; otherwise by the sender's own wait time and its
+/// empty send queue.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let scales = Scales::new(flow, Cause::Application);
     if flow.is_rr() {
@@ -42,7 +43,7 @@ fn stream(flow: &Flow, mut scales: Scales) -> Finding {
         let metric = "share of time waiting for --rate";
         scales.figure(metric, waited, "ratio", Bound::AtLeast(WAITS), "sender.app_wait_ns")
     };
-    // A test of landspeed has the sender's own account of its waiting; of another program only this is visible.
+    // landspeed's own sender reports its wait time; for other programs only this reading is visible.
     let outstanding = flow.figure(StreamView::busy_share).filter(|_| flow.observed);
     let pauses = outstanding.is_some()
         && scales.figure(
@@ -67,11 +68,11 @@ fn stream(flow: &Flow, mut scales: Scales) -> Finding {
         );
     }
     let idle = empty == Some(true) && sent == Some(true) && open != Some(false);
-    // tcp_notsent_lowat keeps the queue short whatever the application does.
+    // tcp_notsent_lowat keeps the send queue short, however much the application offers.
     let lowat = crate::warnings::lowat(&flow.sender).is_some();
     let mostly = waited.is_some_and(|figure| figure.value >= MOSTLY_WAITS);
-    // This sender's threads report how they spent their time: one that never waited for a schedule offered all it could,
-    // and an empty queue means that it was kept from its core or is the slower end.
+    // Threads that report their wait time: a sender that never waited for a schedule offered all it could, so
+    // an empty queue means that it lacked CPU time or is the slower side.
     let reported =
         flow.streams.iter().all(|stream| stream.sending_thread().is_some_and(|thread| thread.wait.is_some()));
     if reported && waits == Some(false) {
@@ -130,7 +131,7 @@ fn datagrams(flow: &Flow, mut scales: Scales) -> Finding {
     let (Some(true), Some(asked)) = (reached, udp.asked_bps) else { return scales.refuted() };
     let strength = match whole {
         Some(true) if udp.lost == 0.0 => Strength::Strong,
-        // Lost packets are few, yet they did not arrive; without the receiver's count nothing is known of them.
+        // A few packets were lost; without the receiver's count the loss is unknown.
         Some(true) => Strength::Moderate,
         None => Strength::Weak,
         Some(false) => return scales.refuted(),

@@ -1,4 +1,4 @@
-//! What the two CPU causes share: readings, texts and advice.
+//! Readings, texts and advice shared by the sender-cpu and receiver-cpu causes.
 
 use landspeed_model::{Protocol, SendMode, ThreadUse};
 
@@ -10,7 +10,7 @@ use crate::placement;
 use crate::text;
 use crate::thresholds::{CORE_BUSY, KEPT_WAITING, THREAD_BUSY};
 
-/// Records the CPU readings of one end.
+/// Records the CPU readings of one side.
 pub(crate) fn weigh(scales: &mut Scales, flow: &Flow, role: Role, load: &Load) {
     let host = host_of(flow, role);
     let end = match role {
@@ -44,7 +44,7 @@ pub(crate) fn weigh(scales: &mut Scales, flow: &Flow, role: Role, load: &Load) {
     }
 }
 
-/// `client core 3, copy`.
+/// Returns host, core and kind of load, such as `client core 3, softirq`.
 pub(crate) fn load_location(flow: &Flow, role: Role, load: &Load) -> String {
     let host = host_of(flow, role).name();
     let kind = match load.kind {
@@ -61,12 +61,12 @@ pub(crate) fn load_location(flow: &Flow, role: Role, load: &Load) -> String {
     }
 }
 
-/// The thread that is meant, where this host observes it.
+/// Returns the busiest thread of the watched process, if `role` is on this host.
 fn own_thread<'a>(flow: &Flow<'a>, role: Role) -> Option<&'a ThreadUse> {
     flow.beside?.busiest.as_ref().filter(|_| host_of(flow, role).end == End::Client)
 }
 
-/// Why, after the rate.
+/// Explains the cause in the second half of a sentence that begins with the rate.
 pub(crate) fn why(flow: &Flow, role: Role, load: &Load) -> String {
     let host = host_of(flow, role);
     let name = host.name();
@@ -121,7 +121,7 @@ pub(crate) fn why(flow: &Flow, role: Role, load: &Load) -> String {
     }
 }
 
-/// What to try.
+/// Returns advice for a CPU-limited sender or receiver.
 pub(crate) fn next_step(flow: &Flow, role: Role, load: &Load) -> String {
     let host = host_of(flow, role);
     let cores = host.snapshot.map_or(0, |snapshot| snapshot.cores_online);

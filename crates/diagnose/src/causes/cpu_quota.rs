@@ -1,4 +1,4 @@
-//! The CPU quota of the process's control group.
+//! Cause: the CPU quota (CFS throttling) of the process's control group.
 
 use landspeed_model::Cause;
 
@@ -9,11 +9,12 @@ use crate::stream::StreamView;
 use crate::text;
 use crate::thresholds::{QUOTA_USED_UP, SEND_EMPTY, SEND_FULL};
 
-/// The group is held back in many of its periods, and the end here is the one that is late.
+/// The cause is named if the group was throttled in many enforcement periods and the local side is the slow
+/// one.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let Some(beside) = flow.beside else { return Finding::not_applicable(Cause::CpuQuota) };
     let mut scales = Scales::new(flow, Cause::CpuQuota);
-    // No quota: nothing to weigh, and nothing is missing.
+    // No quota: nothing to evaluate, and no reading is missing.
     let Some(quota) = &beside.quota else { return Finding::not_applicable(Cause::CpuQuota) };
     let share = (quota.periods > 0).then(|| quota.throttled_periods as f64 / quota.periods as f64);
     let metric = "periods in which the quota was used up over periods";

@@ -1,4 +1,4 @@
-//! UDP: where packets were lost, for the causes between the two sockets.
+//! UDP: locates packet loss between the two sockets.
 
 use landspeed_model::Cause;
 
@@ -9,7 +9,7 @@ use crate::text;
 use crate::thresholds::{EXPLAINS, RATE_REACHED, UDP_LOSS};
 use crate::udp::Udp;
 
-/// A finding for each of `causes`; at most one holds.
+/// Returns a finding for each of `causes`; at most one is named.
 pub(super) fn evaluate_all(flow: &Flow, causes: impl IntoIterator<Item = Cause>) -> Vec<Finding> {
     let evaluate = |cause: Cause| {
         let Some(udp) = &flow.udp else { return Finding::not_applicable(cause) };
@@ -25,12 +25,12 @@ pub(super) fn evaluate_all(flow: &Flow, causes: impl IntoIterator<Item = Cause>)
     causes.into_iter().map(evaluate).collect()
 }
 
-/// Where the lab says that most packets were dropped.
+/// Returns where the lab dropped most packets.
 fn lab_place(flow: &Flow) -> Option<DropPlace> {
     flow.route.as_ref()?.main_drops().map(|(place, ..)| place)
 }
 
-/// The sender's own queueing discipline refused packets or dropped them.
+/// The sender's own qdisc refused or dropped packets.
 fn own_queue(flow: &Flow, udp: &Udp, mut scales: Scales) -> Finding {
     let end = Some(flow.sender.end);
     let name = flow.sender.name();
@@ -71,7 +71,7 @@ fn own_queue(flow: &Flow, udp: &Udp, mut scales: Scales) -> Finding {
     Finding { place: Some(place), ..scales.holds(Strength::Moderate, why, lower_rate(flow)) }
 }
 
-/// Packets that came to the receiving host and not to the socket.
+/// Packets reached the receiving host but not the socket.
 fn receiving_host(flow: &Flow, udp: &Udp, mut scales: Scales) -> Finding {
     if !udp.loses() {
         return scales.refuted();
@@ -99,7 +99,7 @@ fn receiving_host(flow: &Flow, udp: &Udp, mut scales: Scales) -> Finding {
     Finding { place: Some(format!("{name}, backlog or ring")), ..scales.holds(strength, why, next) }
 }
 
-/// A queue on the path overflows: the lab counts its drops, or latency beside the test rises.
+/// A queue on the path overflows: the lab counted its drops, or latency rises under load.
 fn queue(flow: &Flow, udp: &Udp, mut scales: Scales) -> Finding {
     if !udp.loses() {
         return scales.refuted();
@@ -131,7 +131,7 @@ fn queue(flow: &Flow, udp: &Udp, mut scales: Scales) -> Finding {
     scales.refuted()
 }
 
-/// Lost where no host counter moved, or on a link of the lab.
+/// Packets were lost without any host counter increasing, or on a link of the lab.
 fn lost(flow: &Flow, udp: &Udp, mut scales: Scales) -> Finding {
     let lossy = scales.value("packets lost", udp.loss, "ratio", Bound::AtLeast(UDP_LOSS), None, "udp.loss_ratio");
     let metric = "lost packets no host counter explains";
@@ -165,7 +165,7 @@ fn lost(flow: &Flow, udp: &Udp, mut scales: Scales) -> Finding {
          bad link.",
         text::rate_argument(flow.goodput_bps / 2.0 / flow.streams.len().max(1) as f64)
     );
-    // On loopback there is no network: a filter or a relay drops them, or a counter of this host was not read.
+    // Loopback has no network: a packet filter or relay dropped them, or a counter of this host was not read.
     let strength = match () {
         () if udp.in_batches => Strength::Weak,
         () if flow.loopback() => Strength::Moderate,
@@ -183,7 +183,7 @@ fn lower_rate(flow: &Flow) -> String {
     format!("Lower the rate to what arrives with `--rate {rate}`, and raise it until loss begins.")
 }
 
-/// Median latency beside the load over the idle one.
+/// Ratio of the median latency under load to the idle median.
 fn latency_inflation(flow: &Flow) -> Option<f64> {
     let latency = flow.document.latency_under_load.as_ref()?;
     let idle = latency.idle.as_ref()?.p50_ns;

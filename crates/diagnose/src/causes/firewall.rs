@@ -1,4 +1,4 @@
-//! This host's packet filter drops packets.
+//! Cause: this host's packet filter drops packets.
 
 use landspeed_model::Cause;
 
@@ -7,14 +7,14 @@ use crate::flow::Flow;
 use crate::text;
 use crate::thresholds::{EXPLAINS, FEW_RETRANSMITS};
 
-/// What it dropped accounts for the losses that the end here sees.
+/// The cause is named if the filter's drops account for the losses seen by the local side.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let Some(beside) = flow.beside else { return Finding::not_applicable(Cause::Firewall) };
     let mut scales = Scales::new(flow, Cause::Firewall);
     let end = Some(flow.local().end);
     let count = |packets: Option<u64>| packets.map(|packets| packets as f64);
     let Some(lost) = signs_of_loss(flow) else { return scales.refuted() };
-    // One packet that is missing puts many out of order.
+    // One missing packet makes many arrive out of order.
     let least = if flow.sends() { lost * EXPLAINS } else { 0.0 };
     let enough = Bound::AtLeast(least.max(FEW_RETRANSMITS));
     let mut dropped: Option<(&str, f64)> = None;
@@ -43,13 +43,13 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let next = "Find the rule whose counter rises: `nft list ruleset`, `conntrack -S`; a rule without a counter shows with `perf \
                 trace -e skb:kfree_skb`."
         .to_owned();
-    // The counters are of all packets that pass here.
+    // The counters cover all traffic of this host.
     let mut finding = scales.holds(Strength::Moderate, why, next);
     finding.place = Some(format!("{}, packet filter", flow.local().name()));
     finding
 }
 
-/// Segments retransmitted here, or that arrived here behind a gap; `None` where nothing was lost.
+/// Segments retransmitted by this host or received out of order; `None` without any.
 pub(super) fn signs_of_loss(flow: &Flow) -> Option<f64> {
     let lost = if flow.sends() {
         flow.moved(|tcp| Some(u64::from(tcp.total_retrans)))

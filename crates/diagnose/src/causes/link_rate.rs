@@ -1,4 +1,4 @@
-//! The interface runs at its rate.
+//! Cause: the interface transmits at its line rate.
 
 use landspeed_model::Cause;
 
@@ -9,8 +9,8 @@ use crate::route::{Hop, Route};
 use crate::text;
 use crate::thresholds::{FULL_LINK, RATE_IMPOSSIBLE, RATE_REACHED, SEND_FULL};
 
-/// Holds the rate on the wire against the speed of each end's interface; for UDP also whether the local interface
-/// took no more than it did.
+/// Compares the wire rate with the speed of each host's interface; for UDP also checks whether the local
+/// interface or qdisc accepted no more.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
     if flow.is_rr() || flow.loopback() {
         return Finding::not_applicable(Cause::LinkRate);

@@ -1,5 +1,5 @@
-//! The causes: each weighs its own readings of a [`Flow`] and says whether it holds. Those of the network exclude each other and
-//! share a file.
+//! The causes: each evaluates its own readings of a [`Flow`] and returns a finding. The network causes
+//! exclude each other and share a module.
 
 mod application;
 mod cpu;
@@ -25,8 +25,8 @@ use landspeed_model::Cause;
 use crate::finding::Finding;
 use crate::flow::Flow;
 
-/// Every cause in the order of the procedure: rates asked for, the hosts' CPUs and interfaces (the
-/// veto), the receiver, the send buffer, the application, the network.
+/// Evaluates every cause, in the order of the procedure: requested rates, the hosts' CPUs and interfaces
+/// (the veto), the receiver, the send buffer, the application, the network.
 pub(crate) fn evaluate_all(flow: &Flow) -> Vec<Finding> {
     let hosts = [
         pacing::evaluate,
@@ -53,7 +53,7 @@ pub(crate) fn evaluate_all(flow: &Flow) -> Vec<Finding> {
 pub(crate) fn explains(cause: Cause, other: Cause) -> bool {
     matches!(
         (cause, other),
-        // A receiver without CPU time reads late, closes its window and drops packets.
+        // A receiver without CPU time reads late, its window closes and it drops packets.
         (
             Cause::ReceiverCpu,
             Cause::ReceiverWindow
@@ -64,17 +64,17 @@ pub(crate) fn explains(cause: Cause, other: Cause) -> bool {
                 | Cause::ShallowBuffer
                 | Cause::ReceiverHostDrops
         )
-        // A sender without CPU time leaves its queue empty.
+        // A sender without CPU time cannot fill its send queue.
         | (Cause::SenderCpu, Cause::Application)
-        // A group without CPU time, or a thread without data from storage, is late as an application is.
+        // A process that is throttled or waits for storage looks like a slow application.
         | (
             Cause::CpuQuota,
             Cause::SenderCpu | Cause::ReceiverCpu | Cause::Application | Cause::SlowReader | Cause::ReceiverWindow
         )
         | (Cause::Storage, Cause::Application | Cause::SlowReader | Cause::ReceiverWindow)
-        // Between two requests the answering application has nothing to send.
+        // Between two requests the answering application has no data to send.
         | (Cause::RequestGaps, Cause::Application | Cause::Storage)
-        // What a filter drops is lost on the path, by what TCP sees of it.
+        // TCP sees packets dropped by a filter as lost on the path.
         | (
             Cause::Firewall,
             Cause::NetworkLoss
@@ -84,14 +84,14 @@ pub(crate) fn explains(cause: Cause, other: Cause) -> bool {
                 | Cause::NetworkPath
                 | Cause::ReceiverHostDrops
         )
-        // A full interface is a full path.
+        // A full interface makes the path full.
         | (
             Cause::LinkRate,
             Cause::NetworkPath | Cause::NetworkCongestion | Cause::NetworkLoss | Cause::ShallowBuffer | Cause::LocalQdisc
         )
-        // BBR takes the rate a reader keeps to for the path's.
+        // BBR takes the reader's rate for the bandwidth of the path.
         | (Cause::SlowReader, Cause::NetworkPath)
-        // A sender held to a rate leaves its window to grow.
+        // A paced sender still lets its congestion window grow.
         | (Cause::Pacing, Cause::NetworkPath | Cause::LinkRate)
     )
 }

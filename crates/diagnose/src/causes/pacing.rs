@@ -1,4 +1,4 @@
-//! A pacing rate was asked for and reached.
+//! Cause: a requested pacing rate was reached.
 
 use landspeed_model::{Cause, PaceScope};
 
@@ -7,7 +7,7 @@ use crate::flow::Flow;
 use crate::text;
 use crate::thresholds::RATE_REACHED;
 
-/// Holds the rate of the frames against `SO_MAX_PACING_RATE`, which counts headers (net/core/sock.c, sch_fq.c).
+/// Compares the frame rate with `SO_MAX_PACING_RATE`, which counts headers (net/core/sock.c, sch_fq.c).
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let Some((limit_bps, from_kernel)) = limit(flow).filter(|_| !flow.is_rr()) else {
         return Finding::not_applicable(Cause::Pacing);

@@ -1,4 +1,4 @@
-//! UDP: the receiving socket's buffer is too small for the bursts and pauses it has to hold.
+//! Cause (UDP): the receive buffer is too small for bursts and pauses.
 
 use landspeed_model::Cause;
 
@@ -9,14 +9,15 @@ use crate::stream::StreamView;
 use crate::text;
 use crate::thresholds::{EXPLAINS, UDP_LOSS};
 
-/// Bytes a datagram takes of `SO_RCVBUF` besides its payload, at least: IP and UDP headers, `struct sk_buff` (232 B on
-/// x86-64, rounded to 256) and `struct skb_shared_info` (320 B); `SKB_TRUESIZE` in include/linux/skbuff.h.
+/// Bytes of `SO_RCVBUF` that a datagram uses besides its payload, at least: IP and UDP headers, `struct
+/// sk_buff` (232 B on x86-64, rounded to 256) and `struct skb_shared_info` (320 B); `SKB_TRUESIZE` in
+/// include/linux/skbuff.h.
 const OVERHEAD: f64 = 28.0 + 256.0 + 320.0;
 
-/// A pause of the reading thread that the recommended buffer covers, seconds: several slices of the kernel's scheduler.
+/// Pause of the reading thread that the recommended buffer covers, seconds: several scheduler time slices.
 const PAUSE_S: f64 = 0.02;
 
-/// The socket overflows though its thread has CPU time left.
+/// The cause is named if the socket overflows while its thread has idle CPU time.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let Some(udp) = &flow.udp else { return Finding::not_applicable(Cause::ReceiveBuffer) };
     let mut scales = Scales::new(flow, Cause::ReceiveBuffer);
@@ -56,20 +57,21 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     finding
 }
 
-/// Bytes of `SO_RCVBUF` that one burst of a stream takes at least; `None` where packets leave one by one.
+/// Bytes of `SO_RCVBUF` that one burst of a stream needs at least; `None` if packets are sent one by one.
 fn burst_bytes(flow: &Flow) -> Option<f64> {
     let udp = flow.parameters.udp.as_ref().filter(|udp| udp.burst_packets > 1)?;
     Some(f64::from(udp.burst_packets) * (f64::from(udp.payload_bytes) + OVERHEAD))
 }
 
-/// A size that holds a burst and a pause. The kernel doubles what is asked for, which covers the rounding of allocations.
+/// Recommends a size for one burst and one pause. The kernel doubles the requested size, which covers
+/// allocation overhead.
 fn next_step(flow: &Flow, buffer: Option<f64>) -> String {
     let streams = flow.streams.len().max(1) as f64;
     let payload = flow.parameters.udp.as_ref().map_or(1448.0, |udp| f64::from(udp.payload_bytes.max(1)));
     let offered = flow.udp.as_ref().and_then(|udp| udp.offered_bps).unwrap_or(flow.goodput_bps) / streams;
     let pause = offered / 8.0 * PAUSE_S * (payload + OVERHEAD) / payload;
     let burst = burst_bytes(flow).unwrap_or(0.0);
-    // SO_RCVBUF reads as twice what was asked for: asking for its value doubles it.
+    // `getsockopt` returns twice the requested size, so requesting that value doubles the buffer.
     let need = (burst + pause).max(buffer.unwrap_or(0.0)).clamp(65_536.0, f64::from(1 << 30));
     let need = (need as u64).next_power_of_two();
     let first = match flow.receiver.sysctl_max("net.core.rmem_max") {
@@ -87,7 +89,7 @@ fn next_step(flow: &Flow, buffer: Option<f64>) -> String {
     )
 }
 
-/// `512K` or `4M`: a power of two of at least 64 KiB as `--window` takes it.
+/// Formats a size for `--window`, such as `512K` or `4M`: a power of two, at least 64 KiB.
 fn window(bytes: u64) -> String {
     if bytes.is_multiple_of(1 << 20) { format!("{}M", bytes >> 20) } else { format!("{}K", bytes >> 10) }
 }

@@ -1,4 +1,4 @@
-//! The receiver's CPU.
+//! Cause: the receiver's CPU.
 
 use landspeed_model::Cause;
 
@@ -13,7 +13,7 @@ use crate::stream::StreamView;
 use crate::text;
 use crate::thresholds::{EXPLAINS, UDP_LOSS};
 
-/// Holds the receiving threads and cores against full.
+/// Compares the load of the receiving threads and cores with the thresholds.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let mut scales = Scales::new(flow, Cause::ReceiverCpu);
     let own = load(flow, Role::Receiver);
@@ -31,18 +31,18 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         return datagrams(flow, scales, &own);
     }
     let behind = receiver_behind(flow);
-    // Data queues at a reader that has no schedule and was kept from its core: that is why it is late.
+    // Data queues at a reader without a schedule that had to wait for a core: the wait makes it late.
     let queues = matches!(reader(flow), Reader::Behind | Reader::Unclear) && behind == Some(true);
     let late = queues && own.kept_waiting() && !reads_on_schedule(flow);
     let Some(mut strength) = own.strength.max(late.then_some(Strength::Moderate)) else { return scales.refuted() };
     let sender = load(flow, Role::Sender).strength;
     match behind {
-        // Interrupts come before the socket: no queue shows there.
+        // Softirqs run before the socket: its receive queue does not show them.
         _ if own.kind == Kind::Softirq => {}
-        // Which end it is has been weighed.
+        // The load already decided which side is slower.
         _ if own.kind == Kind::Turns => {}
         Some(true) => {}
-        // The receiver keeps up, and the sender is as busy: the sender is the slow one.
+        // The receiver keeps up and the sender is as busy: the sender is slower.
         Some(false) if sender >= Some(strength) => return scales.refuted(),
         Some(false) => strength = Strength::Weak,
         None => strength = strength.lowered(),
@@ -50,7 +50,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     conclude(scales, flow, &own, strength)
 }
 
-/// UDP: a receiver that loses packets at its own socket.
+/// UDP: the receiver loses packets at its own socket.
 fn datagrams(flow: &Flow, mut scales: Scales, own: &Load) -> Finding {
     let Some(udp) = &flow.udp else { return scales.refuted() };
     let end = Some(flow.receiver.end);
@@ -69,7 +69,7 @@ fn datagrams(flow: &Flow, mut scales: Scales, own: &Load) -> Finding {
     );
     let share = text::percent(udp.loss.unwrap_or(0.0));
     if socket == Some(true) {
-        // A thread kept from its core reads late, and a socket overflows within milliseconds.
+        // A thread that waits for a core reads late, and a socket overflows within milliseconds.
         let late = own.kept_waiting().then_some(Strength::Moderate);
         let Some(strength) = own.strength.max(late) else { return scales.refuted() };
         let why = format!(
@@ -84,7 +84,7 @@ fn datagrams(flow: &Flow, mut scales: Scales, own: &Load) -> Finding {
     scales.refuted()
 }
 
-/// How long a pause the socket's buffer bridges.
+/// Says how long a pause the socket buffer covers.
 fn bridges(flow: &Flow) -> String {
     let Some(buffer) = flow.figure(StreamView::rcvbuf).filter(|_| flow.goodput_bps > 0.0) else {
         return String::new();

@@ -1,4 +1,4 @@
-//! The receiving host drops packets before TCP has them.
+//! Cause: the receiving host drops packets before TCP receives them.
 
 use landspeed_model::Cause;
 
@@ -10,14 +10,15 @@ use crate::load::{Kind, Role, load};
 use crate::text;
 use crate::thresholds::{EXPLAINS, FEW_RETRANSMITS};
 
-/// NIC counters that mean the host did not take packets from the ring in time (mlx5, ixgbe/i40e/ice, ena, generic).
+/// Whether a NIC counter counts packets dropped because the receive ring was full (mlx5, ixgbe/i40e/ice,
+/// ena, generic).
 fn ring_counter(name: &str) -> bool {
     ["rx_out_of_buffer", "rx_missed_errors", "rx_no_buffer_count", "rx_fifo_errors", "rx_no_dma_resources"]
         .iter()
         .any(|known| name.ends_with(known))
 }
 
-/// NIC counters of a bad cable, transceiver or port.
+/// Whether a NIC counter indicates a bad cable, transceiver or port.
 fn line_error(name: &str) -> bool {
     ["crc", "symbol", "align", "fcs", "phy_discard", "discards_phy"].iter().any(|part| name.contains(part))
 }
@@ -27,11 +28,11 @@ pub(crate) fn bad_frames(flow: &Flow, resent: f64) -> bool {
     flow.receiver.nic_sum(line_error).is_some_and(|errors| errors as f64 >= (resent * EXPLAINS).max(1.0))
 }
 
-/// What the receiving host's counters say it dropped, packets.
+/// Drop counters of the receiving host, packets.
 struct Counted {
     backlog: Option<f64>,
     ring: Option<f64>,
-    /// IP input discards: no memory, a full queue.
+    /// `Ip.InDiscards`: no memory, or a full queue.
     discards: Option<f64>,
 }
 
@@ -44,7 +45,7 @@ fn counted(flow: &Flow) -> Counted {
     }
 }
 
-/// Leaves the readings. `resent`: segments retransmitted in the phase.
+/// Records the drop counters. `resent`: segments retransmitted in the phase.
 pub(crate) fn read(scales: &mut Scales, flow: &Flow, resent: f64) {
     let name = flow.receiver.name();
     let end = Some(flow.receiver.end);
@@ -62,8 +63,8 @@ pub(crate) fn read(scales: &mut Scales, flow: &Flow, resent: f64) {
     }
 }
 
-/// The counters of the receiving host account for at least half of the retransmissions. A core full of
-/// interrupts is receiver-cpu.
+/// Names the drop if the receiving host's counters account for at least half of the retransmissions. A core
+/// full of softirqs is receiver-cpu instead.
 pub(super) fn by_counters(flow: &Flow, resent: f64) -> Option<Named> {
     let counted = counted(flow);
     let enough = (resent * EXPLAINS).max(1.0);
@@ -103,23 +104,24 @@ pub(super) fn by_counters(flow: &Flow, resent: f64) -> Option<Named> {
             None => format!("the sender retransmitted {}", text::number(resent)),
         }
     );
-    // These counters are shared with whatever else the host receives.
+    // These counters cover all traffic the host receives.
     Some(Named::new(Cause::ReceiverHostDrops, Strength::Moderate, why, next).at(format!("{name}, {what}")))
 }
 
-/// The same where this host receives an observed flow: it does not know what was retransmitted, but what arrived behind a gap.
+/// As [`by_counters`], for a watched flow received by this host: retransmissions are unknown, so segments
+/// that arrived out of order are counted.
 pub(super) fn at_this_end(flow: &Flow) -> Option<Named> {
     let here = flow.beside.is_some() && !flow.sends();
     let disordered = signs_of_loss(flow).filter(|&segments| here && segments >= FEW_RETRANSMITS)?;
     by_counters(flow, FEW_RETRANSMITS / EXPLAINS).filter(|_| {
         let counted = counted(flow);
         let dropped = [counted.backlog, counted.ring, counted.discards].into_iter().flatten().fold(0.0, f64::max);
-        // Packets of others that were dropped put nothing out of order here.
+        // Drops of other flows' packets do not make this flow's segments arrive out of order.
         disordered >= dropped * EXPLAINS
     })
 }
 
-/// The lab counted what the receiving host dropped.
+/// Drops of the receiving host as counted by the lab.
 pub(super) fn in_lab(flow: &Flow, dropped: f64, resent: f64, strength: Strength) -> Named {
     let name = flow.receiver.name();
     let why = format!(

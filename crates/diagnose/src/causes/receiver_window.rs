@@ -1,4 +1,4 @@
-//! The receive window: the receiver's buffer is too small for the path.
+//! Cause: the receive window is too small for the path, because the receive buffer is.
 
 use landspeed_model::Cause;
 
@@ -12,7 +12,8 @@ use crate::stream::StreamView;
 use crate::text;
 use crate::thresholds::{BUFFER_GREW, RWND_LIMITED};
 
-/// The window is full and the application keeps its queue empty: the buffer behind the window is what is small.
+/// The cause is named if the window is full while the application keeps the receive queue empty: then the
+/// buffer is too small.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
     if flow.is_rr() || flow.udp.is_some() {
         return Finding::not_applicable(Cause::ReceiverWindow);
@@ -24,7 +25,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         Some(Limited::Partly) => Strength::Moderate,
         Some(Limited::No) | None => return scales.refuted(),
     };
-    // A buffer that autotuning is still enlarging is not what a steady phase is bound by.
+    // A buffer that autotuning still enlarges does not limit a steady phase.
     if flow.parameters.window_bytes.is_none()
         && flow.figure(StreamView::rcvbuf_growth).is_some_and(|growth| growth.value >= BUFFER_GREW)
     {
@@ -71,12 +72,13 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     finding
 }
 
-/// Which host to blame where the connection was made without window scaling: one whose sysctl has it off, else either.
+/// Names the host to blame for a connection without window scaling: one whose sysctl disables it, or else
+/// either.
 fn without_scaling(flow: &Flow) -> Option<String> {
     const WINDOW_SCALING: u8 = 4;
     let mut options = flow.streams.iter().filter_map(|stream| stream.tcp().next_back()).map(|tcp| tcp.options);
     let scaled = options.next().filter(|_| options.all(|options| options & WINDOW_SCALING == 0))?;
-    // Without scaling the field's 16 bits are the window.
+    // Without window scaling the 16-bit field limits the window.
     let largest =
         flow.streams.iter().flat_map(|s| s.tcp().filter_map(|tcp| tcp.snd_wnd_bytes).collect::<Vec<_>>()).max()?;
     if scaled & WINDOW_SCALING != 0 || largest > u32::from(u16::MAX) {

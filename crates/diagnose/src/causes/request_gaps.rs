@@ -1,4 +1,4 @@
-//! The connection is idle between one answer and the next request.
+//! Cause: the connection is idle between an answer and the next request.
 
 use landspeed_model::{Cause, TcpInfo};
 
@@ -8,7 +8,8 @@ use crate::stream::StreamView;
 use crate::text;
 use crate::thresholds::{AGES_DIFFER_MS, FEW_REQUESTS, IDLE_BETWEEN, OUTSTANDING_LITTLE, QUIET_MS};
 
-/// In most readings nothing is under way and the last data was the answer: the requesting application has not asked again.
+/// The cause is named if most readings show no data in flight and the answer as the last data: the client
+/// has not sent its next request.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
     if flow.beside.is_none() {
         return Finding::not_applicable(Cause::RequestGaps);
@@ -33,19 +34,19 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     finding
 }
 
-/// Readings of the end here.
+/// Samples of the local side.
 fn readings<'a>(flow: &Flow<'a>) -> Vec<(&'a TcpInfo, u32)> {
     let samples = flow.streams.iter().flat_map(|stream| if flow.sends() { &stream.sent } else { &stream.read });
     samples.filter_map(|sample| Some((sample.tcp.as_deref()?, sample.receive_queue_bytes.unwrap_or(0)))).collect()
 }
 
-/// How often a counter rose from one reading to the next.
+/// Number of samples in which a counter rose.
 fn rises(readings: &[(&TcpInfo, u32)], counter: impl Fn(&TcpInfo) -> Option<u64>) -> f64 {
     let rises = readings.windows(2).filter(|pair| counter(pair[1].0) > counter(pair[0].0));
     rises.count() as f64
 }
 
-/// At the end that answers. The share of idle readings.
+/// Evaluates the answering side; returns the share of idle time.
 fn answering(flow: &Flow, scales: &mut Scales) -> Option<f64> {
     let readings = readings(flow);
     let source = "sender.samples[].tcp.";
@@ -56,8 +57,8 @@ fn answering(flow: &Flow, scales: &mut Scales) -> Option<f64> {
     let busy = flow.figure(StreamView::busy_share);
     let (metric, little) = ("time with data outstanding over time", Bound::Below(OUTSTANDING_LITTLE));
     let pauses = scales.figure(metric, busy, "ratio", little, &format!("{source}busy_time_us"));
-    // Both ages count from now: the smaller one is of what happened last. Where they are equal, a request may be open; an answer
-    // that went out a moment ago may have a second part.
+    // Both values are ages: the smaller one is the more recent event. If they are equal, a request may be open; an answer
+    // sent a moment ago may have a second part.
     let over = |tcp: &TcpInfo| {
         tcp.unacked == 0
             && tcp.last_data_sent_ms >= QUIET_MS
@@ -70,7 +71,7 @@ fn answering(flow: &Flow, scales: &mut Scales) -> Option<f64> {
     (asked == Some(true) && pauses == Some(true) && waits == Some(true)).then_some(1.0 - busy?.value)
 }
 
-/// At the end that asks.
+/// Evaluates the requesting side; returns the share of idle readings.
 fn asking(flow: &Flow, scales: &mut Scales) -> Option<f64> {
     let readings = readings(flow);
     let source = "receiver.samples[].tcp.";

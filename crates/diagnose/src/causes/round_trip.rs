@@ -1,4 +1,4 @@
-//! Round trips bound the rate (request/response).
+//! Cause: round trips limit the rate (request/response).
 
 use landspeed_model::{Cause, RrMode};
 
@@ -7,8 +7,8 @@ use crate::flow::Flow;
 use crate::text;
 use crate::thresholds::ROUND_TRIP;
 
-/// In a closed loop the rate times the mean latency is the number of requests outstanding (Little's law); when that is
-/// the number of streams, waiting for answers is all that happens.
+/// In a closed loop the rate times the mean latency is the number of outstanding requests (Little's law).
+/// If it equals the number of streams, all the time is spent waiting for answers.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let Some(rr) = flow.parameters.rr.as_ref().filter(|_| flow.is_rr()) else {
         return Finding::not_applicable(Cause::RoundTrip);
@@ -19,18 +19,18 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     }
     let streams = flow.parameters.streams.max(1);
     let results = &flow.document.latency;
-    // A request that was still waiting at the end took time, too; of a dozen requests it is a tenth of all.
+    // Requests still outstanding at the end took time too: one of a dozen is nearly a tenth of all.
     let outstanding = results.iter().map(|result| {
         let waited = result.completed + result.unanswered.min(u64::from(streams));
         waited as f64 * result.mean_ns / result.duration_ns as f64 / f64::from(streams)
     });
-    // The worst of the sizes: each is a separate measurement.
+    // Use the worst of the sizes: each is a separate measurement.
     let smallest = outstanding.filter(|value| value.is_finite()).min_by(f64::total_cmp);
     let bound = Bound::AtLeast(ROUND_TRIP);
     let metric = "requests outstanding over streams (requests × mean latency over time)";
     let waits = scales.value(metric, smallest, "ratio", bound, None, "latency[].completed");
     let Some(result) = results.first().filter(|_| waits == Some(true)) else { return scales.refuted() };
-    // The control connection of a lab run takes another network: there, the links say it.
+    // The control connection of a lab run uses another network, so its RTT comes from the links.
     let control = flow.document.path.as_ref().map(|path| path.control_rtt_ns as f64);
     let rtt_ns = flow.route.as_ref().map(|route| route.base_rtt_us * 1e3).or(control);
     // A control RTT above the median latency was delayed by the host: it does not show the idle path.

@@ -1,4 +1,4 @@
-//! The send buffer is too small for the path.
+//! Cause: the send buffer is too small for the path.
 
 use landspeed_model::Cause;
 
@@ -11,7 +11,8 @@ use crate::thresholds::{
     CWND_FULL, NOTSENT_LITTLE, NOTSENT_SHARE, SEND_FULL, SNDBUF_LIMITED, SNDBUF_MOSTLY, WAITING_SHARE,
 };
 
-/// The send queue is full, and all of it is in flight: the buffer holds what the path could carry more of.
+/// The cause is named if the send queue is full and all of it is in flight: the path could carry more than
+/// the buffer.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
     if flow.is_rr() || flow.udp.is_some() {
         return Finding::not_applicable(Cause::SendBuffer);
@@ -34,9 +35,9 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let mostly = flow.sndbuf_limited().is_some_and(|share| share.value >= SNDBUF_MOSTLY);
     let strength = match (full, sent, open) {
         (Some(true), Some(true), Some(true)) => Strength::Strong,
-        // The kernel's own clock names it: it runs while all that was written is in flight and the buffer is full.
+        // `sndbuf_limited` decides: it counts while all written data is in flight and the buffer is full.
         (Some(true), _, Some(true)) if mostly => Strength::Moderate,
-        // The same (BBR), and a gauge was not read.
+        // The same for BBR, or if a gauge was not read.
         (Some(true) | None, Some(true) | None, Some(true) | None) if limited == Some(true) => Strength::Moderate,
         _ => return scales.refuted(),
     };

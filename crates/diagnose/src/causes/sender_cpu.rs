@@ -1,4 +1,4 @@
-//! The sender's CPU.
+//! Cause: the sender's CPU.
 
 use landspeed_model::Cause;
 
@@ -9,8 +9,8 @@ use crate::load::{Kind, Role, load, receiver_behind, sender_waits};
 use crate::stream::StreamView;
 use crate::thresholds::{RATE_REACHED, SEND_EMPTY, UDP_LOSS, WAITS};
 
-/// Holds the sending threads and cores against full; a sender that waits for its schedule, or whose receiver is full
-/// too and behind, has time to spare.
+/// Compares the load of the sending threads and cores with the thresholds. A sender that waits for its
+/// schedule, or whose receiver is busy too and behind, has idle time.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let mut scales = Scales::new(flow, Cause::SenderCpu);
     let own = load(flow, Role::Sender);
@@ -20,18 +20,18 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         scales.figure("share of time waiting for --rate", waited, "ratio", Bound::Below(WAITS), "sender.app_wait_ns");
     }
     let udp = flow.udp.as_ref();
-    // Datagrams have a schedule to keep: a thread kept from its core cannot, however little work it has.
+    // Datagrams have a schedule: a thread that waits for a core cannot keep it, however little it does.
     let late = udp.is_some_and(|udp| udp.reached().is_some_and(|reached| reached < RATE_REACHED));
     let delayed = (late && own.kept_waiting()).then_some(Strength::Moderate);
     let Some(mut strength) = own.strength.max(delayed) else { return scales.refuted() };
-    // Another program may spin while it waits: its thread is late only where its send queue runs empty.
+    // A watched program may spin while it waits: its thread is late only if the send queue runs empty.
     let spins = flow.observed && !matches!(own.kind, Kind::Softirq | Kind::Crowded);
     if spins && scales.send_fill(Bound::Below(SEND_EMPTY)) != Some(true) {
         return scales.refuted();
     }
     if let Some(udp) = udp {
         scales.value("packets lost", udp.loss, "ratio", Bound::Below(UDP_LOSS), None, "udp.loss_ratio");
-        // A sender that keeps its schedule has time enough, even one that spins to keep it exactly.
+        // A sender that keeps its schedule has enough CPU time, even one that spins to keep it exactly.
         let end = Some(flow.sender.end);
         let below = Bound::Below(RATE_REACHED);
         let made =
@@ -46,7 +46,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         let rival = other.strength >= Some(strength.min(Strength::Moderate));
         match receiver_behind(flow) {
             Some(true) if rival => return scales.refuted(),
-            // Queues at the receiver contradict a sender that is the slow one.
+            // Data queued at the receiver contradicts a slow sender.
             Some(true) => strength = strength.lowered(),
             None if rival => strength = strength.lowered(),
             _ => {}

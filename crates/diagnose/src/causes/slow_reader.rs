@@ -1,4 +1,4 @@
-//! The receiving application does not read fast enough.
+//! Cause: the receiving application does not read fast enough.
 
 use landspeed_model::Cause;
 
@@ -11,7 +11,8 @@ use crate::thresholds::{
     BACKLOG, RATE_REACHED, READER_BEHIND, READER_KEEPS_UP, RWND_LIMITED, STILL_FILLS, WAITS, WINDOW_FULL,
 };
 
-/// The window is full and so is the receive queue: data waits for the application, which has CPU time left.
+/// The cause is named if both the window and the receive queue are full: data waits for the application,
+/// which has idle CPU time.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
     if flow.is_rr() || flow.udp.is_some() {
         return Finding::not_applicable(Cause::SlowReader);
@@ -34,7 +35,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         scales.figure(metric, waited, "ratio", Bound::AtLeast(WAITS), "receiver.app_wait_ns");
     }
     let strength = match (reader(flow), window_limited(flow)) {
-        // The rate is the reader's, and the path limits the sender all the same, until the receive buffer is full.
+        // The reader sets the goodput, but the path limits the sender until the receive buffer is full.
         (_, limited)
             if asked.is_some_and(|asked| asked >= RATE_REACHED)
                 && limited != Some(Limited::Plainly)
@@ -42,15 +43,15 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         {
             Strength::Weak
         }
-        // It kept to its own schedule: nothing needs inferring from a queue, nor, where data queues, from the window
-        // (under BBR the sender adapts to what is read and leaves the window open).
+        // The reader kept its own schedule: neither the queue nor, where data queues, the window has to confirm it
+        // (with BBR the sender adapts to the reader and leaves the window open).
         (Reader::Behind, _) | (_, Some(Limited::Plainly | Limited::Partly)) if reads_on_schedule(flow) => {
             Strength::Strong
         }
-        // The rate it was to read at is the rate that was reached.
+        // The requested read rate was reached.
         _ if asked.is_some_and(|asked| asked >= RATE_REACHED) => Strength::Strong,
         (Reader::Behind, Some(Limited::Plainly | Limited::Partly)) => Strength::Strong,
-        // Of a flow that is observed from the receiving end nothing else can be visible: the queue and the window it left decide.
+        // A flow watched at the receiver shows nothing else: the receive queue and the remaining window decide.
         (Reader::Behind, None)
             if flow.observed && flow.figure(StreamView::receive_backlog).is_some_and(|f| f.value >= BACKLOG) =>
         {
@@ -63,12 +64,12 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         }
         _ => return scales.refuted(),
     };
-    // Threads that report how they spent their time and had no schedule read all they could, as landspeed's do: a full queue
-    // then has another cause, a core or one that was not visible.
+    // Threads that report their wait time and have no schedule, as landspeed's do, read as fast as they can:
+    // then a full queue has another cause, such as a core or something not visible.
     let reported =
         flow.streams.iter().all(|stream| stream.receiving_thread().is_some_and(|thread| thread.wait.is_some()));
     let strength = if reported && !flow.observed && !reads_on_schedule(flow) { Strength::Weak } else { strength };
-    // A rate that was asked for and reached needs neither a full queue nor a full window.
+    // If the requested read rate was reached, neither the queue nor the window has to be full.
     let queues = matches!(reader(flow), Reader::Behind | Reader::SeemsBehind);
     let why = match flow.figure(StreamView::receive_fill) {
         _ if !queues && asked.is_some() => {
@@ -86,13 +87,14 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     finding
 }
 
-/// More arrives at the receiving host than its application reads.
+/// Whether the receiving host acknowledges more data than its application reads.
 fn still_fills(flow: &Flow) -> bool {
     let acknowledged = flow.moved(|tcp| tcp.bytes_acked);
     acknowledged.is_some_and(|bytes| bytes * 8.0 / flow.seconds() >= flow.goodput_bps * STILL_FILLS)
 }
 
-/// The readings that window and reader share. `behind` says which way the queue is held.
+/// Records the readings shared by the window and reader causes. `behind`: expect a full receive queue, else
+/// an empty one.
 pub(crate) fn weigh(scales: &mut Scales, flow: &Flow, behind: bool) {
     scales.figure(
         "time limited by the receive window over busy time",
@@ -117,7 +119,8 @@ pub(crate) fn weigh(scales: &mut Scales, flow: &Flow, behind: bool) {
     }
 }
 
-/// Whether the receivers kept to a reading schedule: they have --read-rate and reached it, or waited for their own schedule.
+/// Whether the receivers kept a read schedule: `--read-rate` was reached, or they waited for their own
+/// schedule.
 pub(crate) fn reads_on_schedule(flow: &Flow) -> bool {
     waits_to_read(flow) || asked_read_bps(flow).is_some_and(|asked| flow.goodput_bps / asked >= RATE_REACHED)
 }
@@ -126,7 +129,7 @@ fn waits_to_read(flow: &Flow) -> bool {
     flow.figure(StreamView::read_wait_share).is_some_and(|figure| figure.value >= WAITS)
 }
 
-/// --read-rate of the receivers, all streams, bits/s.
+/// `--read-rate` over all streams, bits/s.
 fn asked_read_bps(flow: &Flow) -> Option<f64> {
     flow.parameters.read_rate_bps.map(|rate| rate as f64 * flow.streams.len() as f64).filter(|&rate| rate > 0.0)
 }

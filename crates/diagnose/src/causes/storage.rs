@@ -1,4 +1,4 @@
-//! The process waits for storage.
+//! Cause: the process waits for storage.
 
 use landspeed_model::Cause;
 
@@ -9,7 +9,8 @@ use crate::stream::StreamView;
 use crate::text;
 use crate::thresholds::{MIN_SAMPLES, SEND_EMPTY, STATE_BLOCKED, STORAGE_MOVES};
 
-/// A thread is blocked in the kernel (state D) for much of the time, and the end here is the one that is late.
+/// The cause is named if a thread was blocked in the kernel (state D) for much of the time and the local
+/// side is the slow one.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let Some(beside) = flow.beside else { return Finding::not_applicable(Cause::Storage) };
     let mut scales = Scales::new(flow, Cause::Storage);

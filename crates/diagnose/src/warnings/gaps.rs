@@ -1,4 +1,5 @@
-//! Holes in the time of a run: spans in which a sampler did not run, and spans in which a flow delivered nothing.
+//! Gaps in a run: spans in which a sampler did not run (sampler gaps), and spans in which a flow delivered
+//! nothing (stalls).
 
 use std::fmt::Write as _;
 
@@ -9,28 +10,31 @@ use crate::flow::Flow;
 use crate::host::{End, HostView};
 use crate::stream::StreamView;
 
-/// Shortest stall worth a warning, nanoseconds: Linux' least retransmission timeout (`TCP_RTO_MIN`, HZ/5 in tcp.h).
+/// Shortest stall worth a warning, nanoseconds: Linux' minimum retransmission timeout (`TCP_RTO_MIN`, HZ/5
+/// in tcp.h).
 const STALL_NS: u64 = 200_000_000;
-/// A stall lasts so many round trips at least: within one, a window waits for its ACKs.
+/// Minimum length of a stall, round trips: within one, a window waits for its ACKs.
 const STALL_RTTS: f64 = 4.0;
-/// A stall covers so many readings at least: one empty interval can lie between two writes.
+/// Minimum length of a stall, sampling intervals: one empty interval can lie between two writes.
 const STALL_INTERVALS: u64 = 2;
-/// A stall lasts so many times as the schedule of `--rate`, `--read-rate` or `--pace` leaves between two blocks.
+/// Minimum length of a stall, multiples of the time between two blocks that `--rate`, `--read-rate` or
+/// `--pace` schedule.
 const STALL_BLOCKS: f64 = 3.0;
-/// Largest block a paced TCP sender hands down at a low rate, bytes: two segments (`tcp_min_tso_segs`).
+/// Largest block that a paced TCP sender passes down at a low rate, bytes: two segments
+/// (`tcp_min_tso_segs`).
 const PACED_BLOCK: f64 = 3000.0;
-/// Between readings of the same sampler: so many intervals are a gap, …
+/// Minimum distance of samples for a sampler gap, intervals; see also [`GAP_NS`].
 const GAP_INTERVALS: u64 = 3;
-/// … unless they are shorter than this, nanoseconds: ten times what a busy core keeps a woken thread waiting.
+/// Minimum distance of samples for a sampler gap, nanoseconds: ten times the wakeup delay on a busy core.
 const GAP_NS: u64 = 100_000_000;
-/// Share of a host's core time that its kernel accounted for in a span, from which the host ran, and up to which it was
-/// paused.
+/// Share of a host's core time that its kernel accounted for in a span: the host ran from [`HOST_RAN`] on,
+/// and was paused up to [`HOST_PAUSED`].
 const HOST_RAN: f64 = 0.9;
 const HOST_PAUSED: f64 = 0.5;
-/// Spans listed in a message.
+/// Maximum spans listed in a message.
 const LISTED: usize = 4;
 
-/// Spans in which the sampler of `host` did not run.
+/// Warns of spans in which the sampler of `host` did not run.
 pub(super) fn sampler(document: &RunDocument, host: &HostView, found: &mut Vec<Warning>) {
     let gaps = sampler_gaps(document, host.end);
     let Some(longest) = gaps.iter().max_by_key(|gap| length(gap)) else { return };
@@ -49,7 +53,7 @@ pub(super) fn sampler(document: &RunDocument, host: &HostView, found: &mut Vec<W
     push(found, "sampler-gap", message);
 }
 
-/// Spans of the steady phase in which a direction, or one of its streams, delivered nothing.
+/// Warns of spans of the steady phase in which a direction, or one of its streams, delivered nothing.
 pub(super) fn stalls(flow: &Flow, found: &mut Vec<Warning>) {
     if flow.is_rr() || flow.streams.is_empty() {
         return;
@@ -70,7 +74,7 @@ pub(super) fn stalls(flow: &Flow, found: &mut Vec<Warning>) {
     for (stream, spans) in flow.streams.iter().zip(silent) {
         let alone = |span: &TimeSpan| {
             let shared = total(&overlap(&[*span], &whole));
-            // A stream that has sent its share of --bytes is done, not stalled.
+            // A stream that has sent its share of `--bytes` has finished.
             let done = flow.parameters.bytes.is_some() && span.end_ns >= flow.span_ns.1;
             !done && length(span).saturating_sub(shared) >= least_ns
         };
@@ -96,7 +100,7 @@ pub(super) fn stalls(flow: &Flow, found: &mut Vec<Warning>) {
     push(found, "stall", message);
 }
 
-/// From when on a silence is a stall, nanoseconds.
+/// Minimum time without data that counts as a stall, nanoseconds.
 fn least_stall_ns(flow: &Flow) -> u64 {
     let p = flow.parameters;
     let control_ns = flow.document.path.as_ref().map_or(0, |path| path.control_rtt_ns) as f64;
@@ -111,7 +115,7 @@ fn least_stall_ns(flow: &Flow) -> u64 {
         .filter_map(|&(rate, bytes)| rate.filter(|&rate| rate > 0).map(|rate| bytes * 8e9 / rate as f64))
         .fold(0.0, f64::max);
     let scaled = (STALL_RTTS * rtt_ns).max(STALL_BLOCKS * block_ns);
-    // A float that is not a number or out of range saturates.
+    // The conversion saturates NaN and values out of range.
     (scaled as u64).max(STALL_NS).max(p.interval_ns.saturating_mul(STALL_INTERVALS))
 }
 
@@ -128,14 +132,14 @@ fn silent_spans(flow: &Flow, stream: &StreamView) -> Vec<TimeSpan> {
         if interval.bytes == 0 {
             silent(whole);
         } else if length(&whole) > gap_ns {
-            // The receiver was not read inside; what the sender saw acknowledged there was delivered.
+            // The receiver has no samples inside: count what was acknowledged to the sender as delivered.
             unacknowledged(&stream.sent, whole).into_iter().for_each(&mut silent);
         }
     }
     spans
 }
 
-/// Spans within `whole` in which nothing new was acknowledged to the sender.
+/// Spans within `whole` in which the sender got no new acknowledgement.
 fn unacknowledged(sent: &[&Sample], whole: TimeSpan) -> Vec<TimeSpan> {
     let mut spans: Vec<TimeSpan> = Vec::new();
     let acked = |sample: &Sample| sample.tcp.as_deref()?.bytes_acked;
@@ -153,7 +157,7 @@ fn unacknowledged(sent: &[&Sample], whole: TimeSpan) -> Vec<TimeSpan> {
     spans
 }
 
-/// What else was seen during a stall: `; the client's sampler did not run then`.
+/// Describes what was observed during a stall, such as `; the client's sampler did not run then`.
 fn meanwhile(flow: &Flow, stall: &TimeSpan) -> String {
     let mut words = String::new();
     let mut frozen = false;
@@ -193,7 +197,8 @@ fn meanwhile(flow: &Flow, stall: &TimeSpan) -> String {
     words
 }
 
-/// Spans in which the sampler of an end did not run: as it noted them itself, or from the distance of its readings.
+/// Spans in which the sampler of one side did not run: as recorded by itself, or from the distance of its
+/// samples.
 fn sampler_gaps(document: &RunDocument, end: End) -> Vec<TimeSpan> {
     let series = match end {
         End::Client => document.host_series.client.as_ref(),
@@ -222,7 +227,7 @@ fn sampler_gaps(document: &RunDocument, end: End) -> Vec<TimeSpan> {
         .collect()
 }
 
-/// Share of the host's core time that its kernel accounted for in the reading that lies mostly in `gap`.
+/// Share of the host's core time that its kernel accounted for in the sample that lies mostly in `gap`.
 fn accounted(host: &HostView, gap: &TimeSpan) -> Option<f64> {
     let span = |sample: &HostSample| TimeSpan {
         start_ns: u64::try_from(sample.start_ns).unwrap_or(0),
@@ -245,7 +250,7 @@ fn total(spans: &[TimeSpan]) -> u64 {
     spans.iter().fold(0, |sum, span| sum.saturating_add(length(span)))
 }
 
-/// What two lists of spans, each in order, have in common.
+/// Intersection of two lists of spans, each in order.
 fn overlap(a: &[TimeSpan], b: &[TimeSpan]) -> Vec<TimeSpan> {
     let (mut a, mut b, mut common) = (a.iter().peekable(), b.iter().peekable(), Vec::new());
     while let (Some(left), Some(right)) = (a.peek(), b.peek()) {
@@ -262,7 +267,8 @@ fn overlap(a: &[TimeSpan], b: &[TimeSpan]) -> Vec<TimeSpan> {
     common
 }
 
-/// `from 0.60 to 1.73 s`; of several the longest, and how many more there are.
+/// Formats spans, such as `from 0.60 to 1.73 s`; of many spans the longest ones, and the number of the
+/// others.
 fn listed(spans: &[TimeSpan]) -> String {
     let mut shown: Vec<&TimeSpan> = spans.iter().collect();
     shown.sort_by_key(|span| std::cmp::Reverse(length(span)));

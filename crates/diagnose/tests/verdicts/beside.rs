@@ -1,4 +1,5 @@
-//! Causes of watched flows that the host shows beside the socket: quota, storage, threads, requests, packet filters.
+//! Verdicts on watched flows with readings besides the socket: quota, storage, threads, requests, packet
+//! filters.
 
 use landspeed_model::{
     BlockedThread, Cause, Confidence, Direction, NumaNode, QdiscDelta, QuotaUse, RunDocument, TcpInfo, ThreadUse,
@@ -48,7 +49,7 @@ fn busy(cpu_share: f64, wait_share: f64, threads: u32) -> WatchHost {
     WatchHost { busiest: Some(thread), threads: Some(threads), ..WatchHost::default() }
 }
 
-/// Changes each reading of the end that reported.
+/// Changes each sample of the side that reported.
 fn each_reading(mut document: RunDocument, change: impl Fn(u32, &mut TcpInfo)) -> RunDocument {
     let ends = document.streams.iter_mut().flat_map(|s| s.sender.iter_mut().chain(&mut s.receiver));
     for (k, sample) in (0..).zip(ends.flat_map(|end| &mut end.samples)) {
@@ -58,7 +59,7 @@ fn each_reading(mut document: RunDocument, change: impl Fn(u32, &mut TcpInfo)) -
 }
 
 #[test]
-fn a_quota_that_is_used_up_is_named_with_its_group() {
+fn exhausted_cpu_quota_is_named_with_its_cgroup() {
     let verdict = judged_beside(&late(), Direction::Upload, &quota(60));
     assert_eq!(named(&verdict), (Cause::CpuQuota, Confidence::Medium), "{}", verdict.summary);
     assert!(verdict.summary.contains("/a.slice (0.30 cores) was used up in 60 %"), "{}", verdict.summary);
@@ -68,7 +69,7 @@ fn a_quota_that_is_used_up_is_named_with_its_group() {
 }
 
 #[test]
-fn a_quota_that_is_seldom_used_up_or_no_hindrance_is_not_named() {
+fn harmless_cpu_quota_is_not_named() {
     assert_ne!(judged_beside(&late(), Direction::Upload, &quota(10)).cause, Cause::CpuQuota);
     assert_ne!(judged_beside(&lossy(), Direction::Upload, &quota(90)).cause, Cause::CpuQuota, "data always waits");
 }
@@ -92,7 +93,7 @@ fn a_blocked_thread_whose_queue_is_full_is_not_the_limit() {
 }
 
 #[test]
-fn a_busy_thread_among_several_is_named_and_doubted() {
+fn busy_thread_among_several_has_low_confidence() {
     let verdict = judged_beside(&late(), Direction::Upload, &busy(0.97, 0.0, 8));
     assert_eq!(named(&verdict), (Cause::SenderCpu, Confidence::Low), "{}", verdict.summary);
     assert!(verdict.summary.contains("busiest thread ssh (TID 34)"), "{}", verdict.summary);
@@ -102,7 +103,7 @@ fn a_busy_thread_among_several_is_named_and_doubted() {
 }
 
 #[test]
-fn a_thread_on_the_core_of_its_receive_queue_is_told_so() {
+fn advice_separates_thread_and_receive_queue_on_one_core() {
     let mut beside = busy(0.97, 0.0, 1);
     beside.receive_cpu = Some(1);
     let verdict = judged_beside(&behind(), Direction::Download, &beside);
@@ -136,7 +137,7 @@ fn a_receive_queue_on_another_numa_node_is_evidence() {
 }
 
 #[test]
-fn requeues_are_evidence_where_the_qdisc_is_the_cause() {
+fn frequent_requeues_are_evidence_for_local_qdisc() {
     let with = |requeues: u64| {
         let mut document = lossy();
         let (drops, bytes, packets) = (20_000, 1_300_000_000, 900_000);
@@ -150,7 +151,7 @@ fn requeues_are_evidence_where_the_qdisc_is_the_cause() {
 }
 
 #[test]
-fn gaps_between_requests_are_told_from_a_slow_answer() {
+fn request_gaps_differ_from_slow_answers() {
     let serves = |sent_ms: u32, recv_ms: u32| {
         each_reading(late(), |k, tcp| {
             tcp.busy_time_us = tcp.busy_time_us.map(|us| us / 10);
@@ -169,7 +170,7 @@ fn gaps_between_requests_are_told_from_a_slow_answer() {
 }
 
 #[test]
-fn a_receiver_that_asks_late_is_named_at_its_own_end() {
+fn request_gaps_are_named_at_the_requesting_host() {
     let asks = |sent_ms: u32, recv_ms: u32| {
         let keeps_up = at_receiver(&Scenario { receiver_thread: 0.0, recv_fill: 0.0, ..Scenario::default() });
         each_reading(keeps_up, |k, tcp| {
@@ -184,7 +185,7 @@ fn a_receiver_that_asks_late_is_named_at_its_own_end() {
 }
 
 #[test]
-fn drops_of_a_packet_filter_are_named_where_segments_are_lost() {
+fn packet_filter_drops_are_named_only_with_lost_segments() {
     let drops = |nft_drops: u64| WatchHost { nft_drops: Some(nft_drops), ..WatchHost::default() };
     let verdict = judged_beside(&lossy(), Direction::Upload, &drops(100_000));
     assert_eq!(verdict.cause, Cause::Firewall, "{}", verdict.summary);
@@ -202,7 +203,7 @@ fn drops_of_a_packet_filter_are_named_where_segments_are_lost() {
 }
 
 #[test]
-fn drops_of_the_backlog_are_named_where_segments_arrive_disordered() {
+fn backlog_drops_are_named_only_with_out_of_order_segments() {
     let receiver = |dropped: u64, per_reading: u32| {
         let receiver = at_receiver(&Scenario { receiver_thread: 0.0, ..Scenario::default() });
         let mut document = each_reading(receiver, move |k, tcp| tcp.rcv_ooopack = Some(k * per_reading));
@@ -218,7 +219,7 @@ fn drops_of_the_backlog_are_named_where_segments_arrive_disordered() {
 }
 
 #[test]
-fn drops_of_a_qdisc_that_carries_others_packets_are_doubted() {
+fn shared_qdisc_drops_have_low_confidence() {
     let with = |drops: u64, bytes: u64| {
         let mut document = lossy();
         let qdisc = QdiscDelta { kind: "tbf".into(), drops, bytes, ..QdiscDelta::default() };

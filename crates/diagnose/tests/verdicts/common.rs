@@ -1,4 +1,4 @@
-//! Synthetic run documents from a handful of ratios.
+//! Synthetic run documents, built from a few ratios.
 
 use landspeed_model::{
     BuildInfo, Conservation, CoreUse, Cost, Direction, EndCost, EndTotals, Ends, HostSample, HostSeries,
@@ -9,7 +9,7 @@ use landspeed_model::{
 const MS: u64 = 1_000_000;
 const MSS: u32 = 1448;
 
-/// One direction (client to server), described by what the counters show. The default is a flow with no sign of any
+/// One direction (client to server), described by its counters. The default is a flow without any visible
 /// limit: 1 Gb/s over 20 ms, 100 samples in 10 s.
 #[derive(Debug, Clone)]
 pub struct Scenario {
@@ -27,7 +27,7 @@ pub struct Scenario {
     pub resent_ratio: f64,
     pub srtt_us: u32,
     pub min_rtt_us: u32,
-    /// Window growth over the run: last over first.
+    /// Ratio of the last to the first congestion window.
     pub growth: f64,
     pub sndbuf: u32,
     pub rcvbuf: u32,
@@ -79,18 +79,18 @@ impl Default for Scenario {
     }
 }
 
-/// A core with nothing to do.
+/// An idle core.
 pub fn idle() -> CoreUse {
     CoreUse { idle: 1.0, ..CoreUse::default() }
 }
 
-/// A core full of softirqs.
+/// A core fully used by softirqs.
 pub fn softirq_core() -> CoreUse {
     CoreUse { softirq: 0.93, system: 0.04, idle: 0.03, ..CoreUse::default() }
 }
 
 impl Scenario {
-    /// The document.
+    /// Builds the run document.
     pub fn document(&self) -> RunDocument {
         let end_ns = self.samples * self.interval_ms * MS;
         let mut parameters = self.parameters.clone();
@@ -226,13 +226,13 @@ impl Scenario {
     fn sent(&self, k: u64, per_step: u64) -> Sample {
         let t_ns = k * self.interval_ms * MS;
         let busy_us = t_ns / 1000;
-        // A window that breathes, as every real one does, so that a correlation is defined; flat otherwise.
+        // A varying window, so that a correlation is defined; flat otherwise.
         let phase = [0.9, 1.0, 1.1, 1.0][(k % 4) as usize];
         let ramp = 1.0 + (self.growth - 1.0) * k as f64 / self.samples.max(1) as f64;
         let cwnd = (1000.0 * ramp * phase) as u32;
         let flight = (f64::from(cwnd) * self.flight_cwnd) as u32;
         let sent = (per_step.saturating_mul(k) / u64::from(MSS)) as u32;
-        // A full path shows BBR's probes.
+        // On a full path BBR's probes raise the RTT.
         let probe_us = if self.congestion == "bbr" && k.is_multiple_of(7) { self.srtt_us / 12 } else { 0 };
         Sample {
             t_ns,
@@ -299,7 +299,7 @@ impl Scenario {
     }
 }
 
-/// What a document holds before it is diagnosed.
+/// The verdict of a document before diagnosis.
 pub fn no_verdict() -> Verdict {
     Verdict {
         cause: landspeed_model::Cause::Undetermined,

@@ -1,4 +1,4 @@
-//! A verdict never contradicts the rest of its document.
+//! Verdicts do not contradict the rest of their documents.
 
 use landspeed_diagnose::{WITHDRAWN, contradictions, diagnose, diagnose_lab};
 use landspeed_model::{Direction, LabDocument, Verdict};
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::lab::{KNOWN, as_the_sender, as_two_hosts, fixture};
 
-/// A change to a document that keeps it well-formed and makes its parts disagree.
+/// A change that leaves a document well-formed but inconsistent.
 #[derive(Debug, Clone)]
 enum Change {
     Retransmits(u32),
@@ -34,7 +34,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// `counter` at sample `at` of `of`, growing evenly to `end`.
+/// Value of a counter at sample `at` of `of`, growing evenly to `end`.
 fn grown(end: u32, at: usize, of: usize) -> u32 {
     (u64::from(end) * at as u64 / of.max(1) as u64) as u32
 }
@@ -82,7 +82,7 @@ fn apply(lab: &mut LabDocument, change: &Change) {
     }
 }
 
-/// Why a verdict cannot stand beside its document: what it contradicts, or that it had to be withdrawn.
+/// Objections to a verdict: statements its document contradicts, or that it was withdrawn.
 fn objections(verdict: &Verdict, mut found: Vec<String>) -> Vec<String> {
     if verdict.summary.contains(WITHDRAWN) {
         found.push(verdict.summary.clone());
@@ -110,7 +110,7 @@ fn no_recorded_lab_run_has_its_verdict_withdrawn() {
 
 #[test]
 fn a_verdict_that_its_document_contradicts_is_withdrawn() {
-    // A loss verdict needs losses: without any, in a document that says otherwise everywhere else, none is named.
+    // The document shows no drops by the receiving host, so a verdict that names them is withdrawn.
     let mut lab = fixture(KNOWN[0].0);
     let flow = lab.flows[0].clone();
     let verdict = diagnose_lab(&lab, &flow, Direction::Upload).expect("a run");
@@ -136,7 +136,7 @@ proptest! {
             apply(&mut lab, change);
         }
         let verdict = diagnose_lab(&lab, &lab.flows[0], Direction::Upload).expect("a run");
-        // The totals of a changed document need not agree with its series: what is checked is the run's side.
+        // The totals of a changed lab document need not agree with its series: only the run is checked.
         let run = lab.flows[0].run.as_ref().expect("a run");
         prop_assert_eq!(contradictions(run, None, &verdict), Vec::<String>::new(), "{:#?}", verdict);
         for run in [as_two_hosts(&lab), as_the_sender(&lab)] {

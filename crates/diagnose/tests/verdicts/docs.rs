@@ -1,11 +1,11 @@
-//! `docs/verdicts.md`, `docs/causes` and the code say the same.
+//! `docs/verdicts.md` and `docs/causes` agree with the code.
 
 use landspeed_model::Cause;
 
 const DOC: &str = include_str!("../../../../docs/verdicts.md");
 const THRESHOLDS: &str = include_str!("../../src/thresholds.rs");
 
-/// Every cause. The match below fails to compile when one is added and not listed here.
+/// Every cause. The match below does not compile if one is added and not listed here.
 const CAUSES: [Cause; 26] = [
     Cause::ReceiverWindow,
     Cause::SlowReader,
@@ -66,7 +66,7 @@ fn position(cause: Cause) -> usize {
     }
 }
 
-/// The longest page, lines.
+/// Maximum length of a page, lines.
 const LONGEST: usize = 40;
 
 fn name(cause: Cause) -> String {
@@ -97,7 +97,7 @@ fn every_cause_has_a_page_and_every_page_a_cause() {
     assert!(pages.is_empty(), "pages without a cause: {pages:?}");
 }
 
-/// `NAME value` of every threshold in the code.
+/// Name and value of every threshold in the code.
 fn thresholds() -> Vec<(String, f64)> {
     THRESHOLDS
         .lines()
@@ -110,7 +110,7 @@ fn thresholds() -> Vec<(String, f64)> {
 }
 
 #[test]
-fn the_page_gives_every_threshold_its_value_and_no_others() {
+fn docs_list_every_threshold_with_its_value() {
     let known = thresholds();
     assert!(known.len() > 30, "the thresholds were not parsed");
     let (_, table) = DOC.split_once("## Thresholds").expect("the page lists the thresholds");

@@ -1,4 +1,4 @@
-//! A verdict is only as sure as what was seen: contradictions, missing ends, few samples, and hostile documents.
+//! Confidence is limited by contradictions, missing reports, few samples and malformed documents.
 
 use crate::common::Scenario;
 use landspeed_diagnose::{diagnose, warnings};
@@ -20,19 +20,19 @@ fn send_buffer() -> Scenario {
 }
 
 #[test]
-fn contradicting_evidence_is_never_sure() {
+fn contradicting_evidence_never_has_high_confidence() {
     let cases = [
-        // The receiver's window and the send buffer both full.
+        // The receive window and the send buffer are both full.
         Scenario { rwnd: 1.0, flight_wnd: 1.0, ..send_buffer() },
-        // The sender's thread has no time left, yet the receiver's window is full.
+        // The sender's thread is fully busy, yet the receive window is full.
         Scenario { sender_thread: 0.97, ..receiver_window() },
-        // The kernel's clock names the window, the gauges do not.
+        // `rwnd_limited` names the window, the gauges do not.
         Scenario { rwnd: 0.5, ..Scenario::default() },
-        // The window is full, the queue half.
+        // The window is full, the receive queue half full.
         Scenario { recv_fill: 0.3, ..receiver_window() },
-        // A paced rate was reached by a sender without time left.
+        // A pacing rate was reached by a fully busy sender.
         Scenario { max_pacing_bps: Some(1e9), sender_thread: 0.99, ..Scenario::default() },
-        // A thread is full while it mostly waits for its schedule.
+        // The thread is fully busy while it mostly waits for its schedule.
         Scenario { sender_thread: 0.99, wait: 0.8, ..send_buffer() },
     ];
     for scenario in cases {
@@ -49,7 +49,7 @@ fn three_contenders_leave_the_cause_undetermined() {
     assert!(verdict.summary.contains("contradict"), "{}", verdict.summary);
 }
 
-/// A run over an emulated path that was not what its file says in one span.
+/// A run over an emulated path that was invalid in one span.
 fn emulated(scenario: &Scenario, start_ns: u64, end_ns: u64) -> RunDocument {
     let span = InvalidSpan {
         start_ns,
@@ -65,7 +65,7 @@ fn emulated(scenario: &Scenario, start_ns: u64, end_ns: u64) -> RunDocument {
 }
 
 #[test]
-fn seconds_that_were_not_emulated_blame_no_network() {
+fn invalid_emulated_seconds_withdraw_network_verdicts() {
     let judged = judge(&receiver_window().document());
     assert_eq!(judged.cause, Cause::ReceiverWindow);
     let document = emulated(&receiver_window(), 2_000_000_000, 3_000_000_000);
@@ -73,16 +73,16 @@ fn seconds_that_were_not_emulated_blame_no_network() {
     assert_eq!((verdict.cause, verdict.confidence), (Cause::Undetermined, Confidence::Low), "{verdict:#?}");
     assert!(verdict.summary.contains("the emulated path was not what its file says (9 of 9 frames late)"));
     assert!(warnings(&document).iter().any(|warning| warning.code == "emulation-invalid"));
-    // After the steady phase.
+    // The invalid span is after the steady phase.
     let end_ns = document.phases[0].end_ns;
     assert_eq!(judge(&emulated(&receiver_window(), end_ns, end_ns + 1)), judged);
-    // A busy thread is busy on any path.
+    // A busy thread does not depend on the path.
     let busy = Scenario { sender_thread: 0.99, ..Scenario::default() };
     assert_eq!(judge(&emulated(&busy, 0, 1_000_000_000)), judge(&busy.document()));
 }
 
 #[test]
-fn one_end_is_never_sure() {
+fn one_sided_reports_never_have_high_confidence() {
     for scenario in [send_buffer(), receiver_window()] {
         let scenario = Scenario { receiver_report: false, ..scenario };
         let verdict = judge(&scenario.document());
@@ -93,7 +93,7 @@ fn one_end_is_never_sure() {
 }
 
 #[test]
-fn few_samples_are_never_sure() {
+fn few_samples_never_have_high_confidence() {
     let short = Scenario { samples: 10, ..send_buffer() };
     let verdict = judge(&short.document());
     assert_eq!((verdict.cause, verdict.confidence), (Cause::SendBuffer, Confidence::Medium));
@@ -104,20 +104,20 @@ fn few_samples_are_never_sure() {
 }
 
 #[test]
-fn no_bytes_have_no_cause() {
+fn run_without_bytes_is_undetermined() {
     let verdict = judge(&Scenario { goodput_bps: 0.0, ..Scenario::default() }.document());
     assert_eq!((verdict.cause, verdict.confidence), (Cause::Undetermined, Confidence::Low));
     assert!(verdict.summary.contains("No data"), "{}", verdict.summary);
 }
 
 #[test]
-fn a_direction_that_was_not_run_has_no_cause() {
+fn direction_that_was_not_run_is_undetermined() {
     let verdict = diagnose(&send_buffer().document(), Direction::Download);
     assert_eq!(verdict.cause, Cause::Undetermined);
 }
 
 #[test]
-fn without_a_steady_phase_the_samples_decide() {
+fn run_without_steady_phase_is_judged_by_all_samples() {
     let mut document = send_buffer().document();
     document.phases.clear();
     document.status = Status::Partial;
@@ -135,7 +135,8 @@ fn the_worst_stream_is_shown_when_it_disagrees() {
     let verdict = judge(&document);
     assert_eq!(verdict.cause, Cause::SendBuffer, "{verdict:#?}");
     let worst = verdict.ruled_out.iter().chain(&verdict.evidence).find(|line| line.metric.ends_with("worst stream"));
-    // A met reading is not what ruled a cause out, so the worst stream shows only where it was kept.
+    // Only readings that were not met rule a cause out, so the worst stream appears only if it is listed
+    // there.
     assert!(worst.is_none_or(|line| line.stream == Some(2)), "{verdict:#?}");
 }
 
@@ -152,7 +153,7 @@ fn evidence_names_its_source_in_the_document() {
 }
 
 #[test]
-fn advice_computes_the_buffer() {
+fn buffer_advice_is_two_bdp() {
     let ten_gig = Scenario {
         rcvbuf: 6 << 20,
         min_rtt_us: 50_000,
@@ -216,7 +217,7 @@ fn an_answered_open_loop_is_limited_by_its_schedule() {
 }
 
 #[test]
-fn warnings_name_what_weakens_a_figure() {
+fn unreliable_figures_are_warned_of() {
     let mut document = Scenario { loopback: true, goodput_bps: 10e9, ..Scenario::default() }.document();
     document.streams[0].sender.as_mut().unwrap().zerocopy =
         Some(ZeroCopyUse { completions: 100, copied: 100, enobufs: 1 });

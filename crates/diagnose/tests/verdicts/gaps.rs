@@ -1,4 +1,4 @@
-//! Stalls of a flow and gaps of a sampler, on documents in which bytes or readings are taken away.
+//! Stalls of a flow and gaps of a sampler, in documents from which bytes or samples were removed.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use landspeed_diagnose::warnings;
 use landspeed_model::{RunDocument, Stream, StreamEnd, TimeSpan};
 
 const MS: u64 = 1_000_000;
-/// The hole in time that most tests make: 0.6 to 1.7 s.
+/// The span that most tests remove: 0.6 to 1.7 s.
 const HOLE: Range<u64> = 600 * MS..1700 * MS;
 
 fn messages(document: &RunDocument, code: &str) -> Vec<String> {
@@ -34,7 +34,7 @@ fn freeze(end: &mut StreamEnd, hole: &Range<u64>) {
     end.samples.retain(|sample| !(hole.start < sample.t_ns && sample.t_ns < hole.end));
 }
 
-/// Intervals are what a receiver whose sampler did not run in `hole` makes of its readings.
+/// Merges the intervals in `hole`, as if the receiver's sampler had not run.
 fn merge(stream: &mut Stream, hole: &Range<u64>) {
     let first = stream.intervals.iter().position(|interval| hole.contains(&interval.start_ns)).unwrap();
     let bytes = stream.intervals[first].bytes;
@@ -43,7 +43,7 @@ fn merge(stream: &mut Stream, hole: &Range<u64>) {
     stream.intervals[first].bytes = bytes;
 }
 
-/// The host's readings are one over `hole`, in which its kernel counted this share of core time.
+/// Merges the host's samples in `hole` into one, with this share of idle core time accounted for.
 fn host_reading(document: &mut RunDocument, hole: &Range<u64>, idle: f32) {
     let samples = &mut document.host_series.server.as_mut().unwrap().samples;
     let first = samples.iter().position(|sample| sample.start_ns == hole.start as i64).unwrap();
@@ -73,7 +73,7 @@ fn a_stall_is_named_with_its_span() {
 
 #[test]
 fn a_short_pause_is_not_a_stall() {
-    // One round trip of 300 ms, a low rate, or a coarse interval.
+    // An RTT of 300 ms, a low rate, and a long interval.
     let long = Scenario { srtt_us: 300_000, min_rtt_us: 300_000, ..Scenario::default() };
     let mut slow = Scenario::default();
     slow.parameters.rate_bps = Some(8 * 1024 * 1024);
@@ -114,7 +114,7 @@ fn a_stream_that_sent_all_its_bytes_is_not_stalled() {
 }
 
 #[test]
-fn the_kernel_says_what_a_stall_waited_for() {
+fn stall_reason_comes_from_tcp_info() {
     let mut document = Scenario::default().document();
     stall(&mut document.streams[0], &HOLE);
     for sample in &mut document.streams[0].sender.as_mut().unwrap().samples {
@@ -157,14 +157,14 @@ fn a_frozen_receiver_is_a_stall_where_nothing_was_acknowledged() {
         let gaps = messages(&document, "sampler-gap");
         assert!(gaps[0].starts_with("The server's sampler did not run from 0.60 to 1.70 s: "), "{gaps:?}");
         assert!(gaps[0].contains(words), "{gaps:?}");
-        // Acknowledgements stood still from the first reading in the hole to the last.
+        // No new acknowledgement between the first and the last sample in the span.
         let stalls = messages(&document, "stall");
         assert!(stalls[0].contains("from 0.60 to 1.60 s; the server's sampler did not run then"), "{stalls:?}");
     }
 }
 
 #[test]
-fn gaps_the_sampler_noted_come_before_those_of_its_readings() {
+fn gaps_recorded_by_the_sampler_take_precedence() {
     let mut document = Scenario { interval_ms: 1000, samples: 10, ..Scenario::default() }.document();
     document.effective.as_mut().unwrap().interval_ns = 1000 * MS;
     let noted = TimeSpan { start_ns: 612 * MS, end_ns: 1733 * MS };

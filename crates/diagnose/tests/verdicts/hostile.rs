@@ -1,4 +1,5 @@
-//! Whatever a document holds, a verdict is valid JSON without NaN, and only sure when both ends were seen.
+//! For any document a verdict is valid JSON without NaN, and has high confidence only if both sides
+//! reported.
 
 use crate::common::Scenario;
 use landspeed_diagnose::{diagnose, warnings};
@@ -71,7 +72,7 @@ prop_compose! {
     }
 }
 
-/// Puts extreme values in place of some numbers of a document, drops some optional parts, and shuffles some arrays.
+/// Replaces some numbers of a document with extreme values, and reverses some arrays.
 fn mangle(value: &mut Value, rolls: &mut impl Iterator<Item = u8>) {
     match value {
         Value::Object(fields) => {
@@ -89,7 +90,7 @@ fn mangle(value: &mut Value, rolls: &mut impl Iterator<Item = u8>) {
         }
         Value::Number(number) => match rolls.next().unwrap_or(0) {
             2 if !number.is_f64() => *value = 0.into(),
-            // The largest value every counter of the document can hold.
+            // The largest value that fits every counter of the document.
             3 if !number.is_f64() => *value = i64::from(u8::MAX).into(),
             4 if number.is_f64() => *value = (-1e300).into(),
             5 if number.is_f64() => *value = 1e300.into(),
@@ -116,7 +117,7 @@ proptest! {
     }
 
     #[test]
-    fn a_mangled_document_gets_a_valid_verdict(scenario in scenarios(), rolls in vec(0..40_u8, 64..512)) {
+    fn corrupt_documents_get_a_valid_verdict(scenario in scenarios(), rolls in vec(0..40_u8, 64..512)) {
         let mut value = serde_json::to_value(scenario.document()).expect("a document serialises");
         mangle(&mut value, &mut rolls.iter().copied().cycle());
         if let Ok(document) = serde_json::from_value::<RunDocument>(value) {

@@ -1,6 +1,7 @@
-//! Lab runs keep their verdicts: with the lab's knowledge of the path, as two hosts would see them, and as the sender would.
+//! Recorded lab runs keep their verdicts: with the lab's data on the path, as seen by two hosts, and as
+//! seen by the sender.
 //!
-//! The documents are of real lab runs with one known cause each, thinned to a tenth of their samples.
+//! The documents are of real lab runs with one known cause each, reduced to a tenth of their samples.
 
 use std::path::Path;
 
@@ -11,7 +12,7 @@ use landspeed_model::Cause::{
 };
 use landspeed_model::{Cause, Confidence, Direction, LabDocument, RunDocument, Verdict};
 
-/// Each fixture with its cause.
+/// Fixtures, each with its cause.
 pub const KNOWN: &[(&str, Cause)] = &[
     ("ack-path", AckPath),
     ("fq-maxrate", LocalQdisc),
@@ -27,20 +28,20 @@ pub const KNOWN: &[(&str, Cause)] = &[
     ("slow-start-overshoot", SlowStartOvershoot),
 ];
 
-/// One recorded lab run.
+/// Loads a recorded lab run.
 pub fn fixture(name: &str) -> LabDocument {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("fixtures/lab/{name}.json"));
     serde_json::from_str(&std::fs::read_to_string(path).expect(name)).expect(name)
 }
 
-/// The first flow's run as two hosts see it: the lab's hosts share a name, which two real ones do not.
+/// Returns the first flow's run as two hosts see it: lab hosts share a host name, real ones do not.
 pub fn as_two_hosts(lab: &LabDocument) -> RunDocument {
     let mut run = lab.flows[0].run.clone().expect("a run");
     run.hosts.server.as_mut().expect("a server").hostname.push_str("-server");
     run
 }
 
-/// The same without the receiver's report.
+/// As [`as_two_hosts`], without the receiver's report.
 pub fn as_the_sender(lab: &LabDocument) -> RunDocument {
     let mut run = as_two_hosts(lab);
     run.streams.iter_mut().for_each(|stream| stream.receiver = None);
@@ -49,13 +50,13 @@ pub fn as_the_sender(lab: &LabDocument) -> RunDocument {
     run
 }
 
-/// The verdict with the lab's knowledge.
+/// Returns the verdict with the lab's data on the path.
 pub fn judge(lab: &LabDocument) -> Verdict {
     diagnose_lab(lab, &lab.flows[0], Direction::Upload).expect("a run")
 }
 
 #[test]
-fn the_lab_names_the_cause_it_built() {
+fn recorded_lab_runs_name_their_known_cause() {
     for &(name, cause) in KNOWN {
         let lab = fixture(name);
         let verdict = judge(&lab);
@@ -80,7 +81,7 @@ fn looks_like(cause: Cause) -> &'static [Cause] {
 }
 
 #[test]
-fn two_hosts_are_never_sure_of_a_wrong_cause() {
+fn two_hosts_never_name_wrong_causes_with_high_confidence() {
     for &(name, cause) in KNOWN {
         let run = as_two_hosts(&fixture(name));
         let verdict = diagnose(&run, Direction::Upload);
@@ -91,7 +92,7 @@ fn two_hosts_are_never_sure_of_a_wrong_cause() {
 }
 
 #[test]
-fn one_host_is_never_sure_of_a_wrong_cause() {
+fn one_host_never_names_wrong_causes_with_high_confidence() {
     for &(name, cause) in KNOWN {
         let run = as_the_sender(&fixture(name));
         let verdict = diagnose(&run, Direction::Upload);

@@ -1,4 +1,4 @@
-//! Every cause that was measured is named from figures like those measured (docs/verdicts.md), cubic and BBR.
+//! Every measured cause is named from figures like the measured ones (docs/verdicts.md), for cubic and BBR.
 
 use crate::common::{Scenario, idle, softirq_core};
 use landspeed_diagnose::diagnose;
@@ -94,7 +94,7 @@ fn a_slow_application_is_named() {
         Cause::Application,
         Confidence::High,
     );
-    // Without the sender's own account of its waiting the same queue is only a strong hint.
+    // Without the sender's wait time the same queue is only weak evidence.
     names(&Scenario { wait: 0.0, ..cubic }, Cause::Application, Confidence::Medium);
 }
 
@@ -106,7 +106,7 @@ fn an_application_rate_that_was_reached_is_named() {
     assert!(verdict.next_step.contains("--rate"), "{}", verdict.next_step);
 }
 
-/// 0.1 % loss on 20 ms: CUBIC, in its Reno-friendly region, answers with 21.6 Mb/s (RFC 9438 §4.3, MSS 1448).
+/// 0.1 % loss over 20 ms: CUBIC in its Reno-friendly region reaches 21.6 Mb/s (RFC 9438 §4.3, MSS 1448).
 fn lossy() -> Scenario {
     Scenario {
         goodput_bps: 20e6,
@@ -122,17 +122,17 @@ fn lossy() -> Scenario {
 
 #[test]
 fn random_loss_is_named() {
-    // Without windows that differ it may be a policer.
+    // Without different windows at losses it may be a policer.
     names(&lossy(), Cause::NetworkLoss, Confidence::Low);
 }
 
-/// [`lossy`] with a loss in every fourth sample, at congestion windows from `windows` in turn.
+/// [`lossy`] with a loss in every fourth sample, at the congestion windows in `windows` in turn.
 fn losses_at(windows: &[u32]) -> RunDocument {
     let mut document = lossy().document();
     let mut delivered = 0;
     for (k, sample) in document.streams[0].sender.as_mut().unwrap().samples.iter_mut().enumerate() {
         let tcp = sample.tcp.as_mut().unwrap();
-        // Every fourth sample the window has fallen to 0.7 of what it was.
+        // In every fourth sample the window is reduced to 0.7 of its value.
         let peak = windows[k / 4 % windows.len()];
         tcp.snd_cwnd = if k % 4 == 3 { peak * 7 / 10 } else { peak };
         tcp.unacked = tcp.snd_cwnd;
@@ -145,13 +145,13 @@ fn losses_at(windows: &[u32]) -> RunDocument {
 }
 
 #[test]
-fn losses_at_any_window_are_random() {
+fn losses_at_varying_windows_are_random() {
     let verdict = judge(&losses_at(&[300, 1000, 500, 1400, 700, 400, 900]));
     is(verdict, Cause::NetworkLoss, Confidence::High);
 }
 
 #[test]
-fn losses_at_the_same_window_are_a_buffers_ceiling() {
+fn losses_at_one_window_indicate_a_shallow_buffer() {
     is(judge(&losses_at(&[1000, 1010, 990])), Cause::ShallowBuffer, Confidence::Low);
 }
 
@@ -161,7 +161,7 @@ fn a_queue_that_overflows_is_named() {
 }
 
 #[test]
-fn loss_in_every_interval_may_be_a_ceiling() {
+fn loss_in_every_interval_may_be_a_shallow_buffer() {
     names(&Scenario { goodput_bps: 1e9, ..lossy() }, Cause::ShallowBuffer, Confidence::Low);
 }
 
@@ -174,7 +174,7 @@ fn a_full_path_without_loss_is_named() {
 }
 
 #[test]
-fn a_growing_window_is_named_and_warned_of() {
+fn growing_window_is_named_with_a_warning() {
     let scenario = Scenario { resent_ratio: 0.0, growth: 3.0, ..lossy() };
     let verdict = names(&scenario, Cause::NetworkPath, Confidence::High);
     assert!(verdict.summary.contains("growing"), "{}", verdict.summary);
@@ -189,7 +189,7 @@ fn a_pacing_rate_that_was_reached_is_named() {
 }
 
 #[test]
-fn a_sending_thread_without_time_left_is_named() {
+fn fully_busy_sending_thread_is_named() {
     let scenario = Scenario {
         goodput_bps: 20e9,
         fill: 0.1,
@@ -231,7 +231,7 @@ fn a_softirq_bound_core_ranks_before_the_loss_it_causes() {
 }
 
 #[test]
-fn streams_that_meet_on_a_softirq_core_are_named() {
+fn streams_sharing_a_softirq_core_are_named() {
     let cores = vec![idle(), softirq_core()];
     let mut document = Scenario { receiver_cores: cores, streams: 3, ..lossy() }.document();
     for (stream, cpu) in document.streams.iter_mut().zip([1, 0, 1]) {
@@ -243,13 +243,13 @@ fn streams_that_meet_on_a_softirq_core_are_named() {
     assert!(
         verdict.evidence.iter().any(|reading| reading.source == "streams[].receiver.incoming_cpu" && reading.met)
     );
-    // On one host it is the sender's core.
+    // If both sides share a host, the core is the sender's.
     document.path.as_mut().expect("a path").loopback = true;
     assert!(!judge(&document).next_step.contains("meet on core"));
 }
 
 #[test]
-fn a_thread_pinned_to_the_core_of_its_queue_is_moved() {
+fn advice_moves_thread_pinned_to_its_receive_queue_core() {
     let mut document =
         Scenario { rwnd: 0.9, flight_wnd: 1.0, recv_fill: 0.6, receiver_thread: 0.98, ..Scenario::default() }
             .document();
@@ -288,14 +288,14 @@ fn a_flow_without_any_sign_is_undetermined() {
 }
 
 #[test]
-fn a_udp_rate_delivered_whole_is_the_application() {
+fn fully_delivered_udp_rate_is_application_limited() {
     let scenario = Scenario { wait: 0.9, ..Scenario::default() };
     is(judge(&scenario.udp(Some(1_000_000_000), 100_000, 100_000, 0)), Cause::Application, Confidence::High);
     is(judge(&scenario.udp(Some(1_000_000_000), 100_000, 99_900, 0)), Cause::Application, Confidence::Medium);
 }
 
 #[test]
-fn udp_loss_is_placed() {
+fn udp_loss_is_attributed_to_network_socket_or_cpu() {
     let scenario = Scenario::default();
     is(judge(&scenario.udp(Some(1_000_000_000), 100_000, 80_000, 0)), Cause::NetworkLoss, Confidence::High);
     is(judge(&scenario.udp(Some(1_000_000_000), 100_000, 80_000, 20_000)), Cause::ReceiveBuffer, Confidence::Medium);
@@ -332,7 +332,7 @@ fn a_spinning_udp_sender_on_schedule_is_not_cpu_bound() {
 
 #[test]
 fn a_slow_bbr_path_is_not_a_small_send_buffer() {
-    // 10 Mb/s over 20 ms: the whole send buffer is smaller than what counts as waiting elsewhere.
+    // 10 Mb/s over 20 ms: the whole send buffer is smaller than the threshold for waiting data.
     let scenario = Scenario {
         goodput_bps: 10e6,
         congestion: "bbr",
@@ -353,7 +353,7 @@ fn a_rate_limited_reader_with_an_empty_queue_is_named() {
 }
 
 #[test]
-fn streams_that_share_the_cores_are_bound_by_them_together() {
+fn streams_that_fill_all_cores_together_are_cpu_limited() {
     let scenario = Scenario { streams: 4, sender_thread: 0.46, fill: 0.1, notsent: 0, ..Scenario::default() };
     let verdict = names(&scenario, Cause::SenderCpu, Confidence::High);
     assert_eq!(verdict.place.as_deref(), Some("client, all cores"));
@@ -367,7 +367,7 @@ fn drops_by_the_receiver_host_are_not_network_loss() {
 }
 
 #[test]
-fn marks_name_a_queue() {
+fn ecn_marks_indicate_congestion() {
     let mut document = Scenario { resent_ratio: 0.0, ..lossy() }.document();
     for (k, sample) in (0..).zip(&mut document.streams[0].sender.as_mut().unwrap().samples) {
         sample.tcp.as_mut().unwrap().delivered_ce = Some(k);
@@ -376,14 +376,14 @@ fn marks_name_a_queue() {
 }
 
 #[test]
-fn an_rtt_that_follows_the_window_is_a_shallow_buffer() {
+fn rtt_correlated_with_flight_indicates_a_shallow_buffer() {
     let mut document = lossy().document();
     let mut delivered = 0;
     for sample in &mut document.streams[0].sender.as_mut().unwrap().samples {
         let tcp = sample.tcp.as_mut().unwrap();
         delivered += tcp.unacked;
         tcp.delivered = Some(delivered);
-        // The RTT rises with what is in flight: 1.5 ms of queue at the top.
+        // The RTT rises with the flight: up to 1.5 ms of queue.
         tcp.rtt_us = 20_000 + (tcp.unacked.saturating_sub(900) * 6);
     }
     is(judge(&document), Cause::ShallowBuffer, Confidence::Low);
@@ -397,7 +397,7 @@ fn a_reader_that_waits_for_its_own_schedule_is_named() {
 }
 
 #[test]
-fn a_read_rate_that_is_reached_needs_no_full_queue() {
+fn reached_read_rate_is_named_without_a_full_queue() {
     let mut scenario = Scenario::default();
     scenario.parameters.read_rate_bps = Some(scenario.goodput_bps as u64);
     let verdict = names(&scenario, Cause::SlowReader, Confidence::High);

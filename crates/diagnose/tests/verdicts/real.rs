@@ -1,17 +1,18 @@
-//! Documents of real runs keep their verdicts. They are trimmed (raw blobs, fields no cause reads) and name no machine.
+//! Documents of real runs keep their verdicts. They are trimmed (no raw blobs or fields that no cause
+//! reads) and do not identify a machine.
 //!
-//! Recorded on a shared machine with two cores, most of them beside other load: what the name says was provoked, not what
-//! the figures were expected to be.
+//! Recorded on a shared machine with two cores, mostly with other load. The file name gives the provoked
+//! limit, not the expected verdict.
 
 use std::path::Path;
 
 use landspeed_diagnose::{contradictions, diagnose};
 use landspeed_model::{Cause, Confidence, Direction, RunDocument};
 
-/// Each fixture with its verdict and the place it must name.
+/// Each fixture with its verdict and the expected beginning of its place.
 const KEPT: &[(&str, Direction, Cause, Confidence, &str)] = &[
     ("receive-buffer-cubic", Direction::Upload, Cause::ReceiverWindow, Confidence::High, "server, receive buffer"),
-    // The reader waited 12 % of the time for a core, and it did not matter: its queue was empty.
+    // The reader waited 12 % of the time for a core, without effect: its queue was empty.
     (
         "receive-buffer-bbr-busy-host",
         Direction::Upload,
@@ -21,22 +22,22 @@ const KEPT: &[(&str, Direction, Cause, Confidence, &str)] = &[
     ),
     ("send-buffer-bbr", Direction::Upload, Cause::SendBuffer, Confidence::High, "client, send buffer"),
     ("slow-reader-cubic", Direction::Upload, Cause::SlowReader, Confidence::High, "server, receiving application"),
-    // The sender adapted to the reader and left its window open.
+    // The sender adapted to the reader, and its window stayed open.
     ("slow-reader-bbr", Direction::Upload, Cause::SlowReader, Confidence::High, "server, receiving application"),
     ("overflow-cubic", Direction::Upload, Cause::NetworkCongestion, Confidence::High, ""),
     ("standing-queue-cubic", Direction::Upload, Cause::NetworkPath, Confidence::High, ""),
     ("loss-cubic", Direction::Upload, Cause::NetworkLoss, Confidence::High, ""),
-    // 1 % is lost at random and BBR fills the path all the same: the loss could be the overflow of its queue.
+    // 1 % random loss, and BBR fills the path nevertheless: the loss could be the overflow of its queue.
     ("loss-bbr", Direction::Upload, Cause::NetworkPath, Confidence::Low, ""),
-    // BBR over loopback: RTT 6 ms over a minimum of 3 µs is the processor's, not a path's.
+    // BBR over loopback: the RTT of 6 ms over a minimum of 3 µs comes from the CPU, not from a path.
     ("rate-bbr-loopback", Direction::Upload, Cause::Application, Confidence::High, "client, sending application"),
-    // The sender waited for its core 90 % of the time, the receiver beside two busy loops 21 %.
+    // The sender waited for its core 90 % of the time, the receiver, next to two busy loops, 21 %.
     ("starved-receiver-loopback-bbr", Direction::Upload, Cause::SenderCpu, Confidence::Medium, "client core 0"),
     ("bulk-loopback-bbr", Direction::Upload, Cause::SenderCpu, Confidence::High, "client core 0"),
-    // 116 Gb/s: the receive queue is two thirds full, and the reader never slept while there was data.
+    // 116 Gb/s: the receive queue is two thirds full, and the reader never slept while data was available.
     ("splice-loopback-cubic", Direction::Upload, Cause::SenderCpu, Confidence::Medium, "client core 0"),
     ("turns-loopback-cubic", Direction::Upload, Cause::SenderCpu, Confidence::Medium, "client core 0"),
-    // The receiving thread waited for its core 62 % of the time: the send buffer filled because that thread did not run.
+    // The receiving thread waited for its core 62 % of the time, which filled the send buffer.
     ("turns-full-send-buffer", Direction::Upload, Cause::ReceiverCpu, Confidence::Medium, "server core 1"),
     ("bidir-loopback-bbr", Direction::Upload, Cause::SenderCpu, Confidence::Medium, "client"),
     ("bidir-loopback-bbr", Direction::Download, Cause::SenderCpu, Confidence::Medium, "server"),

@@ -1,11 +1,12 @@
-//! Flows of other programs, seen from one end: the same causes as for a run, never sure, in words that fit.
+//! Flows of other programs, watched from one host: the same causes as for a run, never with high
+//! confidence, with suitable advice.
 
 use landspeed_diagnose::diagnose_watched;
 use landspeed_model::{Cause, Confidence, Direction, RunDocument, Status, Verdict, WatchHost};
 
 use crate::common::Scenario;
 
-/// What the sending host sees of a scenario.
+/// The sending host's view of a scenario.
 pub fn at_sender(scenario: &Scenario) -> RunDocument {
     let mut document = Scenario { receiver_report: false, ..scenario.clone() }.document();
     document.status = Status::Complete;
@@ -13,7 +14,7 @@ pub fn at_sender(scenario: &Scenario) -> RunDocument {
     document
 }
 
-/// What the receiving host sees of it, which is the client there.
+/// The receiving host's view of a scenario; it is the client in the document.
 pub fn at_receiver(scenario: &Scenario) -> RunDocument {
     let mut document = scenario.document();
     document.hosts.client = document.hosts.server.take();
@@ -42,7 +43,7 @@ pub fn judged_beside(document: &RunDocument, direction: Direction, beside: &Watc
     verdict
 }
 
-/// Data outstanding for this share of the time.
+/// Sets the share of time with data outstanding.
 fn outstanding(mut document: RunDocument, share: f64) -> RunDocument {
     for sample in document.streams.iter_mut().flat_map(|s| s.sender.iter_mut()).flat_map(|end| &mut end.samples) {
         let tcp = sample.tcp.as_mut().expect("a reading");
@@ -52,7 +53,7 @@ fn outstanding(mut document: RunDocument, share: f64) -> RunDocument {
 }
 
 #[test]
-fn a_full_window_is_named_at_the_sender_and_doubted() {
+fn full_window_seen_by_the_sender_has_low_confidence() {
     let scenario = Scenario { rwnd: 0.9, flight_wnd: 1.0, ..Scenario::default() };
     let verdict = judged(&at_sender(&scenario), Direction::Upload);
     assert_eq!((verdict.cause, verdict.confidence), (Cause::ReceiverWindow, Confidence::Low), "{}", verdict.summary);
@@ -61,7 +62,7 @@ fn a_full_window_is_named_at_the_sender_and_doubted() {
 }
 
 #[test]
-fn an_application_that_pauses_is_named_with_the_kernels_clock() {
+fn pausing_application_is_named_by_busy_time() {
     let scenario = Scenario { fill: 0.01, notsent: 0, flight_cwnd: 0.2, ..Scenario::default() };
     let verdict = judged(&outstanding(at_sender(&scenario), 0.1), Direction::Upload);
     assert_eq!((verdict.cause, verdict.confidence), (Cause::Application, Confidence::Medium), "{}", verdict.summary);
@@ -82,7 +83,7 @@ fn spinning_on_a_full_queue_is_not_a_cpu_limit() {
 }
 
 #[test]
-fn earlier_losses_do_not_make_a_slow_start() {
+fn early_losses_of_watched_flows_are_not_slow_start() {
     let scenario = Scenario { flight_cwnd: 1.0, ..Scenario::default() };
     let mut document = at_sender(&scenario);
     for (k, sample) in document.streams[0].sender.as_mut().expect("a sender").samples.iter_mut().enumerate() {

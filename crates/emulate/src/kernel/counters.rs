@@ -1,4 +1,4 @@
-//! From the counters of queueing disciplines to those of the certificate.
+//! Conversion of queueing discipline counters to those of the certificate.
 
 use landspeed_emulation::{DirectionPlan, HopCounters, LineCounters};
 use landspeed_model::EmulateSecondDirection;
@@ -10,13 +10,13 @@ use super::tree::HopTree;
 use crate::direction::DirectionOutcome;
 use crate::seconds::SECOND_NS;
 
-/// A link's rate is judged from this long on in which frames surely waited, nanoseconds.
+/// Minimum busy time (frames queued throughout) for judging a link's rate, nanoseconds.
 const BUSY_NS: u64 = 100_000_000;
-/// Among a link's counters.
+/// Indices among a link's counters.
 const RX_PACKETS: usize = 0;
 const RX_BYTES: usize = 2;
 
-/// A counter of 32 bits that is read often.
+/// A 32-bit kernel counter extended to 64 bits; must be read before it wraps twice.
 #[derive(Debug, Clone, Copy, Default)]
 struct Total {
     last: u32,
@@ -31,7 +31,7 @@ impl Total {
     }
 }
 
-/// One hop.
+/// Counters of one hop.
 #[derive(Debug, Default)]
 struct Hop {
     rate_bytes_per_s: u64,
@@ -39,15 +39,16 @@ struct Hop {
     loses: bool,
     duplicates: bool,
     counters: HopCounters,
-    /// Drops of the token bucket, which include those of the queue; of the queue; of netem.
+    /// Drops of the token bucket (including those of its queue), of the queue, and of netem.
     drops: [Total; 3],
-    /// Drops that the path does not ask for.
+    /// Drops that the path file does not ask for.
     unplanned: u64,
     reading: HopReading,
     read_ns: u64,
-    /// Frames waiting and in flight.
+    /// Frames queued and in flight.
     inside: u64,
-    /// Of the present second: time in which frames waited all the time, nanoseconds; bytes with framing that were sent in it.
+    /// Busy time of the current second, nanoseconds, and bytes with framing sent in it. Busy means that frames were
+    /// queued throughout.
     busy: (u64, u64),
 }
 
@@ -56,7 +57,7 @@ impl Hop {
         let interval_ns = now_ns - self.read_ns;
         let on_link = |reading: &QdiscReading| reading.bytes + reading.packets * self.framing_bytes;
         let could = (u128::from(self.rate_bytes_per_s) * u128::from(interval_ns) / 1_000_000_000) as u64;
-        // A longer queue than the link sends until the next look did not run empty.
+        // The queue did not run empty if it was longer than what the link can send until the next reading.
         if self.read_ns > 0 && u64::from(self.reading.queue.backlog_bytes) > could {
             self.busy.0 += interval_ns;
             self.busy.1 += on_link(&now.shaper) - on_link(&self.reading.shaper);
@@ -80,7 +81,7 @@ impl Hop {
         counters.sent_bytes = on_link(&now.shaper);
         counters.lost = if self.loses { wire_drops } else { 0 };
         if let (true, Some(wire)) = (self.duplicates, now.wire) {
-            // netem does not count them: what it has had beyond what the token bucket sent.
+            // netem does not count duplicates: they are the frames of netem in excess of those sent by the token bucket.
             let had = wire.packets + wire_drops + u64::from(wire.queue_packets);
             counters.duplicated = had.saturating_sub(now.shaper.packets);
         }
@@ -95,13 +96,13 @@ impl Hop {
     }
 }
 
-/// One direction.
+/// Counters of one direction.
 #[derive(Debug)]
 pub(crate) struct Counters {
     hops: Vec<Hop>,
-    /// Frames that the virtual links dropped.
+    /// Frames dropped by the veth links.
     lost: u64,
-    /// Frames and bytes that had arrived at the entrance before the path was there, and until now.
+    /// Frames and bytes received by the entry interface before the path was set up, and since.
     arrived_before: Option<(u64, u64)>,
     arrived: (u64, u64),
     unplanned_reported: u64,
@@ -109,7 +110,7 @@ pub(crate) struct Counters {
     before: Before,
 }
 
-/// Counters at the start of the present second.
+/// Counters at the start of the current second.
 #[derive(Debug, Clone, Copy, Default)]
 struct Before {
     delivered_on_link: u64,
@@ -138,14 +139,15 @@ impl Counters {
         }
     }
 
-    /// Takes the counters of all hops at `now_ns`.
+    /// Updates all hops with the counters read at `now_ns`.
     pub(crate) fn take(&mut self, readings: &[HopReading], now_ns: u64) {
         for (hop, reading) in self.hops.iter_mut().zip(readings) {
             hop.take(reading, now_ns);
         }
     }
 
-    /// Takes how many frames the virtual links have dropped so far, and the counters of the entrance; returns how many drops are new.
+    /// Updates the total of frames dropped by the veth links, and the counters of the entry interface; returns the
+    /// number of new drops.
     pub(crate) fn take_links(&mut self, lost: u64, entrance: &[u64]) -> u64 {
         let of = |at: usize| entrance.get(at).copied().unwrap_or(0);
         let now = (of(RX_PACKETS), of(RX_BYTES));
@@ -156,13 +158,14 @@ impl Counters {
         new
     }
 
-    /// Drops that the path does not ask for, since the last call.
+    /// Drops since the last call that the path file does not ask for.
     pub(crate) fn new_unplanned(&mut self) -> u64 {
         let now: u64 = self.hops.iter().map(|hop| hop.unplanned).sum();
         now - std::mem::replace(&mut self.unplanned_reported, now)
     }
 
-    /// Bytes that the link sent which was farthest below its rate in the present second, and how many it could have sent.
+    /// Bytes sent, and bytes that could have been sent, by the link that fell furthest below its rate in the
+    /// current second.
     pub(crate) fn slowest(&mut self) -> Option<(u64, u64)> {
         let mut busy = Vec::new();
         for hop in &mut self.hops {
@@ -195,23 +198,23 @@ impl Counters {
         self.hops.iter().map(|hop| hop.counters.duplicated).sum()
     }
 
-    /// Frames that were dropped for no reason of the path.
+    /// Frames dropped for a reason that is not in the path file.
     fn unplanned(&self) -> u64 {
         self.lost + self.hops.iter().map(|hop| hop.unplanned).sum::<u64>()
     }
 
-    /// Frames offered or duplicated whose fate is not counted: those between two virtual links.
+    /// Offered or duplicated frames that no counter has yet: those in transit between two veth links.
     fn missing(&self) -> u64 {
         let known = self.last().packets + self.dropped() + self.inside() + self.unplanned();
         (self.offered() + self.duplicated()).abs_diff(known)
     }
 
-    /// Whether every frame that was offered is counted once more.
+    /// Whether every offered frame is accounted for.
     pub(crate) fn is_balanced(&self) -> bool {
         self.missing() == 0
     }
 
-    /// A second of `length_ns` is over.
+    /// Ends the current second, of `length_ns`.
     pub(crate) fn conclude_second(&mut self, length_ns: u64) -> EmulateSecondDirection {
         let length = u128::from(length_ns.max(1));
         let last = self.last();
@@ -225,7 +228,7 @@ impl Counters {
         let before = std::mem::replace(&mut self.before, now);
         let bytes = now.delivered_on_link - before.delivered_on_link;
         let rate_bps = (u128::from(bytes) * 8 * u128::from(SECOND_NS) / length) as u64;
-        // Shorter ones are no seconds; the last one may be.
+        // Only whole seconds count for the peak rate; the last one may be shorter.
         if length_ns >= SECOND_NS {
             self.peak_bps = self.peak_bps.max(rate_bps);
         }
@@ -237,7 +240,7 @@ impl Counters {
         }
     }
 
-    /// The end.
+    /// Returns the final counters.
     pub(crate) fn finish(
         self,
         delays: LatencyHistogram,
@@ -249,9 +252,9 @@ impl Counters {
         let (arrived, arrived_bytes) = self.arrived;
         let counters = LineCounters {
             offered,
-            // What arrived after the end has the same mean length.
+            // Frames that arrived after the last reading are assumed to have the same mean length.
             offered_bytes: (u128::from(arrived_bytes) * u128::from(offered) / u128::from(arrived.max(1))) as u64,
-            // What is unhandled left the path and was not sent.
+            // Unhandled frames left the path but were not sent.
             delivered: (offered + duplicated).saturating_sub(dropped + in_flight),
             delivered_bytes: self.last().bytes,
             dropped,

@@ -1,4 +1,4 @@
-//! The kernel datapath: queueing disciplines carry the frames, this program counts what they did.
+//! The kernel datapath: queueing disciplines forward the frames; landspeed reads their counters.
 
 mod counters;
 mod network;
@@ -23,18 +23,18 @@ use network::Network;
 use taps::Taps;
 use tree::{HopTree, may_reorder, trees};
 
-/// How often taps and disciplines are read, nanoseconds.
+/// Interval at which taps and disciplines are read, nanoseconds.
 const READ_NS: u64 = 5_000_000;
-/// How long frames between two virtual links may take, nanoseconds.
+/// Maximum time for frames in transit between two veth links, nanoseconds.
 const SETTLE_NS: u64 = 100_000_000;
 
-/// Refuses a path that the kernel's disciplines cannot express.
+/// Refuses a path that the kernel's queueing disciplines cannot express.
 pub fn check_kernel(path: &LoadedPath) -> Result<(), EmulateError> {
     trees(path).map(drop)
 }
 
-/// Builds the path between both interfaces, calls `ready`, and reads its counters until `stop` is set or an interface is gone. `live`
-/// shows each second.
+/// Builds the path between both interfaces, calls `ready`, and reads its counters until `stop` is set or an
+/// interface disappears. `live` publishes each second.
 pub fn carry_by_kernel(
     path: &LoadedPath,
     ends: Ends,
@@ -62,7 +62,7 @@ pub fn carry_by_kernel(
         live,
     };
     live.begin(start_unix_ns);
-    // From these counters on.
+    // Baseline of the link counters.
     watch.gather_links();
     ready();
     let broke = watch.run(stop);
@@ -88,12 +88,12 @@ pub fn carry_by_kernel(
     })
 }
 
-/// What is read of a running path.
+/// State of a running emulation.
 struct Watch<'a> {
     network: Network,
     counters: [Counters; 2],
     taps: Taps,
-    /// Of both directions, where the model predicts one.
+    /// Departure errors of both directions, if the model predicts at least one of them.
     errors: Option<LatencyHistogram>,
     seconds: Seconds,
     watched: Vec<(Netlink, u32)>,
@@ -104,7 +104,7 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Reads until `stop` is set; returns why it ended if that was not it.
+    /// Reads until `stop` is set; returns the reason if it ends earlier.
     fn run(&mut self, stop: &AtomicBool) -> Option<Broke> {
         for look in 1_u64.. {
             if stop.load(Ordering::Relaxed) {
@@ -135,10 +135,10 @@ impl Watch<'_> {
 impl Watch<'_> {
     /// Reads taps and disciplines.
     fn gather(&mut self) {
-        // Without a model nothing is recorded here.
+        // A placeholder: nothing is recorded without a model.
         let mut unused = LatencyHistogram::new();
         self.taps.read(&mut self.seconds, self.errors.as_mut().unwrap_or(&mut unused));
-        // A table that is not readable now is read the next time.
+        // A failed dump is retried at the next reading.
         if let Ok(readings) = self.network.read(&mut self.dump) {
             let now_ns = monotonic_ns();
             for (counters, readings) in self.counters.iter_mut().zip(&readings) {
@@ -147,7 +147,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Reads the interfaces' counters.
+    /// Reads the counters of the interfaces.
     fn gather_links(&mut self) {
         let drops = dropped(&mut self.watched).saturating_sub(self.drops_before);
         self.drops_before += drops;
@@ -162,7 +162,7 @@ impl Watch<'_> {
         }
     }
 
-    /// The second is over.
+    /// Ends the current second.
     fn conclude(&mut self, elapsed_ns: u64) {
         self.gather_links();
         let length_ns = self.seconds.length_ns(elapsed_ns);
@@ -172,7 +172,7 @@ impl Watch<'_> {
         self.seconds.publish(elapsed_ns, directions, self.live);
     }
 
-    /// Lets nothing more in, and reads until every frame is accounted for.
+    /// Stops admitting frames, and reads until every frame is accounted for.
     fn settle(&mut self) {
         self.network.close();
         let until_ns = monotonic_ns() + SETTLE_NS;

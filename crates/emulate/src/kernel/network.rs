@@ -1,7 +1,9 @@
-//! The path as the kernel has it: virtual links in the namespace of the path, each with the qdiscs of half a hop on its egress.
+//! The path in the kernel: veth links in the path's namespace, each with the qdiscs of half a hop on its
+//! egress.
 //!
-//! A frame that arrives at one end is redirected to the egress of the first virtual link, and what arrives at that link's other end to the
-//! next one; the last qdisc is on the egress of the path's other end. Nothing exists outside of the namespace.
+//! Frames that arrive at one interface of the path are redirected to the egress of the first veth link, and
+//! frames that arrive at that link's peer to the egress of the next one; the last qdisc is on the egress of the
+//! path's other interface. Nothing exists outside of the namespace.
 
 use landspeed_netlink::configure::{Discipline, LinkSettings, NewLink, handle};
 use landspeed_netlink::{LinkId, Netlink, NetlinkError, Qdisc, QdiscReading};
@@ -10,29 +12,29 @@ use super::tree::HopTree;
 use crate::error::EmulateError;
 
 const ENOENT: i32 = 2;
-/// Handles of what is at a root, and of the queue below a token bucket.
+/// Handles of the root qdisc, and of the queue below a token bucket.
 const ROOT: u32 = handle(1, 0);
 const QUEUE: u32 = handle(2, 0);
 
-/// A path in the kernel.
+/// The path's interfaces and links in the kernel.
 #[derive(Debug)]
 pub(crate) struct Network {
     pub netlink: Netlink,
-    /// The first and the second end.
+    /// Indices of the first and the second interface.
     pub ends: [u32; 2],
     pub directions: [Vec<HopLinks>; 2],
 }
 
-/// The links whose ways out have the disciplines of a hop.
+/// Interfaces whose egress has the qdiscs of a hop.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HopLinks {
-    /// With the token bucket and the queue.
+    /// Interface with the token bucket and the queue.
     pub shaper: u32,
-    /// With netem.
+    /// Interface with netem.
     pub wire: Option<u32>,
 }
 
-/// Counters of a hop at one moment.
+/// Counters of a hop at one time.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct HopReading {
     pub shaper: QdiscReading,
@@ -41,7 +43,7 @@ pub(crate) struct HopReading {
 }
 
 impl HopReading {
-    /// The counters of what frames leave by.
+    /// The counters of the hop's last qdisc.
     pub(crate) fn last(&self) -> &QdiscReading {
         self.wire.as_ref().unwrap_or(&self.shaper)
     }
@@ -57,7 +59,7 @@ impl Network {
         let mut directions = [Vec::new(), Vec::new()];
         for (side, hops) in trees.iter().enumerate() {
             let count = hops.iter().map(|hop| 1 + usize::from(hop.wire.is_some())).sum::<usize>();
-            // Where each half of a hop leaves by, and where that arrives.
+            // For each half of a hop: the interface with its qdisc, and that interface's peer.
             let mut halves = Vec::new();
             for number in 1..count {
                 halves.push(add_link(&mut netlink, ["f", "r"][side], number, mtu_bytes)?);
@@ -78,21 +80,21 @@ impl Network {
             for pair in halves.windows(2) {
                 redirect(&mut netlink, pair[0].1, pair[1].0, Netlink::redirect_ingress)?;
             }
-            // From here on frames pass.
+            // Frames can enter from here on.
             redirect(&mut netlink, ends[side], halves[0].0, Netlink::redirect_ingress_uncharged)?;
         }
         Ok(Self { netlink, ends, directions })
     }
 
-    /// Lets no more frames in.
+    /// Stops admitting frames.
     pub(crate) fn close(&mut self) {
         for end in self.ends {
-            // Without the interface none come in either.
+            // Fails only if the interface is gone, and then no frames arrive either.
             let _ = self.netlink.delete_qdisc(end, Qdisc::INGRESS);
         }
     }
 
-    /// Reads the counters of every hop; `dump` is room for the kernel's answer.
+    /// Reads the counters of every hop; `dump` is a reusable buffer.
     pub(crate) fn read(&mut self, dump: &mut Vec<QdiscReading>) -> Result<[Vec<HopReading>; 2], NetlinkError> {
         self.netlink.qdiscs_all(dump)?;
         let of = |link: u32, handle: u32| {
@@ -110,7 +112,7 @@ impl Network {
     }
 }
 
-/// Adds a virtual link; returns its ends.
+/// Adds a veth link; returns the indices of both interfaces.
 fn add_link(
     netlink: &mut Netlink,
     direction: &str,
@@ -127,7 +129,7 @@ fn add_link(
     Ok((netlink.link(LinkId::Name(&names[0]))?.index, netlink.link(LinkId::Name(&names[1]))?.index))
 }
 
-/// Adds a qdisc. tbf creates a default child, which the qdisc below it replaces.
+/// Adds a qdisc with replace, because tbf creates a default child.
 fn add(
     netlink: &mut Netlink,
     link: u32,
@@ -146,7 +148,7 @@ fn add(
     })
 }
 
-/// Sends what arrives at one link out by another.
+/// Redirects frames that arrive at one interface to another.
 fn redirect(
     netlink: &mut Netlink,
     from: u32,

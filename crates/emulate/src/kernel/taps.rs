@@ -1,4 +1,5 @@
-//! When frames entered and left the path: taps at both ends, whose frames are matched by their contents and followed through the model.
+//! Taps at both interfaces of the path. Frames are matched by their contents and followed through the model, to
+//! measure delays and departure errors.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -13,26 +14,26 @@ use crate::clock::Converter;
 use crate::error::EmulateError;
 use crate::seconds::Seconds;
 
-/// Bytes of each frame that are read: headers, and enough of what follows to tell datagrams apart.
+/// Captured bytes of each frame: headers, and enough payload to tell datagrams apart.
 const SNAP_BYTES: usize = 96;
-/// Bytes of each ring.
+/// Size of each receive ring, bytes.
 const RING_BYTES: usize = 8 << 20;
-/// Longer than any frame of a path that keeps up spends in it besides delay and queues, nanoseconds.
+/// Time after delay and queues in which any frame has left a path that keeps up, nanoseconds.
 const GRACE_NS: u64 = 1_000_000_000;
-/// Time from a frame's timestamp until a tap has it, nanoseconds.
+/// Maximum time from a frame's timestamp until a tap can read it, nanoseconds.
 const SEEN_WITHIN_NS: u64 = 2_000_000;
 
-/// The taps of both ends, and both directions.
+/// The taps at both interfaces, and the state of both directions.
 pub(crate) struct Taps {
     rings: [FrameRing; 2],
     converter: Converter,
     directions: [Followed; 2],
-    /// Frames that left by the first end and were read before those that entered by the second.
+    /// Frames that left by the first interface and were read before those that entered by the second.
     early: Vec<Seen>,
     start_ns: u64,
 }
 
-/// A frame at a tap.
+/// A frame captured at a tap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Seen {
     at_ns: u64,
@@ -43,7 +44,7 @@ struct Seen {
 }
 
 impl Taps {
-    /// Begins to listen at the interfaces with these names and indices.
+    /// Opens taps at the interfaces with these names and indices.
     pub(crate) fn open(path: &LoadedPath, names: &[String; 2], ends: [u32; 2]) -> Result<Self, EmulateError> {
         let open = |side: usize| {
             let ring = FrameRing::tap(ends[side], SNAP_BYTES, RING_BYTES);
@@ -59,22 +60,22 @@ impl Taps {
         })
     }
 
-    /// Whether departures of this direction are compared with the model's.
+    /// Whether the model predicts the departures of at least one direction.
     pub(crate) fn predicts(&self) -> bool {
         self.directions.iter().any(|direction| direction.line.is_some())
     }
 
-    /// Follows the frames that were seen since the last call.
+    /// Handles the frames captured since the last call.
     pub(crate) fn read(&mut self, seconds: &mut Seconds, errors: &mut LatencyHistogram) {
         self.converter.refresh(monotonic_ns());
-        // Whatever left by one end and is read here entered by the other before that end is read.
+        // The order of reading ensures that the entry of a frame is read before its departure.
         let mut first = std::mem::take(&mut self.early);
         first.extend(self.drain(0, seconds));
         let horizon_ns = monotonic_ns().saturating_sub(self.start_ns + SEEN_WITHIN_NS);
         let second = self.drain(1, seconds);
         self.early = self.drain(0, seconds);
         let [forward, reverse] = &mut self.directions;
-        // What enters by the first end belongs to the past of what left by the second.
+        // Frames that entered by the first interface precede those that left by the second.
         let is_entering = |seen: &&Seen| !seen.outgoing;
         for seen in first.iter().chain(&self.early).filter(is_entering) {
             forward.enter(seen, seconds, errors);
@@ -116,19 +117,20 @@ impl Taps {
         seen
     }
 
-    /// Delays of both directions.
+    /// Delays of the frames of both directions.
     pub(crate) fn finish(self) -> [LatencyHistogram; 2] {
         self.directions.map(|direction| direction.delays)
     }
 }
 
-/// What is needed of a frame.
+/// Extracts the matching key and the header fields of a frame.
 fn look(frame: &ReceivedFrame<'_>, at_ns: u64) -> Seen {
     let mut hasher = DefaultHasher::new();
     let mut head = [0; SNAP_BYTES];
     let length = frame.data.len().min(SNAP_BYTES);
     head[..length].copy_from_slice(&frame.data[..length]);
-    // A CE mark set in the path changes the traffic class, and the checksum of an IPv4 header.
+    // A CE mark set in the path changes the traffic class, and the checksum of an IPv4 header: leave both out of
+    // the key.
     if head[12..14] == [0x08, 0x00] {
         head[15] = 0;
         head[24..26].fill(0);
@@ -145,7 +147,7 @@ fn look(frame: &ReceivedFrame<'_>, at_ns: u64) -> Seen {
     }
 }
 
-/// A frame on its way.
+/// A frame in the path.
 #[derive(Debug, Clone, Copy, Default)]
 struct Pending {
     key: u64,
@@ -154,20 +156,20 @@ struct Pending {
     due_ns: Option<u64>,
 }
 
-/// One direction.
+/// State of one direction.
 struct Followed {
-    /// The model, where it predicts each departure.
+    /// The model, if it predicts each departure.
     line: Option<Line<u64>>,
     events: Vec<Event<u64>>,
     /// Number of the first pending frame.
     first: u64,
     pending: VecDeque<Pending>,
-    /// Numbers of pending frames that have not left, by their contents.
+    /// Numbers of pending frames that have not left, by the key of their contents.
     by_key: HashMap<u64, VecDeque<u64>>,
     delays: LatencyHistogram,
-    /// Longer than a frame may be on its way, nanoseconds.
+    /// Maximum time a frame can spend in the path, nanoseconds.
     longest_ns: u64,
-    /// Until when the model lacks frames that the taps did not see.
+    /// Until this time the model lacks frames that the taps missed.
     blind_until_ns: u64,
     frame_bytes: u32,
 }
@@ -197,7 +199,7 @@ impl Followed {
     }
 
     fn enter(&mut self, seen: &Seen, seconds: &mut Seconds, errors: &mut LatencyHistogram) {
-        // A tag inside the frame has room beside the MTU.
+        // A VLAN tag may add 4 bytes to a frame of the full MTU.
         seconds.now().super_packets += u64::from(seen.bytes > self.frame_bytes + 4);
         let number = self.first + self.pending.len() as u64;
         self.pending.push_back(Pending { key: seen.key, entered_ns: seen.at_ns, ..Pending::default() });
@@ -214,7 +216,7 @@ impl Followed {
         }
     }
 
-    /// Lets the model's time go on.
+    /// Advances the model to `now_ns`.
     fn advance(&mut self, now_ns: u64, seconds: &mut Seconds, errors: &mut LatencyHistogram) {
         if let Some(line) = &mut self.line {
             line.take(now_ns, &mut self.events);
@@ -254,7 +256,7 @@ impl Followed {
         self.compare(number, seconds, errors);
     }
 
-    /// Compares a departure with the model's as soon as both are known.
+    /// Compares a frame's departure with the model's as soon as both are known.
     fn compare(&mut self, number: u64, seconds: &mut Seconds, errors: &mut LatencyHistogram) {
         let blind_until_ns = self.blind_until_ns;
         if let Some(Pending { left_ns: Some(left_ns), due_ns: Some(due_ns), entered_ns, .. }) = self.at(number)
@@ -266,7 +268,7 @@ impl Followed {
         }
     }
 
-    /// Forgets frames that the path has dropped, or that have left.
+    /// Removes frames that have left or that the path has dropped.
     fn forget(&mut self, now_ns: u64) {
         while let Some(pending) = self.pending.front() {
             let is_complete = pending.left_ns.is_some() && (pending.due_ns.is_some() || self.line.is_none());
@@ -302,14 +304,15 @@ mod tests {
     }
 
     #[test]
-    fn departures_are_compared_with_the_models() {
-        // 1024 bytes with framing take 8.192 µs.
+    fn departure_errors_are_relative_to_the_model() {
+        // A 1000-byte frame takes 8.192 µs, framing included.
         let mut followed = followed("rate = \"1G\"\ndelay = \"1ms\"");
         let (mut seconds, mut errors) = (Seconds::new(0, 0), LatencyHistogram::new());
         for number in 0..3 {
             followed.enter(&seen(0, number), &mut seconds, &mut errors);
         }
-        // The first leaves before its time is known, the second is dropped, the third is 100 µs late.
+        // The first frame leaves before the model has its departure time, the second is dropped, the third is 100 µs
+        // late.
         followed.leave(&seen(1_008_192, 0), &mut seconds, &mut errors);
         followed.advance(1_200_000, &mut seconds, &mut errors);
         followed.leave(&seen(1_124_576, 2), &mut seconds, &mut errors);
@@ -323,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_with_the_same_contents_keep_their_order() {
+    fn identical_frames_are_matched_in_order() {
         let mut followed = followed("rate = \"1G\"\ndelay = \"1ms\"");
         let (mut seconds, mut errors) = (Seconds::new(0, 0), LatencyHistogram::new());
         followed.enter(&seen(0, 7), &mut seconds, &mut errors);
@@ -337,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn no_error_is_known_while_the_taps_miss_frames() {
+    fn departure_errors_are_unknown_while_taps_drop_frames() {
         let mut followed = followed("rate = \"1G\"\ndelay = \"1ms\"");
         let (mut seconds, mut errors) = (Seconds::new(0, 0), LatencyHistogram::new());
         followed.blind_until_ns = 1000;

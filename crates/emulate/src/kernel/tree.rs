@@ -1,4 +1,4 @@
-//! From a path's plan to the kernel's queueing disciplines.
+//! Conversion of a path's plan to queueing disciplines.
 
 use landspeed_emulation::{
     DirectionPlan, Distribution, GilbertElliott, HopPlan, LoadedPath, Loss, LossPattern, QueuePlan, Schedule,
@@ -10,31 +10,32 @@ use landspeed_stats::SplitMix64;
 
 use crate::error::EmulateError;
 
-/// What a token bucket may send at once after a pause, as a time at its rate, nanoseconds: as late as a timer may be without a
-/// loss of rate.
+/// Bucket of a token bucket filter as a time at its rate, nanoseconds: the lateness of a timer that costs no
+/// throughput.
 const BURST_NS: u64 = 500_000;
-/// Waiting bytes of a token bucket; its queue has the limit.
+/// Queue limit of a token bucket, bytes: its child queue enforces the real one.
 const NO_LIMIT: u32 = u32::MAX / 2;
-/// The shortest frame, bytes.
+/// Minimum frame size, bytes.
 const LEAST_FRAME: u64 = 42;
-/// Frames that are in flight beside what rate and delay explain.
+/// Margin for frames in flight beyond rate × delay.
 const SLACK_FRAMES: u64 = 10_000;
 
-/// One link with its queue.
+/// Queueing disciplines of one link.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct HopTree {
-    /// The rate: the root of one virtual link.
+    /// Token bucket: the root qdisc of one veth link.
     pub shaper: Tbf,
-    /// The queue below it.
+    /// Child of the token bucket.
     pub queue: Discipline,
-    /// What happens after the queue: the root of the next virtual link.
+    /// Delay, loss and other impairments: the root qdisc of the next veth link.
     pub wire: Option<Netem>,
-    /// Framing, bytes per frame.
+    /// Framing overhead, bytes per frame.
     pub framing_bytes: u64,
 }
 
 impl HopTree {
-    /// How much before its time a frame may leave, nanoseconds: netem serialises exactly, a token bucket alone lets its burst pass at once.
+    /// Maximum time by which a frame may leave early, nanoseconds: netem serialises exactly; without it, a burst
+    /// leaves the token bucket at once.
     pub(crate) fn resolution_ns(&self) -> u64 {
         if self.wire.is_some() {
             return 0;
@@ -43,21 +44,21 @@ impl HopTree {
         bytes.saturating_mul(1_000_000_000) / self.shaper.rate_bytes_per_s.max(1)
     }
 
-    /// Whether the wire duplicates frames.
+    /// Whether netem duplicates frames.
     pub(crate) fn duplicates(&self) -> bool {
         self.wire.is_some_and(|wire| wire.duplicate != Probability::ZERO)
     }
 
-    /// Whether every drop of the wire is a loss that the path asks for.
+    /// Whether netem's drops are losses that the path file asks for.
     pub(crate) fn loses(&self) -> bool {
         self.wire.is_some_and(|wire| wire.loss != NetemLoss::None)
     }
 }
 
-/// The disciplines of both directions.
+/// Returns the queueing disciplines of both directions.
 ///
 /// # Errors
-/// The first key of the path that they cannot express.
+/// For the first key of the path that they cannot express.
 pub(crate) fn trees(path: &LoadedPath) -> Result<[Vec<HopTree>; 2], EmulateError> {
     let mut seeds = SplitMix64::new(path.path.seed);
     let mut direction = |plan: &DirectionPlan, name: &'static str| {
@@ -74,7 +75,7 @@ pub(crate) fn trees(path: &LoadedPath) -> Result<[Vec<HopTree>; 2], EmulateError
     Ok([direction(&path.forward, "forward")?, direction(&path.reverse, "reverse")?])
 }
 
-/// Whether every departure of a direction follows from the arrivals alone.
+/// Whether the departures of a direction depend on nothing but the arrivals.
 pub(crate) fn is_deterministic(plan: &DirectionPlan) -> bool {
     plan.hops().iter().all(|hop| {
         let wire = &hop.wire;
@@ -86,12 +87,12 @@ pub(crate) fn is_deterministic(plan: &DirectionPlan) -> bool {
     })
 }
 
-/// Whether frames of a direction may overtake each other.
+/// Whether frames of a direction may be reordered.
 pub(crate) fn may_reorder(plan: &DirectionPlan) -> bool {
     plan.hops().iter().any(|hop| hop.wire.reorder > 0.0 || matches!(hop.queue, QueuePlan::FqCodel { .. }))
 }
 
-/// A key that cannot be expressed, why, and what to do instead.
+/// A key that cannot be expressed, the reason, and advice.
 type Refusal = (&'static str, &'static str, &'static str);
 
 fn tree(hop: &HopPlan, frame_bytes: u32, seed: u64) -> Result<HopTree, Refusal> {
@@ -116,7 +117,8 @@ fn tree(hop: &HopPlan, frame_bytes: u32, seed: u64) -> Result<HopTree, Refusal> 
     let needs_netem =
         wire.delay_ns > 0 || jitter_ns > 0 || loss != NetemLoss::None || wire.reorder > 0.0 || wire.duplicate > 0.0;
     let burst_bytes = burst(hop, rate_bytes_per_s, frame_bytes);
-    // What passes the token bucket early waits in netem, which serialises once more: both together are the buffer.
+    // netem serialises again, so frames that leave the token bucket early wait there: both queues together are the
+    // buffer.
     let early_bytes = if needs_netem { burst_bytes - frame_bytes } else { 0 };
     Ok(HopTree {
         shaper: Tbf { rate_bytes_per_s, burst_bytes, limit_bytes: NO_LIMIT, overhead_bytes: framing_bytes as u16 },
@@ -129,7 +131,7 @@ fn tree(hop: &HopPlan, frame_bytes: u32, seed: u64) -> Result<HopTree, Refusal> 
             loss,
             duplicate: Probability::new(wire.duplicate),
             reorder: Probability::new(wire.reorder),
-            // Its own rate serialises what a burst let pass, and keeps the order of frames with jitter.
+            // netem's own rate serialises the bursts of the token bucket, and keeps frames with jitter in order.
             rate: Some(NetemRate { bytes_per_s: rate_bytes_per_s, packet_overhead_bytes: framing_bytes as i32 }),
             slot_ns: 0,
             seed: Some(seed),
@@ -138,7 +140,8 @@ fn tree(hop: &HopPlan, frame_bytes: u32, seed: u64) -> Result<HopTree, Refusal> 
     })
 }
 
-/// The bucket of a link: at least the longest frame, and a small share of the buffer at most.
+/// Bucket size of a link, bytes: at least one maximum-size frame, and at most a frame plus a quarter of the
+/// buffer.
 fn burst(hop: &HopPlan, rate_bytes_per_s: u64, frame_bytes: u32) -> u32 {
     let limit = match hop.queue {
         QueuePlan::Bytes(limit) => limit,
@@ -150,13 +153,13 @@ fn burst(hop: &HopPlan, rate_bytes_per_s: u64, frame_bytes: u32) -> u32 {
     wanted.min(most).clamp(u64::from(frame_bytes), u64::from(NO_LIMIT)) as u32
 }
 
-/// A limit of netem that what is in flight does not reach.
+/// Queue limit of netem, packets, larger than what can be in flight.
 fn flight_packets(hop: &HopPlan, rate_bytes_per_s: u64, burst_bytes: u32) -> u32 {
-    // Four standard deviations of a normal jitter; the kernel's table has no more.
+    // Four standard deviations of a normal jitter; the kernel's table is truncated there.
     let ns =
         hop.wire.delay_ns.saturating_add(hop.wire.jitter.map_or(0, |(spread_ns, _)| spread_ns.saturating_mul(4)));
     let bytes = u128::from(rate_bytes_per_s) * u128::from(ns) / 1_000_000_000 + u128::from(burst_bytes);
-    // Twice: every frame may be duplicated.
+    // Twice, because every frame may be duplicated.
     let frames = 2 * bytes / u128::from(LEAST_FRAME + hop.framing.bytes()) + u128::from(SLACK_FRAMES);
     i32::try_from(frames).unwrap_or(i32::MAX) as u32
 }
@@ -206,7 +209,7 @@ fn queue(
             Discipline::Bfifo { limit_bytes: bytes(*limit, "queue.limit")?.saturating_sub(early_bytes) }
         }
         QueuePlan::Packets(packets) => Discipline::Pfifo {
-            // A fifo of no frames would pass none.
+            // A limit of 0 would drop every frame.
             limit_packets: count(*packets).saturating_sub(early_bytes / frame_bytes).max(1),
         },
         QueuePlan::Red(settings) => {
@@ -217,7 +220,7 @@ fn queue(
                 min_bytes,
                 max_bytes,
                 probability: Probability::new(settings.probability),
-                // The burst that tc-red(8) recommends.
+                // Burst as recommended by tc-red(8).
                 average_packet_bytes: frame_bytes,
                 burst_packets: (2 * u64::from(min_bytes) + u64::from(max_bytes)).div_ceil(3 * u64::from(frame_bytes))
                     as u32,
@@ -254,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_alone_needs_a_token_bucket_alone() {
+    fn rate_without_impairments_needs_no_netem() {
         let hop = forward("rate = \"1G\"\nqueue = { kind = \"bfifo\", limit = \"1MB\" }");
         assert_eq!(hop.wire, None);
         assert_eq!(hop.queue, Discipline::Bfifo { limit_bytes: 1_000_000 });
@@ -267,38 +270,38 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_link_has_a_bucket_of_one_frame() {
+    fn slow_links_have_a_bucket_of_one_frame() {
         let hop = forward("rate = \"1M\"\nframing = \"none\"\nqueue = { kind = \"pfifo\", packets = 10 }");
         assert_eq!((hop.shaper.burst_bytes, hop.shaper.overhead_bytes), (1514, 0));
         assert_eq!(hop.queue, Discipline::Pfifo { limit_packets: 10 });
-        // A frame leaves when its first bit would, not its last.
+        // The token bucket sends a frame at the time of its first bit, not its last.
         assert_eq!(hop.resolution_ns(), 12_112_000);
     }
 
     #[test]
-    fn netem_delays_serialises_and_never_drops_by_its_limit() {
+    fn netem_limit_exceeds_the_frames_in_flight() {
         let hop = forward("rate = \"1G\"\ndelay = \"100ms\"\nloss = \"1%\"\nduplicate = \"2%\"\nreorder = \"3%\"");
         let wire = hop.wire.expect("a delay");
         assert_eq!((wire.delay_ns, wire.jitter_ns), (100_000_000, 0));
         assert_eq!(wire.loss, NetemLoss::Random(Probability::new(0.01)));
         assert_eq!((wire.duplicate, wire.reorder), (Probability::new(0.02), Probability::new(0.03)));
         assert_eq!(wire.rate, Some(NetemRate { bytes_per_s: 125_000_000, packet_overhead_bytes: 24 }));
-        // 12.5 MB in frames of 42 bytes, each with 24 of framing, all duplicated.
+        // 12.5 MB in frames of 42 bytes with 24 bytes of framing, all duplicated.
         assert!(u64::from(wire.limit_packets) > 2 * 12_500_000 / 66, "{}", wire.limit_packets);
-        // The buffer is what waits in the queue and what waits in netem.
+        // The buffer is the queue and netem together.
         assert_eq!(hop.queue, Discipline::Bfifo { limit_bytes: 1_000_000 - (62_500 - 1514) });
         assert_eq!(hop.resolution_ns(), 0);
     }
 
     #[test]
-    fn a_small_buffer_keeps_its_frames() {
+    fn small_packet_limits_stay_above_zero() {
         let hop = forward("rate = \"10G\"\ndelay = \"1ms\"\nqueue = { kind = \"bfifo\", limit = \"20KB\" }");
         assert_eq!(hop.shaper.burst_bytes, 1514 + 5000);
         assert_eq!(hop.queue, Discipline::Bfifo { limit_bytes: 15_000 });
     }
 
     #[test]
-    fn jitter_and_bursts_of_loss_are_netems() {
+    fn jitter_and_burst_loss_are_emulated_by_netem() {
         let hop = forward(
             "rate = \"1G\"\ndelay = \"5ms\"\njitter = { spread = \"1ms\", distribution = \"normal\" }\n\
              loss = { gilbert-elliott = { p = 0.0001, r = 0.2 } }",
@@ -315,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn every_queue_has_its_discipline() {
+    fn every_queue_kind_maps_to_a_qdisc() {
         let kind = |queue: &str| forward(&format!("rate = \"1G\"\nqueue = {queue}")).queue;
         let codel = Codel {
             limit_packets: Some(1000),
@@ -336,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_cannot_express_is_refused_by_its_key() {
+    fn keys_the_kernel_cannot_express_are_refused_by_name() {
         for (link, key) in [
             ("rate = { steps = [{ for = \"1s\", rate = \"1G\" }] }", "link.0.rate (forward)"),
             ("rate = { mahimahi = \"a file\" }", "link.0.rate (forward)"),
@@ -356,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn only_fifos_without_random_draws_are_predicted() {
+    fn only_deterministic_fifos_are_predicted() {
         let deterministic = |link: &str| is_deterministic(&load(link).forward);
         assert!(deterministic("rate = \"1G\"\ndelay = \"5ms\""));
         for more in [

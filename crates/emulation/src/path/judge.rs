@@ -1,4 +1,4 @@
-//! Whether a path that reads well also makes sense.
+//! Validation of a parsed path: ranges, and combinations of settings.
 
 use landspeed_problems::{Problem, Share, Time, Written};
 use landspeed_units::{BitRate, Bytes, Nanos};
@@ -7,21 +7,21 @@ use super::plan::{DEFAULT_LIMIT, DEFAULT_MTU};
 use super::{Distribution, Link, LinkDirection, Path, Policer, QueueKind, QueueSettings, RateSource};
 use crate::frame::ETHERNET_HEADER;
 
-/// Fastest and slowest link, bits/s.
+/// Range of link rates, bits/s.
 const RATES: std::ops::RangeInclusive<u64> = 1_000..=1_000_000_000_000;
-/// Longest one-way delay of a link, nanoseconds.
+/// Maximum one-way delay of a link, nanoseconds.
 const MAX_DELAY: u64 = 60_000_000_000;
-/// Latest time an outage may begin or end, and longest step of a rate, nanoseconds (30 days).
+/// Maximum time of an outage and duration of a rate step, nanoseconds (30 days).
 const MAX_TIME: u64 = 30 * 86_400 * 1_000_000_000;
-/// Most links of a path.
+/// Maximum number of links in a path.
 const MAX_LINKS: usize = 16;
 
-/// What is to be said about a path.
+/// Result of the validation.
 #[derive(Debug, Default)]
 pub(super) struct Judgement {
-    /// Why it cannot be run.
+    /// Errors, which prevent a run.
     pub problems: Vec<Problem>,
-    /// What a reader should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
@@ -166,7 +166,7 @@ fn policer(key: &str, policer: &Policer, frame: u64, judgement: &mut Judgement) 
     }
 }
 
-/// The settings a kind has, by their names.
+/// Names of the settings that a queue kind has.
 fn settings_of(kind: QueueKind) -> &'static [&'static str] {
     match kind {
         QueueKind::Bfifo => &["limit"],

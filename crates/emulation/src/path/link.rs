@@ -1,4 +1,4 @@
-//! What a link does to frames, as it is written: shared by paths and by the lab's scenarios.
+//! File format of a link's behaviour, shared by paths and the lab's scenarios.
 
 use landspeed_problems::{EMPTY, Notations, Problem, Share, Time, read_by_notations};
 use schemars::JsonSchema;
@@ -10,31 +10,31 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Framing {
-    /// Preamble 8, checksum 4, gap 12.
+    /// 24 bytes: preamble 8, FCS 4, gap 12.
     Ethernet,
-    /// Nothing.
+    /// No framing.
     None,
 }
 
-/// Spread of a delay.
+/// Variation of a link's delay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Jitter {
     /// Standard deviation, or half the width of a uniform distribution.
     pub spread: Time,
-    /// Its shape; default `uniform`.
+    /// Distribution; default `uniform`.
     #[serde(default)]
     pub distribution: Distribution,
 }
 
-/// Shapes of a spread.
+/// Distribution of the delay's variation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Distribution {
-    /// Every value within the spread alike.
+    /// Uniform: every delay within the spread is equally likely.
     #[default]
     Uniform,
-    /// Gaussian.
+    /// Normal (Gaussian).
     Normal,
 }
 
@@ -44,44 +44,44 @@ pub enum Distribution {
 pub enum Loss {
     /// Each frame independently, with this probability.
     Random(Share),
-    /// A pattern.
+    /// Loss according to a pattern.
     Pattern(LossPattern),
 }
 
-/// Patterns of loss.
+/// Loss patterns.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LossPattern {
     /// Each frame independently, with this probability.
     Random(Share),
-    /// One frame in so many, periodically: this one and every multiple of it. Every frame of that direction counts,
-    /// acknowledgements as well, from the scenario's zero on; opening connections before that does not.
+    /// Every n-th frame of this direction, acknowledgements included. In a scenario, frames count from time zero
+    /// on; those that open connections before do not count.
     Every(u64),
-    /// These frames, counted from 1 on in the order in which they reach the link, as with `every`.
+    /// The frames with these numbers, from 1 in the order in which they reach the link, counted as with `every`.
     Packets(Vec<u64>),
-    /// Every frame with an IP packet longer than this, without an ICMP message: a PMTUD black hole. From the scenario's
-    /// zero on, as with `every`.
+    /// Every frame with an IP packet longer than this, except ICMP messages: a PMTUD black hole. In a scenario,
+    /// from time zero on, as with `every`.
     LongerThan(u32),
-    /// Two states, one good and one bad (Gilbert, Elliott).
+    /// Gilbert-Elliott model: a good and a bad state.
     GilbertElliott(GilbertElliott),
 }
 
-/// A two-state loss process. Probabilities are per frame.
+/// Parameters of a Gilbert-Elliott loss process. Probabilities are per frame.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct GilbertElliott {
-    /// From good to bad.
+    /// Transition probability from good to bad.
     pub p: Share,
-    /// From bad to good.
+    /// Transition probability from bad to good.
     pub r: Share,
-    /// Lost while bad; default all.
+    /// Loss probability in the bad state; default 1.
     pub bad: Option<Share>,
-    /// Lost while good; default none.
+    /// Loss probability in the good state; default 0.
     pub good: Option<Share>,
 }
 
 impl Loss {
-    /// What is wrong with it; `key` is the dotted path of the loss.
+    /// Returns the problems of the loss settings; `key` is their dotted path.
     pub fn problems(&self, key: &str) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut refuse = |key: String, message: String, hint: &str| {

@@ -1,4 +1,4 @@
-//! Values that may be written in several ways.
+//! Deserialisation of values with several notations.
 
 use landspeed_problems::{EMPTY, Notations, Rate, read_by_notations};
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! A path as the model runs it: every default filled in, in plain numbers.
+//! A path as the model uses it: with all defaults, in plain numbers.
 
 use landspeed_problems::Problem;
 
@@ -9,18 +9,18 @@ use crate::serialiser::{RateStep, Schedule};
 use crate::trace;
 use crate::wire::WirePlan;
 
-/// MTU where the path does not say, bytes.
+/// Default MTU, bytes.
 pub(crate) const DEFAULT_MTU: u32 = 1500;
-/// Limit of a queue in bytes where the path does not say.
+/// Default queue limit, bytes.
 pub(crate) const DEFAULT_LIMIT: u64 = 1_000_000;
-/// Limit of a queue in packets where the path does not say (Linux: codel and pie 1000, fq_codel 10240).
+/// Default queue limit, packets (Linux: codel and pie 1000, fq_codel 10240).
 const DEFAULT_PACKETS: u32 = 1000;
 const FQ_CODEL_PACKETS: u32 = 10_240;
-/// Length of a frame that red's average decays by while idle, bytes (tc-red: avpkt).
+/// Frame length with which red's average decays while idle, bytes (avpkt in tc-red).
 const RED_FRAME: u64 = 1000;
 
 impl Framing {
-    /// Bytes on the link besides the frame.
+    /// Framing overhead per frame, bytes.
     pub fn bytes(self) -> u64 {
         match self {
             Self::Ethernet => 24,
@@ -29,32 +29,32 @@ impl Framing {
     }
 }
 
-/// One direction of a path.
+/// Plan of one direction of a path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DirectionPlan {
-    /// Its hops in order; not empty.
+    /// Hops in order; not empty.
     pub(crate) hops: Vec<HopPlan>,
-    /// Longest frame, bytes.
+    /// Maximum frame length, bytes.
     pub(crate) frame_bytes: u32,
 }
 
-/// One hop in one direction.
+/// Plan of one hop in one direction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HopPlan {
-    /// Rate and burst of the policer, bits/s and bytes.
+    /// Rate (bits/s) and burst (bytes) of the policer.
     pub policer: Option<(u64, u64)>,
-    /// The queue.
+    /// Queue before the link.
     pub queue: QueuePlan,
     pub(crate) kind: QueueKind,
-    /// The rate over time.
+    /// Rate of the link over time.
     pub schedule: Schedule,
     /// Framing per frame.
     pub framing: Framing,
-    /// What the link does after the queue.
+    /// Behaviour of the link after the queue.
     pub wire: WirePlan,
 }
 
-/// A queue.
+/// Queueing discipline with all settings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum QueuePlan {
     /// First in, first out, with a limit in bytes.
@@ -63,37 +63,37 @@ pub enum QueuePlan {
     Packets(usize),
     /// Random early detection.
     Red(RedSettings),
-    /// Controlled delay.
+    /// CoDel, controlled delay (RFC 8289).
     Codel {
-        /// Its controller.
+        /// Settings of the controller.
         settings: CodelSettings,
-        /// Limit, frames.
+        /// Queue limit, frames.
         packets: usize,
     },
-    /// Fair queueing with controlled delay.
+    /// FQ-CoDel: fair queueing with CoDel per flow (RFC 8290).
     FqCodel {
-        /// The controller of each flow.
+        /// Settings of each flow's controller.
         settings: CodelSettings,
-        /// Limit, frames.
+        /// Queue limit, frames.
         packets: usize,
-        /// Bytes a flow sends at a turn.
+        /// Bytes that a flow may send per round.
         quantum: u64,
     },
-    /// Proportional integral controller enhanced.
+    /// PIE, proportional integral controller enhanced (RFC 8033).
     Pie {
-        /// Limit, frames.
+        /// Queue limit, frames.
         packets: usize,
         /// Target delay, nanoseconds.
         target_ns: u64,
-        /// Whether it marks.
+        /// Whether ECN-capable frames are marked instead of dropped.
         ecn: bool,
-        /// Longest frame, bytes.
+        /// Maximum frame length, bytes.
         frame_bytes: u64,
     },
 }
 
 impl DirectionPlan {
-    /// The links with their queues, in order; not empty.
+    /// Plans of the links in order; not empty.
     pub fn hops(&self) -> &[HopPlan] {
         &self.hops
     }
@@ -103,7 +103,7 @@ impl DirectionPlan {
         self.hops.len()
     }
 
-    /// Mean rate of the slowest link, bits/s with framing.
+    /// Mean rate of the slowest link, bits/s including framing.
     pub fn rate_bps(&self) -> u64 {
         self.hops.iter().map(|hop| hop.schedule.mean_bps()).min().unwrap_or(0)
     }
@@ -113,31 +113,31 @@ impl DirectionPlan {
         self.hops.iter().any(|hop| !matches!(hop.schedule, Schedule::Fixed(_)))
     }
 
-    /// Propagation delay, nanoseconds.
+    /// Sum of the links' propagation delays, nanoseconds.
     pub fn delay_ns(&self) -> u64 {
         self.hops.iter().map(|hop| hop.wire.delay_ns).sum()
     }
 
-    /// Framing of the slowest link, bytes per frame.
+    /// Framing overhead of the slowest link, bytes per frame.
     pub fn framing_bytes(&self) -> u64 {
         self.hops.iter().min_by_key(|hop| hop.schedule.mean_bps()).map_or(0, |hop| hop.framing.bytes())
     }
 
-    /// Longest frame, bytes from the Ethernet header on.
+    /// Maximum frame length from the Ethernet header on, bytes.
     pub fn frame_bytes(&self) -> u32 {
         self.frame_bytes
     }
 
-    /// Each link's queue by its name in `tc`.
+    /// Names in `tc` of the links' queueing disciplines.
     pub fn queues(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.hops.iter().map(|hop| hop.kind.name())
     }
 }
 
-/// Reads a trace file by its name in the path file.
+/// Callback that returns the text of a trace file, by its name in the path file.
 pub(super) type Files<'a> = dyn FnMut(&str) -> Result<String, String> + 'a;
 
-/// The two directions of a path that was judged; what is wrong with its traces is added to `problems`.
+/// Returns the plans of both directions of a validated path; adds errors of its traces to `problems`.
 pub(super) fn plan(path: &Path, files: &mut Files<'_>, problems: &mut Vec<Problem>) -> [DirectionPlan; 2] {
     let frame_bytes = path.mtu.unwrap_or(DEFAULT_MTU) + ETHERNET_HEADER;
     let mut direction = |name: &str, of: fn(&Link) -> &LinkDirection| {
@@ -203,7 +203,7 @@ fn schedule(rate: &RateSource, files: &mut Files<'_>) -> Result<Schedule, String
 }
 
 impl Queue {
-    /// The settings; without any, those of the kind alone.
+    /// The settings; a kind without any becomes its default settings.
     pub(super) fn settings(&self) -> QueueSettings {
         match self {
             Self::Settings(settings) => settings.clone(),

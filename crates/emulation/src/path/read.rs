@@ -1,16 +1,16 @@
-//! From text to a path.
+//! Parsing of path files.
 
 use landspeed_problems::{self as source, Problem, Problems, Words};
 
 use super::plan::{DirectionPlan, plan};
 use super::{Path, judge};
 
-/// Longest text of a path file, bytes.
+/// Maximum size of a path file, bytes.
 pub const MAX_TEXT: usize = 256 << 10;
-/// What a path is called where its file has no name.
+/// Name for a path file in messages until the caller sets one.
 const FILE: &str = "path";
 
-/// The words of the format, for hints about mistakes.
+/// Vocabulary of the format, for hints on mistakes.
 const WORDS: Words = Words { arrays: &["link"], named: &[], example: key_example };
 
 fn key_example(key: &str) -> Option<&'static str> {
@@ -27,20 +27,21 @@ fn key_example(key: &str) -> Option<&'static str> {
     })
 }
 
-/// A path that was read and found fit to run.
+/// A validated path, ready to run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadedPath {
-    /// What the file says.
+    /// Contents of the path file.
     pub path: Path,
-    /// From the first end to the second.
+    /// Plan from the first host to the second.
     pub forward: DirectionPlan,
-    /// From the second end to the first.
+    /// Plan from the second host to the first.
     pub reverse: DirectionPlan,
-    /// What a reader should know; each begins with the key it is about.
+    /// Warnings, each beginning with the key that it is about.
     pub warnings: Vec<String>,
 }
 
-/// Reads a path file and judges it. `files` returns the text of a trace file that it names, or why that cannot be read.
+/// Parses and validates a path file. `files` returns the text of a trace file named in it, or the reason why it
+/// cannot be read.
 pub fn load(text: &str, files: &mut dyn FnMut(&str) -> Result<String, String>) -> Result<LoadedPath, Problems> {
     let many = |list| Problems::new(FILE, list);
     if text.len() > MAX_TEXT {
@@ -62,7 +63,7 @@ pub fn load(text: &str, files: &mut dyn FnMut(&str) -> Result<String, String>) -
     Err(many(problems.into_iter().map(placed).collect()))
 }
 
-/// The JSON Schema of a path file, once its TOML is taken as JSON.
+/// Returns the JSON Schema of a path file (for its TOML converted to JSON).
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(Path).to_value()
 }

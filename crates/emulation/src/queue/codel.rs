@@ -1,22 +1,22 @@
-//! Controlled delay (RFC 8289): the pseudocode of its section 5.
+//! CoDel, controlled delay: the pseudocode of RFC 8289, section 5.
 
 use super::{Drops, Fifo};
 use crate::event::{DropCause, Frame};
 
-/// How controlled delay is set.
+/// Settings of CoDel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodelSettings {
-    /// Target delay, nanoseconds.
+    /// Target queueing delay, nanoseconds.
     pub target_ns: u64,
-    /// Time in which a standing queue must fall below the target once, nanoseconds.
+    /// Interval within which the delay must fall below the target once, nanoseconds.
     pub interval_ns: u64,
-    /// Whether it marks.
+    /// Whether ECN-capable frames are marked instead of dropped.
     pub ecn: bool,
-    /// Longest frame, bytes: a queue of one of these is no standing queue.
+    /// Maximum frame length, bytes: at most this much is not a standing queue.
     pub frame_bytes: u64,
 }
 
-/// The state of the controller for one queue.
+/// Controller state of one queue.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CodelState {
     first_above_ns: Option<u64>,
@@ -27,12 +27,12 @@ pub(crate) struct CodelState {
 }
 
 impl CodelState {
-    /// `interval / sqrt(count)` after `from_ns`.
+    /// Time of the next drop: `from_ns + interval / sqrt(count)`.
     fn control_law(settings: &CodelSettings, from_ns: u64, count: u64) -> u64 {
         from_ns + (settings.interval_ns as f64 / (count.max(1) as f64).sqrt()) as u64
     }
 
-    /// Takes a frame out of the queue, and returns whether the delay has been above the target for an interval.
+    /// Removes a frame from the queue; also returns whether the delay has been above the target for an interval.
     fn look<T: Copy>(
         &mut self,
         settings: &CodelSettings,
@@ -57,7 +57,7 @@ impl CodelState {
         }
     }
 
-    /// The next frame to send. What is dropped, or marked, is so by the control law.
+    /// Returns the next frame to send; drops or marks frames according to the control law.
     pub(crate) fn dequeue<T: Copy>(
         &mut self,
         settings: &CodelSettings,
@@ -95,7 +95,7 @@ impl CodelState {
                 (frame, _) = self.look(settings, now_ns, queue);
             }
             self.dropping = true;
-            // Where the last dropping state ended shortly before, the rate that was right then is resumed.
+            // If the previous dropping state ended recently, resume with its drop rate.
             let delta = self.count - self.last_count;
             let recent = now_ns.saturating_sub(self.drop_next_ns) < 16 * settings.interval_ns;
             self.count = if delta > 1 && recent { delta } else { 1 };
@@ -106,7 +106,7 @@ impl CodelState {
     }
 }
 
-/// One queue with controlled delay.
+/// A single queue with CoDel.
 #[derive(Debug)]
 pub(crate) struct Codel<T> {
     fifo: Fifo<T>,
@@ -144,7 +144,8 @@ mod tests {
     const SETTINGS: CodelSettings =
         CodelSettings { target_ns: 5 * MS, interval_ns: 100 * MS, ecn: false, frame_bytes: 1514 };
 
-    /// Times at which frames are dropped while one frame leaves each millisecond and the queue never empties.
+    /// Times at which frames are dropped or marked while one frame leaves each millisecond and the queue never
+    /// empties, milliseconds.
     fn drops_of_a_standing_queue(settings: CodelSettings) -> Vec<u64> {
         let mut codel = Codel::new(settings, 10_000);
         let mut drops = Vec::new();
@@ -164,7 +165,7 @@ mod tests {
     #[test]
     fn drops_follow_the_control_law() {
         let times = drops_of_a_standing_queue(SETTINGS);
-        // The first frame seen above the target is that of 10 ms; an interval later the first one is dropped.
+        // The frame of 10 ms is the first one above the target; the first drop follows one interval later.
         let mut expected = vec![110];
         let mut next = 110.0;
         for count in 1_u32.. {
@@ -178,13 +179,13 @@ mod tests {
     }
 
     #[test]
-    fn marks_come_when_drops_would() {
+    fn ecn_marks_follow_the_drop_schedule() {
         let marks = drops_of_a_standing_queue(CodelSettings { ecn: true, ..SETTINGS });
         assert_eq!(marks, drops_of_a_standing_queue(SETTINGS));
     }
 
     #[test]
-    fn a_queue_below_the_target_is_left_alone() {
+    fn queues_below_the_target_have_no_drops() {
         let mut codel = Codel::new(SETTINGS, 10_000);
         let mut drops = Vec::new();
         for ms in 0..10_000 {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::Drops;
 use crate::event::{DropCause, Frame};
 
-/// A queue that drops what does not fit.
+/// A tail-drop queue.
 #[derive(Debug)]
 pub(crate) struct Fifo<T> {
     frames: VecDeque<Frame<T>>,

@@ -1,4 +1,4 @@
-//! Fair queues with controlled delay (RFC 8290).
+//! FQ-CoDel: fair queueing with CoDel per flow (RFC 8290).
 
 use std::collections::VecDeque;
 
@@ -6,9 +6,10 @@ use super::codel::{CodelSettings, CodelState};
 use super::{Drops, Fifo};
 use crate::event::{DropCause, Frame};
 
-/// Queues that flows are hashed to (RFC 8290, section 5.2.2).
+/// Number of queues to which flows are hashed (RFC 8290, section 5.2.2).
 const QUEUES: usize = 1024;
-/// Frames dropped at once from the longest queue when all is full (RFC 8290, section 4.1.3, as in Linux).
+/// Maximum number of frames dropped at once from the longest queue on overflow (RFC 8290, section 4.1.3, as in
+/// Linux).
 const BATCH: usize = 64;
 
 #[derive(Debug)]
@@ -16,11 +17,11 @@ struct Flow<T> {
     fifo: Fifo<T>,
     state: CodelState,
     credit: i64,
-    /// Whether it is in one of the two lists.
+    /// Whether the queue is in the list of new or old flows.
     listed: bool,
 }
 
-/// Fair queues.
+/// A set of queues, one per flow hash, served by deficit round robin.
 #[derive(Debug)]
 pub(crate) struct FqCodel<T> {
     flows: Vec<Flow<T>>,
@@ -35,7 +36,7 @@ pub(crate) struct FqCodel<T> {
 }
 
 impl<T: Copy> FqCodel<T> {
-    /// `quantum` is the share of a round, bytes; `perturbation` moves flows to other queues.
+    /// `quantum` is the number of bytes per round; `perturbation` is the seed of the flow hash.
     pub(crate) fn new(settings: CodelSettings, limit_packets: usize, quantum: u64, perturbation: u64) -> Self {
         let flow =
             || Flow { fifo: Fifo::of_packets(usize::MAX), state: CodelState::default(), credit: 0, listed: false };
@@ -73,7 +74,7 @@ impl<T: Copy> FqCodel<T> {
         }
     }
 
-    /// Drops half of the longest queue from its head, at most [`BATCH`] frames.
+    /// Drops half of the longest queue's frames from its head, at most [`BATCH`].
     fn drop_from_longest(&mut self, drops: &mut Drops<T>) {
         let Some(longest) = self.flows.iter_mut().max_by_key(|flow| flow.fifo.bytes()) else { return };
         let half = longest.fifo.packets().div_ceil(2).min(BATCH);
@@ -103,7 +104,7 @@ impl<T: Copy> FqCodel<T> {
             self.bytes -= bytes - flow.fifo.bytes();
             let Some(frame) = frame else {
                 list.pop_front();
-                // An empty new queue waits a round among the old ones: it must not come back as new at once.
+                // An empty new queue moves to the old ones for a round, so that it cannot become new again at once.
                 if is_new && !self.old.is_empty() {
                     self.old.push_back(index);
                 } else {
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sparse_flow_is_served_first() {
+    fn sparse_flows_are_served_first() {
         let mut queue = FqCodel::new(SETTINGS, 10_000, 1514, 3);
         let mut drops = Vec::new();
         for _ in 0..100 {
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_queue_has_nothing_to_send() {
+    fn emptied_queues_send_nothing_and_can_refill() {
         let mut queue: FqCodel<u32> = FqCodel::new(SETTINGS, 100, 1514, 3);
         let mut drops = Vec::new();
         assert_eq!(queue.dequeue(0, &mut drops), None);

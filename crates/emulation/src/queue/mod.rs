@@ -1,4 +1,4 @@
-//! Queues in front of a link.
+//! Queueing disciplines before a link.
 
 mod codel;
 mod fifo;
@@ -16,21 +16,21 @@ pub use red::RedSettings;
 
 use crate::event::{DropCause, Frame};
 
-/// Frames that a queue dropped, and why.
+/// Dropped frames with the reason.
 pub(crate) type Drops<T> = Vec<(Frame<T>, DropCause)>;
 
-/// What happened to a frame at the entrance of an active queue.
+/// Decision on an arriving frame by a discipline that drops on arrival (red, pie).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// It goes in.
+    /// The frame is queued.
     Enter,
-    /// It is dropped early, or marked where that is configured and the frame can be.
+    /// The frame is dropped early, or marked if ECN is enabled and the frame is capable.
     Congested,
-    /// It is dropped whatever it says.
+    /// The frame is dropped even if it is ECN-capable.
     Refuse,
 }
 
-/// Any queue.
+/// A queueing discipline of any kind.
 #[derive(Debug)]
 pub(crate) enum AnyQueue<T> {
     Fifo(Fifo<T>),
@@ -41,7 +41,7 @@ pub(crate) enum AnyQueue<T> {
 }
 
 impl<T: Copy> AnyQueue<T> {
-    /// A frame arrives.
+    /// Queues an arriving frame; adds dropped frames to `drops`.
     pub(crate) fn enqueue(&mut self, now_ns: u64, frame: Frame<T>, drops: &mut Drops<T>) {
         match self {
             Self::Fifo(queue) => queue.enqueue(frame, drops),
@@ -52,7 +52,7 @@ impl<T: Copy> AnyQueue<T> {
         }
     }
 
-    /// The link is free: the next frame for it. An active queue may drop some, and have none left.
+    /// Returns the next frame to send. CoDel may drop frames, and have none left.
     pub(crate) fn dequeue(&mut self, now_ns: u64, drops: &mut Drops<T>) -> Option<Frame<T>> {
         match self {
             Self::Fifo(queue) => queue.pop(),
@@ -63,7 +63,7 @@ impl<T: Copy> AnyQueue<T> {
         }
     }
 
-    /// Frames in it.
+    /// Number of queued frames.
     pub(crate) fn packets(&self) -> usize {
         match self {
             Self::Fifo(queue) => queue.packets(),
@@ -74,7 +74,7 @@ impl<T: Copy> AnyQueue<T> {
         }
     }
 
-    /// Bytes in it, of frames from the Ethernet header on.
+    /// Queued bytes, counted from the Ethernet header on.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
             Self::Fifo(queue) => queue.bytes(),

@@ -1,21 +1,23 @@
-//! Proportional integral controller enhanced (RFC 8033, section 4), with delays from timestamps (section 5.2).
+//! PIE, proportional integral controller enhanced (RFC 8033, section 4), with delays from timestamps (section
+//! 5.2).
 
 use landspeed_stats::SplitMix64;
 
 use super::{Drops, Fifo};
 use crate::event::{DropCause, Frame};
 
-/// Time between updates, nanoseconds (RFC 8033, section 4.2: T_UPDATE).
+/// Update period, nanoseconds (RFC 8033, section 4.2: T_UPDATE).
 const UPDATE_NS: u64 = 15_000_000;
-/// Weights of the delay's distance from the target, and of its change, per second (section 4.2: alpha, beta).
+/// Weights of the delay's deviation from the target and of its change, 1/s (section 4.2: alpha, beta).
 const ALPHA: f64 = 0.125;
 const BETA: f64 = 1.25;
-/// Bursts that pass, nanoseconds (section 4.4: MAX_BURST).
+/// Burst allowance, nanoseconds (section 4.4: MAX_BURST).
 const MAX_BURST_NS: u64 = 150_000_000;
-/// Up to this probability ECN-capable frames are marked, above they are dropped (section 5.1: MARK_ECNTH).
+/// Maximum probability at which ECN-capable frames are marked; above it they are dropped (section 5.1:
+/// MARK_ECNTH).
 const MARK_ECNTH: f64 = 0.1;
 
-/// A pie queue.
+/// A queue with PIE.
 #[derive(Debug)]
 pub(crate) struct Pie<T> {
     pub(super) fifo: Fifo<T>,
@@ -46,7 +48,7 @@ impl<T: Copy> Pie<T> {
         }
     }
 
-    /// Carries out the updates that were due by `now_ns`.
+    /// Performs the updates that were due by `now_ns`.
     fn catch_up(&mut self, now_ns: u64) {
         while self.next_update_ns <= now_ns {
             self.update();
@@ -62,7 +64,7 @@ impl<T: Copy> Pie<T> {
         let seconds = |ns: u64| ns as f64 * 1e-9;
         let (delay, old, target) = (seconds(self.delay_ns), seconds(self.old_delay_ns), seconds(self.target_ns));
         let mut step = ALPHA * (delay - target) + BETA * (delay - old);
-        // Section 4.2: the lower the probability, the smaller the steps.
+        // Section 4.2: smaller steps at lower probabilities.
         step *= match self.probability {
             p if p < 0.000_001 => 1.0 / 2048.0,
             p if p < 0.000_01 => 1.0 / 512.0,
@@ -73,7 +75,7 @@ impl<T: Copy> Pie<T> {
             _ => 1.0,
         };
         if self.probability >= 0.1 {
-            // Section 5.5: no step of more than 2 %.
+            // Section 5.5: steps of at most 2 %.
             step = step.min(0.02);
         }
         self.probability += step;
@@ -95,7 +97,7 @@ impl<T: Copy> Pie<T> {
         if self.burst_ns > 0 {
             return false;
         }
-        // Section 4.1: bursts and short queues are safe.
+        // Section 4.1: no early drops for bursts and short queues.
         if self.old_delay_ns < self.target_ns / 2 && self.probability < 0.2 {
             return false;
         }
@@ -137,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_probability_follows_the_controllers_formula() {
+    fn drop_probability_follows_rfc_8033() {
         let mut pie = pie();
         (pie.probability, pie.delay_ns, pie.old_delay_ns) = (0.05, 40 * MS, 30 * MS);
         pie.update();
@@ -152,10 +154,10 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_passes_and_a_standing_queue_does_not() {
+    fn bursts_pass_and_standing_queues_are_dropped() {
         let mut pie = pie();
         let mut drops = Vec::new();
-        // Two frames arrive for each one that leaves.
+        // Two frames arrive for each frame that leaves.
         let mut first = None;
         for ms in 0..600_u64 {
             for _ in 0..2 {
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn updates_missed_while_idle_are_made_up() {
+    fn updates_missed_while_idle_are_caught_up() {
         let run = |looks: &[u64]| {
             let mut pie = pie();
             (pie.probability, pie.delay_ns, pie.old_delay_ns, pie.burst_ns) = (0.3, 20 * MS, 20 * MS, 0);

@@ -5,33 +5,33 @@ use landspeed_stats::SplitMix64;
 use super::{Drops, Entry, Fifo};
 use crate::event::{DropCause, Frame};
 
-/// Weight of one arrival in the average queue (Floyd and Jacobson, section 6).
+/// Weight of one arrival in the average queue length (Floyd and Jacobson, section 6).
 const WEIGHT: f64 = 0.002;
 
-/// How a red queue is set.
+/// Settings of RED.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RedSettings {
-    /// Limit, bytes.
+    /// Queue limit, bytes.
     pub limit_bytes: u64,
-    /// Average queue at which drops begin, bytes.
+    /// Average queue length from which frames are dropped or marked, bytes.
     pub min_bytes: u64,
-    /// Average queue from which on everything is dropped, bytes.
+    /// Average queue length from which every frame is dropped, bytes.
     pub max_bytes: u64,
-    /// Drop probability at `max_bytes`.
+    /// Drop probability at `max_bytes`, 0–1.
     pub probability: f64,
-    /// Whether it marks.
+    /// Whether ECN-capable frames are marked instead of dropped.
     pub ecn: bool,
-    /// How long a frame of usual length takes onto the link, nanoseconds: an idle queue's average falls by one step in this time.
+    /// Serialisation time of a typical frame, nanoseconds: while idle, the average decays by one step in this time.
     pub frame_ns: u64,
 }
 
-/// A red queue.
+/// A queue with RED.
 #[derive(Debug)]
 pub(crate) struct Red<T> {
     pub(super) fifo: Fifo<T>,
     settings: RedSettings,
     average: f64,
-    /// Frames since the last drop; -1 below `min_bytes`.
+    /// Frames since the last drop; -1 while the average is below `min_bytes`.
     count: i64,
     idle_since_ns: Option<u64>,
     random: SplitMix64,
@@ -43,7 +43,7 @@ impl<T: Copy> Red<T> {
         Self { fifo, settings, average: 0.0, count: -1, idle_since_ns: Some(0), random }
     }
 
-    /// The average queue after an arrival at `now_ns`.
+    /// Updates the average queue length for an arrival at `now_ns`.
     fn update(&mut self, now_ns: u64) {
         if let Some(since_ns) = self.idle_since_ns.take() {
             let frames = (now_ns - since_ns) as f64 / self.settings.frame_ns.max(1) as f64;
@@ -64,7 +64,7 @@ impl<T: Copy> Red<T> {
         }
         self.count += 1;
         let base = self.settings.probability * (self.average - min) / (max - min);
-        // p_a = p_b / (1 - count p_b): the gaps between drops become uniform.
+        // p_a = p_b / (1 - count p_b) makes the gaps between drops uniform.
         let spread = 1.0 - self.count as f64 * base;
         if spread <= 0.0 || self.random.happens(base / spread) {
             self.count = 0;
@@ -80,7 +80,7 @@ impl<T: Copy> Red<T> {
             Entry::Congested if self.settings.ecn && frame.ecn_capable => frame.marked = true,
             Entry::Congested | Entry::Refuse => {
                 drops.push((frame, DropCause::Aqm));
-                // An average above max falls only if what is dropped counts as idle time, too.
+                // Without this, an average above max would never fall: dropped frames must not end the idle time.
                 if self.fifo.packets() == 0 {
                     self.idle_since_ns = Some(now_ns);
                 }
@@ -112,7 +112,7 @@ mod tests {
         frame_ns: 1_000,
     };
 
-    /// A queue whose length and average are `bytes`.
+    /// A queue with a length and average of `bytes`.
     fn at(bytes: u64) -> Red<()> {
         let mut red = Red::new(SETTINGS, SplitMix64::new(1));
         for _ in 0..bytes / 1000 {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_dropped_below_min_and_everything_above_max() {
+    fn drops_start_at_min_and_are_total_above_max() {
         for (bytes, dropped) in [(49_000, 0), (150_000, 1000)] {
             let mut red = at(bytes);
             let mut drops = Vec::new();
@@ -139,8 +139,8 @@ mod tests {
     }
 
     #[test]
-    fn the_drop_rate_follows_the_average() {
-        // Gaps are uniform from 1 to 1/p_b - 1 frames: the mean gap is 1 / (2 p_b).
+    fn drop_rate_follows_the_average_queue() {
+        // Gaps are uniform from 1 to 1/p_b - 1 frames, so the mean gap is 1 / (2 p_b).
         for bytes in [75_000_u64, 100_000, 125_000] {
             let mut red = at(bytes);
             let mut drops = Vec::new();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_link_lets_the_average_decay() {
+    fn average_decays_while_idle() {
         let mut red: Red<()> = Red::new(SETTINGS, SplitMix64::new(1));
         red.average = 100_000.0;
         red.idle_since_ns = Some(0);
@@ -181,7 +181,7 @@ mod tests {
             marked += u32::from(red.fifo.pop().is_some_and(|frame| frame.marked));
         }
         assert_eq!(drops.len(), 0);
-        // The marked ones are at the end of the queue: take the others out first.
+        // Count the marked frames that are still queued.
         while let Some(frame) = red.fifo.pop() {
             marked += u32::from(frame.marked);
         }

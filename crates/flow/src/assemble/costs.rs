@@ -1,4 +1,4 @@
-//! What the test cost each host.
+//! CPU cost of the test on each host.
 
 use landspeed_host::{TICK_NS, use_between};
 use landspeed_model::{Cost, EndCost, Phase, PhaseName};
@@ -6,7 +6,7 @@ use landspeed_model::{Cost, EndCost, Phase, PhaseName};
 use super::sums::ratio;
 use crate::end::EndReport;
 
-/// Cost of both ends.
+/// CPU cost on the client and on the server.
 pub fn end_costs(client: Option<&EndReport>, server: Option<&EndReport>, phases: &[Phase]) -> Cost {
     Cost { client: client.map(|r| end(r, phases)), server: server.map(|r| end(r, phases)) }
 }
@@ -22,7 +22,7 @@ fn end(report: &EndReport, phases: &[Phase]) -> EndCost {
         .chain(report.rr_streams.iter().map(|s| s.thread_cpu_ns))
         .sum();
     let bytes: u64 = report.streams.iter().map(|s| s.end.bytes).sum();
-    // Host readings cover the steady phase, so they are set against the bytes of that phase.
+    // Host CPU readings cover the steady phase, so they are divided by the bytes of that phase.
     let steady_bytes: u64 = report
         .streams
         .iter()

@@ -1,4 +1,4 @@
-//! The accounting: where every byte or packet went.
+//! Accounting: bytes or packets sent, received and lost, and where they were lost.
 
 use landspeed_model::{
     Conservation, Direction, LossLocation, Parameters, PlacedLoss, Protocol, Stream, StreamEnd, Term, UdpTotals,
@@ -6,7 +6,7 @@ use landspeed_model::{
 
 use crate::end::EndReport;
 
-/// Balances what was sent with what arrived.
+/// Balances bytes or packets sent against those received.
 pub fn balance(
     parameters: &Parameters,
     streams: &[Stream],
@@ -160,13 +160,15 @@ fn udp_accounting(
     }
 }
 
-/// Most packets in one batch of segmentation offload: what fits 64 KiB, and the kernel's `UDP_MAX_SEGMENTS` (128).
+/// Largest number of packets in one UDP GSO batch: limited by 64 KiB and by the kernel's `UDP_MAX_SEGMENTS`
+/// (128).
 fn batch_packets(parameters: &Parameters) -> u64 {
     let payload = parameters.udp.as_ref().map_or(1, |u| u.payload_bytes.max(1));
     u64::from((65_507 / payload).clamp(1, 128))
 }
 
-/// Goes along the path and gives each place what its counters say, never more than is left to explain.
+/// Attributes `lost` packets to places along the path by their drop counters, never more than remain
+/// unexplained.
 fn place_losses(
     lost: u64,
     streams: &[Stream],
@@ -183,8 +185,8 @@ fn place_losses(
             places.push(PlacedLoss { place, packets, exact, source: source.to_owned() });
         }
     };
-    // The sockets' own counters first: they are the test's alone. A batch that stayed whole from the sender's
-    // segmentation offload to the receiver's coalescing (loopback, veth) is one drop to the kernel.
+    // The sockets' own counters first: they count only this test. A batch that stays whole from the sender's GSO
+    // to the receiver's GRO (loopback, veth) counts as one drop in the kernel.
     let of_stream = |s: &Stream| {
         let (sender, receiver) = (s.sender.as_ref()?.udp.as_ref()?, s.receiver.as_ref()?.udp.as_ref()?);
         let lost = sender.sent_packets.saturating_sub(receiver.delivered_packets);

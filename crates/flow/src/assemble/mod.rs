@@ -1,4 +1,4 @@
-//! Two ends' reports become one document. No figure is made up here: what an end did not report stays empty.
+//! Combines the reports of client and server into one run document. Values a host did not report stay empty.
 
 mod costs;
 mod ledger;
@@ -14,39 +14,39 @@ use landspeed_model::{
 use crate::client::Request;
 use crate::end::EndReport;
 
-/// What a client has found out so far.
+/// State of a test as the client has collected it so far; the input of [`document`].
 #[derive(Debug, Clone)]
 pub struct Ingredients {
-    /// What was asked for.
+    /// Requested parameters.
     pub requested: Parameters,
-    /// Command line.
+    /// Command line of the client, one argument per element.
     pub command: Vec<String>,
     /// Identifier of the test.
     pub id: String,
     /// Start, nanoseconds since the Unix epoch.
     pub started_unix_ns: u64,
-    /// What was in force.
+    /// Effective parameters, as the server accepted them.
     pub effective: Option<Parameters>,
-    /// The server's version.
+    /// Program version of the server.
     pub server_version: Option<String>,
-    /// The path.
+    /// Path between client and server.
     pub path: Option<PathInfo>,
-    /// The client's host.
+    /// Snapshot of the client's host.
     pub client_host: Option<HostSnapshot>,
-    /// The server's host.
+    /// Snapshot of the server's host.
     pub server_host: Option<HostSnapshot>,
-    /// The client's report.
+    /// Measurements of the client.
     pub client: Option<EndReport>,
-    /// The server's report.
+    /// Measurements of the server.
     pub server: Option<EndReport>,
-    /// What could not be done as asked.
+    /// Requests that could not be met exactly; each becomes a warning.
     pub notes: Vec<String>,
-    /// What failed.
+    /// Errors of the test, in the order they occurred.
     pub errors: Vec<ErrorEntry>,
 }
 
 impl Ingredients {
-    /// Nothing but the request.
+    /// Starts with the request only.
     pub fn new(request: &Request) -> Self {
         Self {
             requested: request.parameters.clone(),
@@ -65,7 +65,7 @@ impl Ingredients {
         }
     }
 
-    /// What the acceptance says.
+    /// Records the server's acceptance.
     pub fn accept(
         &mut self,
         id: String,
@@ -86,7 +86,7 @@ impl Ingredients {
     }
 }
 
-/// Writes the document. The verdict is left undetermined: naming causes is another crate's job.
+/// Builds the run document. The verdict stays undetermined: another crate diagnoses the cause.
 pub fn document(found: Ingredients) -> RunDocument {
     let parameters = found.parameters().clone();
     let mut streams = streams::join(found.client.as_ref(), found.server.as_ref());
@@ -122,7 +122,7 @@ pub fn document(found: Ingredients) -> RunDocument {
     let warnings = notes.into_iter().map(|message| Warning { code: "not-as-asked".to_owned(), message }).collect();
     let totals =
         Ends { client: found.client.as_ref().map(sums::totals), server: found.server.as_ref().map(sums::totals) };
-    // Requests move no bulk data: no sum above counts them.
+    // Request/response streams carry no bulk data: the sums above exclude them.
     if matches!(parameters.protocol, Protocol::TcpRr | Protocol::UdpRr) {
         streams.extend(streams::transactions(found.client.as_ref(), found.server.as_ref()));
     }
@@ -157,7 +157,7 @@ pub fn document(found: Ingredients) -> RunDocument {
     }
 }
 
-/// An end that was watched while it lasted, and not only asked for its totals.
+/// Keeps a report only if it has readings over time, not just totals.
 fn observed(report: Option<EndReport>) -> Option<EndReport> {
     report.filter(EndReport::has_timeline)
 }

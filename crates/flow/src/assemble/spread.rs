@@ -1,17 +1,18 @@
-//! The ± of a goodput: how much the rate differed between the intervals of the steady phase.
+//! Spread (±) of a goodput: variation of the rate between the intervals of the steady phase.
 
 use std::collections::BTreeSet;
 
 use landspeed_model::{Direction, Interval, PhaseName, Stream};
 
-/// Coefficient of variation of the summed rate of a direction's streams over the intervals of the steady phase.
+/// Coefficient of variation of a direction's goodput, summed over its streams, between intervals of the steady
+/// phase.
 ///
-/// A cut leaves a short interval at either end of a phase, whose rate is mostly noise: what is shorter than half of
-/// `interval_ns` is left out. A span that the sampler missed is longer than the others; it counts as many intervals as it
-/// covers, all at its mean rate, because what happened inside it was not read.
+/// Phase boundaries leave short intervals whose rate is mostly noise: intervals shorter than half of
+/// `interval_ns` are ignored. A gap in the samples makes a long interval; it counts as the number of intervals
+/// it covers, all at its mean rate, because the rate within it was not sampled.
 ///
 /// # Errors
-/// Why there is none, in words: fewer than two intervals, or no bytes.
+/// The reason why there is no spread: fewer than two intervals, or no bytes.
 pub fn of(streams: &[Stream], direction: Direction, interval_ns: u64) -> Result<f64, String> {
     let spans = common_spans(streams, direction);
     let longest = spans.iter().map(|&(ns, _)| ns).max().ok_or("the steady phase has no interval")?;
@@ -33,8 +34,9 @@ pub fn of(streams: &[Stream], direction: Direction, interval_ns: u64) -> Result<
     Ok((squares / (intervals - 1.0)).sqrt() / mean)
 }
 
-/// Length and bytes of each span between two boundaries that all streams of a direction have. The streams of an end are
-/// read together, so that this is every interval unless a stream's readings are incomplete.
+/// Length in nanoseconds and bytes of each span between consecutive boundaries common to all streams of a
+/// direction. Streams of one host are sampled together, so the spans are the intervals unless a stream lacks
+/// samples.
 fn common_spans(streams: &[Stream], direction: Direction) -> Vec<(u64, u64)> {
     let steady: Vec<Vec<&Interval>> = streams
         .iter()
@@ -49,7 +51,7 @@ fn common_spans(streams: &[Stream], direction: Direction) -> Vec<(u64, u64)> {
     let common: Vec<u64> = common.into_iter().collect();
     let mut spans: Vec<(u64, u64)> = common.windows(2).map(|pair| (pair[1] - pair[0], 0)).collect();
     for interval in steady.into_iter().flatten() {
-        // The span whose end is the first common boundary that is not before the interval's.
+        // Find the span that ends at the first common boundary at or after the interval's end.
         let end = common.partition_point(|&boundary| boundary < interval.end_ns);
         let span = end.checked_sub(1).filter(|&span| common[span] <= interval.start_ns);
         if let Some((_, bytes)) = span.and_then(|span| spans.get_mut(span)) {
@@ -65,7 +67,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A stream whose steady phase has these intervals: length in milliseconds, bytes.
+    /// Returns a stream whose steady phase has intervals of these lengths (milliseconds) and bytes.
     fn stream(direction: Direction, lengths: &[(u64, u64)]) -> Stream {
         let mut start_ns = 0;
         let intervals = lengths
@@ -94,12 +96,12 @@ mod tests {
     }
 
     #[test]
-    fn a_sampler_gap_keeps_the_spread() {
-        // Ten intervals at 1000 bytes each, and 1.1 s that brought as much as one of them.
+    fn a_sampler_gap_counts_as_the_intervals_it_covers() {
+        // Ten intervals of 1000 bytes each, and a gap of 1.1 s with as many bytes as one of them.
         let mut lengths = vec![(100, 1000); 10];
         lengths.insert(6, (1100, 1000));
         let frozen = spread(&lengths).unwrap();
-        // The same with the gap as eleven intervals of 1/11 of it.
+        // The same, with the gap split into eleven equal intervals.
         let mut apart = vec![(100, 1100); 10];
         apart.extend([(100, 100); 11]);
         assert!((frozen - spread(&apart).unwrap()).abs() < 1e-9, "{frozen}");
@@ -107,14 +109,14 @@ mod tests {
     }
 
     #[test]
-    fn equal_intervals_have_the_plain_standard_deviation() {
+    fn spread_of_equal_intervals_is_their_coefficient_of_variation() {
         let found = spread(&[(20, 1), (100, 900), (100, 1000), (100, 1100), (3, 900)]).unwrap();
         assert!((found - 0.1).abs() < 1e-12, "{found}");
         assert_eq!(spread(&[(100, 7), (100, 7)]), Ok(0.0));
     }
 
     #[test]
-    fn a_missing_spread_says_why() {
+    fn a_missing_spread_has_a_reason() {
         assert!(spread(&[]).unwrap_err().contains("no interval"));
         assert!(spread(&[(100, 5)]).unwrap_err().contains("--interval"));
         assert!(spread(&[(100, 5), (10, 5)]).unwrap_err().contains("only one interval"));

@@ -1,10 +1,11 @@
-//! Matching the two ends of each stream, and cutting the receiver's readings into intervals.
+//! Matches the client's and the server's half of each stream, and divides the receiver's samples into
+//! intervals.
 
 use landspeed_model::{Direction, Interval, Sample, Stream, StreamEnd};
 
 use crate::end::{Cuts, EndReport, RrReport, StreamReport};
 
-/// All streams either end reported, by number.
+/// Returns all streams that either side reported, by number.
 pub fn join(client: Option<&EndReport>, server: Option<&EndReport>) -> Vec<Stream> {
     let mut ids: Vec<u32> =
         [client, server].into_iter().flatten().flat_map(|r| r.streams.iter().map(|s| s.id)).collect();
@@ -13,7 +14,7 @@ pub fn join(client: Option<&EndReport>, server: Option<&EndReport>) -> Vec<Strea
     ids.into_iter().filter_map(|id| assemble_stream(id, client, server)).collect()
 }
 
-/// The streams that carried requests: what each end said of them, without readings over time.
+/// Returns the request/response streams, with the totals of both sides and without samples.
 pub fn transactions(client: Option<&EndReport>, server: Option<&EndReport>) -> Vec<Stream> {
     let mut ids: Vec<u32> =
         [client, server].into_iter().flatten().flat_map(|r| r.rr_streams.iter().map(|s| s.id)).collect();
@@ -69,7 +70,7 @@ fn assemble_stream(id: u32, client: Option<&EndReport>, server: Option<&EndRepor
     let (intervals, intervals_from) = match (receiver.filter(over_time), sender.filter(over_time)) {
         (Some((receiver, cuts)), _) => (intervals(&receiver.end.samples, cuts, |s| s.bytes), "receiver"),
         (None, Some((sender, cuts))) => {
-            // Without the receiver's word the sender's acknowledgements are the best there is.
+            // Without samples from the receiver, the sender's `bytes_acked` is the best estimate.
             let base = sender.end.samples.first().and_then(acked).unwrap_or(0);
             (intervals(&sender.end.samples, cuts, |s| acked(s).map_or(s.bytes, |n| n.saturating_sub(base))), "sender")
         }
@@ -91,8 +92,8 @@ fn acked(sample: &Sample) -> Option<u64> {
     sample.tcp.as_ref()?.bytes_acked
 }
 
-/// Differences between readings. The first reading is at the start, the last after the stream's end, so the bytes
-/// add up to the total.
+/// Returns the differences between consecutive samples. The first sample is at the start, the last after the
+/// stream's end, so the intervals add up to the total.
 fn intervals(samples: &[Sample], cuts: &Cuts, bytes: impl Fn(&Sample) -> u64) -> Vec<Interval> {
     let mut result = Vec::with_capacity(samples.len());
     let (mut start_ns, mut bytes_before, mut packets_before) = (0, 0, 0);
@@ -121,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn intervals_add_up_and_never_straddle_a_phase() {
+    fn intervals_add_up_and_lie_within_one_phase() {
         let cuts =
             Cuts { startup_end_ns: Some(10), omit_end_ns: Some(100), steady_end_ns: Some(300), end_ns: Some(320) };
         let at = |t_ns, bytes| Sample { t_ns, bytes, ..Sample::default() };

@@ -10,7 +10,8 @@ use landspeed_model::{
 use super::spread;
 use crate::end::{Cuts, EndReport};
 
-/// The phases of each direction, as its receiver cut them (or its sender, if the receiver is silent).
+/// Returns the phases of each direction, as the receiver divided them; as the sender did if the receiver has no
+/// samples.
 pub fn phases(
     parameters: &Parameters,
     streams: &[Stream],
@@ -50,7 +51,7 @@ fn spans(cuts: &Cuts) -> Vec<(PhaseName, u64, u64)> {
     spans
 }
 
-/// UDP accounting over all streams.
+/// Sums the UDP counters of all streams.
 pub fn udp(parameters: &Parameters, streams: &[Stream]) -> UdpTotals {
     let mut totals =
         UdpTotals { payload_bytes: parameters.udp.as_ref().map_or(0, |u| u.payload_bytes), ..UdpTotals::default() };
@@ -82,7 +83,7 @@ pub fn udp(parameters: &Parameters, streams: &[Stream]) -> UdpTotals {
     totals
 }
 
-/// The headline.
+/// Returns the main figures of the run.
 pub fn summary(
     parameters: &Parameters,
     streams: &[Stream],
@@ -133,7 +134,7 @@ pub fn summary(
     }
 }
 
-/// Sums of one end.
+/// Sums the streams of one side's report.
 pub fn totals(report: &EndReport) -> EndTotals {
     let mut totals = EndTotals::default();
     let mut by_phase: BTreeMap<String, u64> = BTreeMap::new();
@@ -167,7 +168,7 @@ fn add(sum: &mut Option<u64>, more: Option<u64>) {
     }
 }
 
-/// `part / whole`, if that is a number.
+/// Returns `part / whole` if it is finite.
 pub fn ratio(part: f64, whole: f64) -> Option<f64> {
     Some(part / whole).filter(|r| r.is_finite())
 }

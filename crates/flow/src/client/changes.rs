@@ -1,4 +1,4 @@
-//! Changes to the server's host, held for as long as a control connection lasts.
+//! Changes to the server's host that last as long as a control connection.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,18 +16,20 @@ use crate::control::deadline::Deadline;
 use crate::control::message::{ToClient, ToServer};
 use crate::error::FlowError;
 
-/// How long a request may take to leave.
+/// Timeout for sending a request.
 const SEND: Duration = Duration::from_secs(10);
-/// How long the server may take: it waits for other commands (10 s), for its watchdog (10 s) and for links (20 s each).
+/// Timeout for the server's answer: it may wait for other commands (10 s), its watchdog (10 s) and links (20 s
+/// each).
 const ANSWER: Duration = Duration::from_secs(90);
-/// How often the server hears that this client still runs. It waits 15 s for that.
+/// Interval of heartbeats; the server times out after 15 s without one.
 const HEARTBEAT: Duration = Duration::from_secs(2);
-/// What happens during a request, in errors.
+/// Operation, as error messages name it.
 const DURING: &str = "while changing the server's host";
-/// Requests that an interrupt does not end.
+/// Stop flag that is never set, for requests that an interrupt must not end.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// A session that changes the server's host. When it is dropped, or its process ends, the server rolls everything back.
+/// Session that changes the server's host. When it is dropped, or its process ends, the server rolls everything
+/// back.
 pub struct RemoteChanges {
     tx: Arc<Mutex<Sender>>,
     rx: Receiver,
@@ -39,10 +41,11 @@ pub struct RemoteChanges {
 }
 
 impl RemoteChanges {
-    /// Begins. The server takes everything back after `limit` at the latest.
+    /// Begins a session. The server rolls everything back after `limit` at the latest.
     ///
     /// # Errors
-    /// The server cannot be reached, is older and does not know the request, does not permit it, or another client has it.
+    /// The server cannot be reached, is too old for the request, does not permit it, or serves another client's
+    /// session.
     pub fn begin(
         target: &Target,
         family: Family,
@@ -64,20 +67,20 @@ impl RemoteChanges {
         Ok(session)
     }
 
-    /// Host and network namespace: two that are equal have the same settings.
+    /// Identifies host and network namespace: two sessions with equal values change the same settings.
     pub fn place(&self) -> &str {
         &self.place
     }
 
-    /// Whether the connection can no longer be used. The server has rolled everything back, or is about to.
+    /// Whether the connection is lost. The server has rolled everything back, or is about to.
     pub fn is_lost(&self) -> bool {
         self.is_lost
     }
 
-    /// What would be done, in the order of writing. Writes nothing.
+    /// Returns the planned writes in order. Writes nothing.
     ///
     /// # Errors
-    /// [`FlowError::Refused`] with the server's reason; others when the connection is lost.
+    /// [`FlowError::Refused`] with the server's reason; other errors if the connection is lost.
     pub fn plan(&mut self, changes: &[Change]) -> Result<Vec<PlannedChange>, FlowError> {
         match self.ask(ChangeRequest::Plan { changes: changes.to_vec() }, self.stop)? {
             ChangeAnswer::Planned { changes } => Ok(changes),
@@ -85,10 +88,10 @@ impl RemoteChanges {
         }
     }
 
-    /// Lets the server hold exactly these changes: all of them or none. What was held before is rolled back first.
+    /// Applies exactly these changes, all or none. Earlier changes of this session are rolled back first.
     ///
     /// # Errors
-    /// As [`Self::plan`].
+    /// Same as [`Self::plan`].
     pub fn apply(&mut self, changes: &[Change]) -> Result<Vec<AppliedChange>, FlowError> {
         match self.ask(ChangeRequest::Apply { changes: changes.to_vec() }, self.stop)? {
             ChangeAnswer::Applied { changes } => Ok(changes),
@@ -96,10 +99,10 @@ impl RemoteChanges {
         }
     }
 
-    /// Rolls back what is held. An interrupt does not end it.
+    /// Rolls back all changes of this session. An interrupt does not end it.
     ///
     /// # Errors
-    /// As [`Self::plan`].
+    /// Same as [`Self::plan`].
     pub fn roll_back(&mut self) -> Result<(), FlowError> {
         match self.ask(ChangeRequest::RollBack, &NEVER)? {
             ChangeAnswer::RolledBack => Ok(()),
@@ -107,10 +110,10 @@ impl RemoteChanges {
         }
     }
 
-    /// Lets what is held stay until the next reboot. An interrupt does not end it.
+    /// Keeps the applied changes until the next reboot. An interrupt does not end it.
     ///
     /// # Errors
-    /// As [`Self::plan`].
+    /// Same as [`Self::plan`].
     pub fn keep(&mut self) -> Result<(), FlowError> {
         match self.ask(ChangeRequest::Keep, &NEVER)? {
             ChangeAnswer::Kept => Ok(()),
@@ -144,7 +147,7 @@ impl RemoteChanges {
                         answer => Ok(answer),
                     };
                 }
-                // Of a request whose wait an interrupt ended.
+                // Late answer to a request whose wait was interrupted.
                 Ok(ToClient::Changes { n: number, .. }) if number < n => {}
                 Err(FlowError::Interrupted) => return Err(FlowError::Interrupted),
                 Ok(other) => {
@@ -175,13 +178,13 @@ impl Drop for RemoteChanges {
     }
 }
 
-/// Tells the server every moment that this client still runs.
+/// Starts a thread that sends heartbeats to the server.
 fn beat(tx: Arc<Mutex<Sender>>) -> Result<(Arc<AtomicBool>, JoinHandle<()>), FlowError> {
     let over = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&over);
     let thread = std::thread::Builder::new().name("heartbeat".to_owned()).spawn(move || {
         while !flag.load(Ordering::Relaxed) {
-            // What is wrong with the connection is seen by the next request.
+            // The next request reports a broken connection.
             let _ = lock(&tx).queue(&ToServer::Alive);
             std::thread::park_timeout(HEARTBEAT);
         }
@@ -194,7 +197,8 @@ fn lock(tx: &Mutex<Sender>) -> MutexGuard<'_, Sender> {
     tx.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A server that does not know a first message closes the connection without a word.
+/// Explains a lost connection: a server that does not know the first message closes the connection without an
+/// answer.
 fn older(error: FlowError) -> FlowError {
     match error {
         FlowError::PeerLost { .. } => FlowError::Other {
@@ -212,7 +216,7 @@ fn wrong(answer: &ChangeAnswer) -> FlowError {
     FlowError::Protocol { during: DURING, message }
 }
 
-/// What a server says reaches terminals and documents.
+/// Makes the server's strings printable: they reach terminals and documents.
 fn printable(answer: &ChangeAnswer) -> Result<ChangeAnswer, FlowError> {
     let broken = |error: serde_json::Error| FlowError::Protocol { during: DURING, message: error.to_string() };
     let mut value = serde_json::to_value(answer).map_err(broken)?;

@@ -1,4 +1,4 @@
-//! The client's connections.
+//! Control and data connections of the client.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -20,7 +20,7 @@ use crate::error::FlowError;
 use crate::layout::{self, Link};
 use crate::sockets;
 
-/// How long the server may take to answer a preface.
+/// Timeout for the server's answer to a preface.
 const ANSWER: Duration = Duration::from_secs(10);
 
 /// Opens the control connection; also returns its local address.
@@ -67,7 +67,8 @@ pub fn data(
         let tag = credentials.datagram_tag(spec.id);
         Ok(StreamPlan::new(spec.id, spec.index, spec.direction, job, socket, tag))
     };
-    // Each takes some round trips: all at once, so that many streams over a long path are ready together.
+    // Each connection takes several round trips; open all in parallel so that many streams over a long path are
+    // ready together.
     std::thread::scope(|scope| {
         let opening: Vec<_> =
             specs.iter().map(|spec| std::thread::Builder::new().spawn_scoped(scope, move || open(spec))).collect();
@@ -84,7 +85,7 @@ pub fn data(
     })
 }
 
-/// A UDP flow whose address the server has accepted.
+/// Opens a UDP flow whose address the server has validated.
 pub fn introduced(
     server: SocketAddr,
     bind: Option<SocketAddr>,

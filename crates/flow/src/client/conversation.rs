@@ -12,34 +12,35 @@ use crate::end::{DRAIN_NS, EndReport, LiveReading, Watch};
 use crate::error::FlowError;
 use crate::layout::StreamSpec;
 
-/// How long each part of the server's report may take, nanoseconds.
+/// Timeout for each part of the server's report, nanoseconds.
 const REPORT_PART_NS: u64 = 15_000_000_000;
-/// How long after the client has finished the report may take to begin, the server's own drain included, nanoseconds.
+/// Time from when the client has finished to the first part of the server's report, including the server's
+/// drain, nanoseconds.
 const REPORT_NS: u64 = DRAIN_NS + REPORT_PART_NS;
-/// After an interrupt the client waits while the server goes on talking: each whole message gives it this long, besides two
-/// round trips, for the next one, and all of them together so long, nanoseconds.
+/// After an interrupt: time allowed for the server's next message, in addition to two round trips, nanoseconds.
+/// `CLOSING_NS` limits the total.
 const CLOSING_STEP_NS: u64 = 700_000_000;
 const CLOSING_NS: u64 = 5_000_000_000;
 
-/// What the two ends have said to each other during a run, and by when the server must say more.
+/// State of the control connection during a run: messages received, and deadlines for the next ones.
 pub(super) struct Conversation {
     t0_ns: u64,
     rtt_ns: u64,
-    /// When the last whole message came.
+    /// Time of the last complete message, monotonic nanoseconds.
     pub heard_ns: u64,
-    /// When to send the next keep-alive to the server.
+    /// Time to send the next heartbeat to the server.
     pub alive_ns: u64,
     closing_ns: Option<u64>,
-    /// When the report, or its next part, must be here.
+    /// Deadline for the report, or its next part.
     report_due_ns: u64,
-    /// The server's end as it last said.
+    /// Latest live reading from the server.
     pub remote: LiveReading,
-    /// What the server's report may be about.
+    /// Streams of the test; the server's report is checked against them.
     specs: Vec<StreamSpec>,
     report: String,
-    /// The server's report.
+    /// Report of the server, once complete.
     pub server: Option<EndReport>,
-    /// Why there is nothing more to hear.
+    /// Error that ended the connection.
     pub lost: Option<FlowError>,
 }
 
@@ -61,7 +62,7 @@ impl Conversation {
         }
     }
 
-    /// Whether the user has asked to stop. The first time the server is notified.
+    /// Whether the user has requested a stop. The first call that sees it notifies the server.
     pub fn sees_interrupt(&mut self, interrupted: &AtomicBool, tx: &mut Sender) -> bool {
         if self.closing_ns.is_none() && interrupted.load(Ordering::Relaxed) {
             self.closing_ns = Some(clock::monotonic_ns());
@@ -70,38 +71,38 @@ impl Conversation {
         self.closing_ns.is_some()
     }
 
-    /// Whether the user has asked to stop.
+    /// Whether the user has requested a stop.
     pub fn is_closing(&self) -> bool {
         self.closing_ns.is_some()
     }
 
-    /// Whether the user has asked to stop and the server has nothing more to say.
+    /// Whether the user has requested a stop and the time for further messages from the server is over.
     pub fn has_waited_enough(&self, now_ns: u64) -> bool {
         let Some(since_ns) = self.closing_ns else { return false };
         let next_ns = self.heard_ns.max(since_ns) + CLOSING_STEP_NS + 2 * self.rtt_ns;
         now_ns > next_ns.min(since_ns + CLOSING_NS)
     }
 
-    /// This end has finished: the server's report is next.
+    /// Starts waiting for the server's report, after the client has finished.
     pub fn await_report(&mut self) {
         self.report_due_ns = clock::monotonic_ns() + REPORT_NS;
     }
 
-    /// Gives the server up when the moment by which it had to say something has passed.
+    /// Records a timeout if `due_ns` has passed.
     pub fn give_up_after(&mut self, now_ns: u64, due_ns: u64, what: &'static str, limit_ns: u64) {
         if self.lost.is_none() && now_ns > due_ns {
             self.lost = Some(FlowError::Timeout { what, seconds: limit_ns / 1_000_000_000 });
         }
     }
 
-    /// Sends a message without waiting for it to leave.
+    /// Queues a message without waiting until it is sent.
     pub fn say(&mut self, tx: &mut Sender, message: &ToServer) {
         if self.lost.is_none() {
             self.lost = tx.queue(message).err();
         }
     }
 
-    /// Takes in one message, if one comes in time.
+    /// Handles one message, if one arrives within `patience`.
     pub fn listen(&mut self, tx: &mut Sender, rx: &mut Receiver, watch: &Watch, patience: Duration) {
         if self.lost.is_some() || self.server.is_some() {
             clock::sleep_until(clock::monotonic_ns() + patience.as_nanos() as u64);
@@ -122,7 +123,7 @@ impl Conversation {
         }
     }
 
-    /// Takes in a message.
+    /// Handles one message.
     fn take(&mut self, message: ToClient, watch: &Watch) {
         match message {
             ToClient::Progress(live) => self.remote = live,

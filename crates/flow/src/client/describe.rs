@@ -1,4 +1,4 @@
-//! Asking a server what its host is.
+//! Requests the facts of the server's host.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -15,17 +15,17 @@ use crate::control::message::{MAX_FACTS, ToClient, ToServer};
 use crate::control::printable;
 use crate::error::FlowError;
 
-/// How long the server may take for one part.
+/// Timeout for each part.
 const STEP: Duration = Duration::from_secs(15);
-/// How long all parts may take together.
+/// Timeout for all parts together.
 const ALL: Duration = Duration::from_mins(1);
-/// Longest text of one fact: a kernel's command line has at most 4096 (x86).
+/// Longest text of one fact in characters: a kernel command line has up to 4096 (x86).
 const MOST_CHARACTERS: usize = 4096;
 
-/// The facts of the server's host. A server without a key sends them only if configured to.
+/// Requests the facts of the server's host. A server without a key sends them only if configured to.
 ///
 /// # Errors
-/// The server cannot be reached, is older and does not know the question, refuses, or answers with something else.
+/// The server cannot be reached, is too old for the request, refuses, or sends an unexpected answer.
 pub fn facts(target: &Target, family: Family, key: Option<&Key>, stop: &AtomicBool) -> Result<Facts, FlowError> {
     let server = target.resolve(family, stop)?;
     let (mut tx, mut rx, _) = connect::control(server, None, key, stop)?;
@@ -54,15 +54,16 @@ pub fn facts(target: &Target, family: Family, key: Option<&Key>, stop: &AtomicBo
     }
 }
 
-/// Reads what was made printable. From bytes, as everything else: a type has one deserialiser in the program.
+/// Deserializes a value after [`make_printable`]. From bytes, as everywhere else: each type then needs only one
+/// deserializer in the program.
 ///
 /// # Errors
-/// It is no longer a `T`.
+/// The value is no longer a valid `T`.
 pub fn read_again<T: DeserializeOwned>(value: &Value) -> Result<T, serde_json::Error> {
     serde_json::from_slice(&serde_json::to_vec(value)?)
 }
 
-/// What a server says reaches terminals and pages.
+/// Makes all strings printable: they come from the server and reach terminals and pages.
 pub fn make_printable(value: &mut Value) {
     match value {
         Value::String(text) => *text = printable(text, MOST_CHARACTERS),
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_peers_words_carry_no_escape_sequences() {
+    fn strings_from_the_server_contain_no_escape_sequences() {
         let mut value = serde_json::json!({ "a": ["\u{1b}[2J"], "b": { "c": "x".repeat(5000) } });
         make_printable(&mut value);
         assert_eq!(value["a"][0], "\\u{1b}[2J");

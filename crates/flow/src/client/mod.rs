@@ -1,4 +1,4 @@
-//! The client: requests a test, runs its half, joins both halves in one document.
+//! The client: requests a test, runs its side, and combines both reports into one document.
 
 mod changes;
 mod connect;
@@ -41,97 +41,98 @@ use crate::layout;
 use crate::server::admission::RateGuard;
 use crate::validate;
 
-/// A server that says nothing for this long during a test is gone.
+/// Timeout without a message from the server during a test, nanoseconds.
 const SILENCE_NS: u64 = 15_000_000_000;
-/// How long the server may take over each step before the start.
+/// Timeout for each step of the server before the start.
 const STEP: Duration = Duration::from_secs(15);
-/// Pings that align the two clocks.
+/// Number of pings that estimate the clock offset.
 const PINGS: u32 = 10;
 
 /// A test to run.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Where the server is.
+    /// Address of the server's control connection.
     pub target: Target,
-    /// What to measure.
+    /// Test parameters.
     pub parameters: Parameters,
-    /// The pre-shared key.
+    /// Pre-shared key; without one the connection is not authenticated.
     pub key: Option<Key>,
     /// Command line, for the document.
     pub command: Vec<String>,
-    /// Where the data goes when that is another address of the server's than `target`, which then carries the control
-    /// connection alone. The server must listen there on the same port. Where that makes the data leave from another
-    /// address of this host, a server without a key must be set to take data from anywhere.
+    /// Address of the data connections if it differs from `target`, which then carries only the control connection.
+    /// The server must listen there on the same port. If the data then has another source address on this host, a
+    /// server without a key must be configured to accept data from any address.
     pub data: Option<IpAddr>,
-    /// When to start, on this host's monotonic clock, nanoseconds; as soon as everything is ready when `None` or past.
+    /// Start time on this host's monotonic clock, nanoseconds; as soon as possible if `None` or in the past.
     pub start_ns: Option<u64>,
 }
 
-/// What a run says while it lasts.
+/// Events during a run.
 #[derive(Debug, Clone)]
 pub enum RunEvent<'a> {
-    /// The server accepted; the document's identifier, both hosts and what is in force.
+    /// The server accepted the test.
     Accepted {
         /// Identifier of the test.
         id: &'a str,
-        /// What is in force.
+        /// Effective parameters.
         parameters: &'a Parameters,
-        /// Where that differs from what was asked for.
+        /// Differences from the requested parameters.
         notes: &'a [String],
-        /// The path so far.
+        /// Path, as far as it is known.
         path: &'a PathInfo,
     },
-    /// Traffic is flowing.
+    /// Live figures while traffic flows.
     Progress(Progress),
-    /// A path MTU probe is done.
+    /// Result of a path MTU probe.
     Mtu(&'a MtuProbe),
-    /// All connections are open and nothing has moved: the document so far. Only where readings are asked for.
+    /// All connections are open and no data has been sent: the document so far. Only if samples were requested.
     Opened(&'a RunDocument),
-    /// This end's streams at a moment of reporting. Only where they are asked for.
+    /// Samples of the client's streams at a reporting time. Only if requested.
     Readings {
-        /// The moment, nanoseconds after the start.
+        /// Reporting time, nanoseconds after the start.
         due_ns: u64,
-        /// The reading nearest to it of each stream, by the stream's number.
+        /// Stream number and the sample nearest to the reporting time.
         streams: &'a [(u32, Sample)],
     },
 }
 
-/// Live figures. Each end reads its own streams; the server's reading is up to 0.2 s and half a round trip old.
+/// Live figures. Each side reads its own streams; the server's reading is up to 0.2 s and half a round trip
+/// old.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Progress {
     /// Nanoseconds since the start.
     pub t_ns: u64,
-    /// Data from here to the server.
+    /// Data from client to server.
     pub upload: Moved,
-    /// Data from the server to here.
+    /// Data from server to client.
     pub download: Moved,
-    /// Bytes (UDP: payload) handed to the kernel here.
+    /// Bytes (UDP: payload) passed to the kernel by the client.
     pub sent: u64,
     /// Request/response: transactions completed.
     pub transactions: u64,
     /// Sum of their latencies, nanoseconds.
     pub latency_sum_ns: u64,
-    /// When the transactions were counted, nanoseconds since the start.
+    /// Time of the transaction count, nanoseconds since the start.
     pub transactions_t_ns: u64,
 }
 
-/// What one direction has moved: bytes and loss as its receiver counts them, TCP's state as its sender sees it.
+/// Live state of one direction: bytes and loss as counted by the receiver, TCP state as seen by the sender.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Moved {
-    /// When the receiver counted, nanoseconds since the start.
+    /// Time of the receiver's reading, nanoseconds since the start.
     pub t_ns: u64,
     /// Payload bytes that reached the receivers.
     pub bytes: u64,
-    /// TCP: the senders.
+    /// TCP: state of the senders.
     pub tcp: Option<TcpState>,
-    /// UDP: the receivers.
+    /// UDP: state of the receivers.
     pub udp: Option<UdpState>,
 }
 
 impl Progress {
-    /// From the last readings of both ends.
+    /// Combines the latest readings of client and server.
     fn of(t_ns: u64, local: &LiveReading, remote: &LiveReading) -> Self {
         let moved = |sender: &LiveReading, receiver: &LiveReading| Moved {
             t_ns: receiver.t_ns,
@@ -151,13 +152,13 @@ impl Progress {
     }
 }
 
-/// Runs a test to its end and says everything in the document, failures included.
+/// Runs a test and returns the run document, failures included.
 pub fn run(request: &Request, interrupted: &AtomicBool, observe: &mut dyn FnMut(RunEvent<'_>)) -> RunDocument {
     run_tapped(request, interrupted, observe, None)
 }
 
-/// As [`run`]; with a [`ServerTap`] the server is asked to capture its end. The client's capture is the caller's: it begins
-/// when the test was accepted ([`RunEvent::Accepted`]), before any data.
+/// Same as [`run`]; with a [`ServerTap`] the server also captures packets. The caller captures on the client:
+/// from the acceptance ([`RunEvent::Accepted`]) on, before any data is sent.
 pub fn run_tapped(
     request: &Request,
     interrupted: &AtomicBool,
@@ -167,20 +168,20 @@ pub fn run_tapped(
     assemble::document(measure(request, None, interrupted, observe, far))
 }
 
-/// What bounds a test that a server runs for another host.
+/// Limits of a test that a server runs for another host.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// The address that was permitted: its name is not resolved again.
+    /// Permitted address: its name is not resolved again.
     pub server: SocketAddr,
-    /// What may move in each direction, all streams together, bits/s.
+    /// Rate limit per direction over all streams, bits/s.
     pub rate_limit_bps: Option<u64>,
-    /// How fast each TCP stream is read at most, bits/s.
+    /// Read rate limit of each TCP stream, bits/s.
     pub receive_cap_bps: Option<u64>,
     /// Longest test, nanoseconds.
     pub longest_ns: u64,
 }
 
-/// Runs a test to its end. What failed is in the result.
+/// Runs a test. Errors are in the result.
 pub(crate) fn measure(
     request: &Request,
     bounds: Option<&Bounds>,
@@ -201,7 +202,7 @@ fn bad_parameters(invalid: &validate::Invalid) -> ErrorEntry {
     ErrorEntry { code: "bad-parameters".to_owned(), message: invalid.to_string(), advice: None }
 }
 
-/// The document of a test that was not begun: a bad option, an unreadable key.
+/// Returns the document of a test that did not start, for example because of a bad option or an unreadable key.
 pub fn not_begun(request: &Request, why: ErrorEntry) -> RunDocument {
     let mut found = Ingredients::new(request);
     found.errors.push(why);
@@ -222,11 +223,11 @@ fn attempt(
         Some(bounds) => bounds.server,
         None => request.target.resolve(parameters.family, interrupted)?,
     };
-    // Control and data may take different ways; the data's is the one that is measured.
+    // Control and data may take different paths; the path of the data is measured.
     let far = request.data.map_or(server, |ip| SocketAddr::new(ip, server.port()));
     let bind = local_address(parameters.bind.as_deref(), far)?;
     let control_bind = if request.data.is_some() { None } else { bind };
-    // Before the connection: a server gives strangers little time.
+    // Before the connection: a server's handshake timeout is short.
     let host = landspeed_host::snapshot(Some(far));
     let interface = host.nic.as_ref().map(|nic| nic.name.clone());
     found.client_host = Some(host);
@@ -276,7 +277,7 @@ fn attempt(
     let streams = connect::data(far, bind, &effective, credentials, interrupted)?;
     tx.queue(&ToServer::Opened)?;
     wait_ready(&mut rx, interrupted)?;
-    // Far enough ahead for the message to arrive and both ends' threads to be waiting.
+    // Far enough ahead for the message to arrive and for the threads of both sides to be waiting.
     let idle = if effective.probe_rate_per_s.is_some() { IDLE_NS } else { 0 };
     let soonest_ns = clock::monotonic_ns() + idle + (20_000_000 + 2 * clock.uncertainty_ns).max(40_000_000);
     let t0_ns = request.start_ns.map_or(soonest_ns, |wanted| wanted.max(soonest_ns));
@@ -297,7 +298,7 @@ fn attempt(
     run_end((plan, guard), (&mut tx, &mut rx), interrupted, observe, found, server_tap)
 }
 
-/// Checks that the client's threads may run on the requested CPUs.
+/// Checks that the requested CPUs are in the affinity mask of this process.
 pub fn check_cores(parameters: &Parameters) -> Result<(), FlowError> {
     let allowed = thread::allowed_cores();
     let Some(core) = parameters.client_cpus.iter().find(|core| !allowed.contains(core)) else { return Ok(()) };
@@ -315,7 +316,7 @@ fn wait_ready(rx: &mut Receiver, interrupted: &AtomicBool) -> Result<(), FlowErr
     }
 }
 
-/// The server's own words for what went wrong, or that it said the wrong thing.
+/// Returns the server's own error, or a protocol error for an unexpected message.
 fn unexpected(during: &'static str, message: ToClient) -> FlowError {
     match message {
         ToClient::Refused(entry) | ToClient::Error(entry) => refused(entry),
@@ -340,7 +341,7 @@ fn list(cores: &[u32]) -> String {
     format!("cores {}{more}", shown.join(", "))
 }
 
-/// The shortest of several round trips gives the offset of the clocks, to within half of it.
+/// Estimates the clock offset from the shortest of several round trips, to within half of it.
 fn align_clocks(tx: &mut Sender, rx: &mut Receiver, interrupted: &AtomicBool) -> Result<ClockAlignment, FlowError> {
     let mut best: Option<(u64, i64)> = None;
     for n in 0..PINGS {
@@ -350,7 +351,7 @@ fn align_clocks(tx: &mut Sender, rx: &mut Receiver, interrupted: &AtomicBool) ->
             ToClient::Pong { n: echoed, now_ns } if echoed == n => {
                 let received = clock::monotonic_ns();
                 let rtt = received - sent;
-                // Wraps where a server says nonsense; its start then lies outside of what it takes.
+                // Wraps if the server's timestamp is absurd; the server then rejects the start time as out of range.
                 let offset = now_ns.wrapping_sub(sent + rtt / 2) as i64;
                 if best.is_none_or(|(shortest, _)| rtt < shortest) {
                     best = Some((rtt, offset));
@@ -363,10 +364,10 @@ fn align_clocks(tx: &mut Sender, rx: &mut Receiver, interrupted: &AtomicBool) ->
     Ok(ClockAlignment { offset_ns, uncertainty_ns: rtt.div_ceil(2) })
 }
 
-/// The run: traffic on its own threads, the control connection and the interval lines on this one.
+/// Runs the test: traffic on its own threads, control connection and interval output on this one.
 ///
-/// Nothing in here waits for the server: time, silence and an interrupt are checked every 20 ms, whatever the
-/// server sends or leaves unread.
+/// Does not block on the server: deadlines and interrupts are checked every 20 ms, whatever the server sends or
+/// leaves unread.
 fn run_end(
     (plan, guard): (EndPlan, Option<RateGuard>),
     (tx, rx): (&mut Sender, &mut Receiver),
@@ -400,14 +401,14 @@ fn run_end(
     }
     found.server = state.server.take();
     match state.lost.take() {
-        // An exchange cut short by the interrupt is not another error.
+        // An exchange that the interrupt cut short is not a second error.
         Some(FlowError::Timeout { .. }) if state.is_closing() => Ok(()),
         Some(error) if found.server.is_none() => Err(error),
         _ => Ok(()),
     }
 }
 
-/// The server of a running test.
+/// Control connection to the server during a test.
 struct Server<'a> {
     t0_ns: u64,
     state: Conversation,
@@ -418,7 +419,7 @@ struct Server<'a> {
     observe: &'a mut dyn FnMut(RunEvent<'_>),
 }
 
-/// The server is gone; the conversation knows why.
+/// The connection to the server is lost; the conversation has the error.
 struct Lost;
 
 impl Server<'_> {

@@ -1,4 +1,4 @@
-//! The server's capture: requested before a test, fetched after it.
+//! Packet capture on the server: requested before a test, fetched after it.
 
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
@@ -14,19 +14,19 @@ use crate::control::message::{MAX_CAPTURE, ToClient, ToServer};
 use crate::control::printable;
 use crate::error::FlowError;
 
-/// How long the server may take for one part of its capture.
+/// Timeout for each part of the server's capture.
 const PART: Duration = Duration::from_secs(20);
 
-/// Where the server's capture is written, and its result.
+/// Destination and result of the server's capture.
 pub struct ServerTap<'a> {
-    /// Takes the bytes of a pcapng file.
+    /// Receives the bytes of a pcapng file.
     pub sink: &'a mut dyn Write,
-    /// Bytes fetched, or why there are none (or not all); `None` before the server was asked.
+    /// Bytes fetched, or the reason why the capture is missing or incomplete; `None` before it was requested.
     pub outcome: Option<Result<u64, String>>,
 }
 
 impl<'a> ServerTap<'a> {
-    /// Nothing is asked for yet.
+    /// Creates a tap before anything is requested.
     pub fn new(sink: &'a mut dyn Write) -> Self {
         Self { sink, outcome: None }
     }
@@ -43,7 +43,8 @@ impl<'a> ServerTap<'a> {
         }
     }
 
-    /// Fetches the capture, which follows the report. An error becomes the outcome: the test itself is over.
+    /// Fetches the capture, which follows the report. An error is stored in the outcome: the test itself is
+    /// complete.
     pub(super) fn fetch(&mut self, rx: &mut Receiver, stop: &AtomicBool) {
         if matches!(self.outcome, Some(Ok(_))) {
             self.outcome = Some(self.take_all(rx, stop));

@@ -1,4 +1,4 @@
-//! `HOST[:PORT]`, with IPv6 literals, zones and names.
+//! Server addresses `HOST[:PORT]`, with IPv6 literals, zones and names.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -12,22 +12,22 @@ use landspeed_model::Family;
 use crate::control::deadline::Deadline;
 use crate::error::FlowError;
 
-/// The port a server listens on when nothing else is said.
+/// Default port of the server.
 pub const DEFAULT_PORT: u16 = 5210;
 
-/// How long the resolver may take.
+/// Timeout for name resolution.
 const RESOLVE: Duration = Duration::from_secs(30);
 
-/// Where a server is.
+/// Name or address of a server, with an optional port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     /// Name or address; a link-local IPv6 address may carry a zone (`fe80::1%eth0`).
     pub host: String,
-    /// Port, if one was given.
+    /// Port; `None` for [`DEFAULT_PORT`].
     pub port: Option<u16>,
 }
 
-/// Text that names no server.
+/// Error for a string that is not a valid server address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` names no server: {why}; write HOST, HOST:PORT, 192.0.2.1:5210 or [fe80::1%eth0]:5210")]
 pub struct BadTarget {
@@ -52,7 +52,7 @@ impl FromStr for Target {
                 None => return Err(bad("a colon and a port follow a bracket")),
             }
         } else if text.matches(':').count() > 1 {
-            // An IPv6 literal without brackets: all of it is the address.
+            // An IPv6 literal without brackets has no port.
             (text, None)
         } else if let Some((host, digits)) = text.split_once(':') {
             (host, port(digits)?)
@@ -66,7 +66,7 @@ impl FromStr for Target {
     }
 }
 
-/// With the port it has; with [`DEFAULT_PORT`] if none was given.
+/// Includes the port; [`DEFAULT_PORT`] if none was given.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let port = self.port.unwrap_or(DEFAULT_PORT);
@@ -75,10 +75,11 @@ impl fmt::Display for Target {
 }
 
 impl Target {
-    /// The first address of the wanted family.
+    /// Returns the first address of the given family.
     ///
     /// # Errors
-    /// The name is unknown, has no such address, or takes too long; [`FlowError::Interrupted`] when `stop` is set.
+    /// The name is unknown, has no address of that family, or takes too long to resolve; [`FlowError::Interrupted`]
+    /// when `stop` is set.
     pub fn resolve(&self, family: Family, stop: &AtomicBool) -> Result<SocketAddr, FlowError> {
         let found = self.addresses(stop)?;
         let mut found = found.into_iter().filter(|addr| match family {
@@ -92,8 +93,8 @@ impl Target {
         })
     }
 
-    /// Every address. The resolver blocks for as long as its servers are silent, so a name is looked up on a thread that
-    /// is left behind when it takes too long.
+    /// Returns all addresses. The resolver blocks while its servers do not respond, so it runs on a thread that is
+    /// abandoned on a timeout.
     fn addresses(&self, stop: &AtomicBool) -> Result<Vec<SocketAddr>, FlowError> {
         let target = (self.host.clone(), self.port.unwrap_or(DEFAULT_PORT));
         let unresolved = |source| FlowError::Resolve { host: self.host.clone(), source };
@@ -118,7 +119,7 @@ impl Target {
     }
 }
 
-/// The local address to bind for `--bind`, any port.
+/// Returns the local address for `--bind`, with port 0.
 pub fn local_address(bind: Option<&str>, server: SocketAddr) -> Result<Option<SocketAddr>, FlowError> {
     let Some(text) = bind else { return Ok(None) };
     let resolved =
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_ports_and_zones_are_distinguished() {
+    fn hosts_ports_and_zones_are_parsed() {
         assert_eq!(parse("dtn.example"), ("dtn.example".into(), None));
         assert_eq!(parse("dtn.example:99"), ("dtn.example".into(), Some(99)));
         assert_eq!(parse("192.0.2.1:99"), ("192.0.2.1".into(), Some(99)));
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_with_an_example() {
+    fn invalid_targets_are_rejected_with_an_example() {
         for text in ["", ":99", "host:", "host:0", "host:70000", "[::1", "[::1]99", "a b", "host:port"] {
             let error = text.parse::<Target>().expect_err(text).to_string();
             assert!(error.contains("HOST:PORT"), "{error}");

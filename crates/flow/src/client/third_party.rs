@@ -1,4 +1,4 @@
-//! Asking a server to run a test, as client, against another server.
+//! Third-party tests: one server runs a test, as client, against another server.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -23,24 +23,27 @@ use crate::error::FlowError;
 use crate::layout;
 use crate::validate;
 
-/// What happens, in errors.
+/// Operation, as error messages name it.
 const DURING: &str = "during a third-party test";
-/// How long the server may take until the other one accepts: name, connection, keys, each with its own limit there.
+/// Timeout until the target server accepts: name resolution, connection and authentication, each with its own
+/// limit.
 const SETUP_NS: u64 = 90_000_000_000;
-/// How long beyond its own time the test may take until the result begins: set-up, path MTU, drain, the other server's report.
+/// Time allowed beyond the test's own duration until the result begins: set-up, path MTU probes, drain, the
+/// target's report.
 const BEYOND_NS: u64 = 180_000_000_000;
-/// How long each part of the result may take.
+/// Timeout for each part of the result.
 const PART_NS: u64 = 15_000_000_000;
-/// How often the server hears that this client still runs.
+/// Interval of heartbeats to the server.
 const HEARTBEAT_NS: u64 = 1_000_000_000;
-/// After an interrupt each whole message gives the server this long for the next one, and all of them together so long.
+/// After an interrupt: time allowed for the server's next message. `CLOSING_NS` limits the total.
 const CLOSING_STEP_NS: u64 = 1_500_000_000;
 const CLOSING_NS: u64 = 5_000_000_000;
-/// How long one look at the server takes.
+/// Poll timeout for a message from the server.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Runs a test between two servers: `from` runs it, as client, against the target of the request. Its document is that of
-/// [`run`](super::run), with [`RunDocument::third_party`]; both servers need the key of the request, or none.
+/// Runs a test between two servers: `from` runs it, as client, against the target of the request. The document
+/// is the same as that of [`run`](super::run), plus [`RunDocument::third_party`]. Both servers use the key of
+/// the request, or none.
 pub fn third_party(
     from: &Target,
     request: &Request,
@@ -53,7 +56,7 @@ pub fn third_party(
         found.errors.push(bad_parameters(&invalid));
     } else if let Err(error) = attempt(from, request, interrupted, observe, &mut found, &mut parties) {
         let mut entry = error.entry();
-        // There are two servers.
+        // Two servers are involved: name the one meant.
         entry.message = entry.message.replacen("the server", &parties.from, 1);
         found.errors.push(entry);
     }
@@ -97,14 +100,14 @@ fn attempt(
     let closing = asked.closing_ns.is_some();
     let _ = tx.queue(&ToServer::Bye);
     tx.close();
-    // The test at the server ends as interrupted by itself.
+    // A server that saw the stop reports the interrupt itself.
     if closing && found.errors.iter().all(|entry| entry.code != "interrupted") {
         return Err(FlowError::Interrupted);
     }
     outcome
 }
 
-/// What the server sends when the test is over.
+/// Parts of the result, sent when the test is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Result,
@@ -117,21 +120,21 @@ struct Asked<'a> {
     observe: &'a mut dyn FnMut(RunEvent<'_>),
     found: &'a mut Ingredients,
     parties: &'a mut ThirdParty,
-    /// When the last whole message came.
+    /// Time of the last complete message.
     heard_ns: u64,
-    /// When the next heartbeat is due.
+    /// Time to send the next heartbeat.
     alive_ns: u64,
-    /// When the present step must be over.
+    /// Deadline of the current step.
     due_ns: u64,
     closing_ns: Option<u64>,
     heard_any: bool,
-    /// What is still to come, the last first.
+    /// Parts still expected, in reverse order.
     expected: Vec<Part>,
     text: String,
 }
 
 impl Asked<'_> {
-    /// Until everything is here.
+    /// Exchanges messages until the result is complete.
     fn converse(&mut self, tx: &mut Sender, rx: &mut Receiver) -> Result<(), FlowError> {
         let rtt_ns = tx.min_rtt_ns();
         while !self.expected.is_empty() {
@@ -237,7 +240,7 @@ impl Asked<'_> {
         }
         found.client_host = result.client_host;
         found.server_host = result.server_host;
-        // Each says "the server" of the server it is about.
+        // In the notes of each host, "the server" means a different server.
         let notes = |notes: Vec<String>, server: &str| -> Vec<String> {
             notes.iter().take(64).map(|note| note.replacen("the server", server, 1)).collect()
         };
@@ -246,7 +249,7 @@ impl Asked<'_> {
         found.errors = result.errors.into_iter().take(64).map(|entry| at(from, &target, entry)).collect();
         self.parties.client_version = Some(result.version);
         self.parties.asker_addr = result.asker_addr;
-        // The last first.
+        // In reverse order.
         self.expected = [(result.server_reports, Side::Server), (result.client_reports, Side::Client)]
             .into_iter()
             .filter_map(|(follows, side)| follows.then_some(Part::Report(side)))
@@ -266,13 +269,13 @@ impl Asked<'_> {
     }
 }
 
-/// Round trips beyond this cannot be, nanoseconds.
+/// Upper limit of a plausible round-trip time, nanoseconds.
 const MOST_RTT_NS: u64 = 3_600_000_000_000;
 
-/// An error of the test, told of the two servers by their names.
+/// Rewrites an error of the test to name both servers.
 fn at(from: &str, target: &str, entry: ErrorEntry) -> ErrorEntry {
     let message = entry.message.replacen("the server", target, 1);
-    // Only a test from this host may be against another program's server.
+    // The iperf3 advice does not apply: third-party tests need a landspeed server.
     let advice =
         entry.advice.map(|advice| advice.split("; for an iperf3 server").next().unwrap_or_default().to_owned());
     ErrorEntry { message: format!("{from}: {message}"), advice, ..entry }
@@ -282,7 +285,8 @@ fn wrong(message: String) -> FlowError {
     FlowError::Protocol { during: DURING, message }
 }
 
-/// A server that does not know a first message closes the connection without a word.
+/// Explains a lost connection: a server that does not know the first message closes the connection without an
+/// answer.
 fn older(error: FlowError) -> FlowError {
     match error {
         FlowError::PeerLost { .. } => FlowError::Other {
@@ -296,7 +300,7 @@ fn older(error: FlowError) -> FlowError {
     }
 }
 
-/// What a server says reaches terminals and documents.
+/// Makes the server's strings printable: they reach terminals and documents.
 fn printable<T: Serialize + DeserializeOwned>(said: &T) -> Result<T, FlowError> {
     let broken = |error: serde_json::Error| wrong(error.to_string());
     let mut value = serde_json::to_value(said).map_err(broken)?;

@@ -1,89 +1,89 @@
-//! What client and server say to each other about changes to the server's host.
+//! Messages about changes to the server's host.
 
 use landspeed_model::{Change, ErrorEntry};
 use serde::{Deserialize, Serialize};
 
-/// Changes in one request, at most.
+/// Maximum number of changes in one request.
 pub const MAX_CHANGES: usize = 256;
 
-/// What a client asks for.
+/// Requests of a client that changes the server's host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case")]
 pub enum ChangeRequest {
-    /// The first message on its connection: changes are to be held for as long as the connection lasts.
+    /// Starts a session; the first message on its connection. Changes last as long as the connection.
     Begin {
         /// Client's program version.
         version: String,
-        /// How long anything may stay changed, seconds.
+        /// Time after which the server rolls everything back, seconds.
         limit_s: u64,
     },
-    /// What would be done?
+    /// Plan changes without writing anything.
     Plan {
-        /// The changes.
+        /// Changes to plan.
         changes: Vec<Change>,
     },
-    /// Hold exactly these changes.
+    /// Apply exactly these changes.
     Apply {
-        /// The changes.
+        /// Changes to apply; earlier ones are rolled back.
         changes: Vec<Change>,
     },
-    /// Hold nothing.
+    /// Roll back all changes.
     RollBack,
-    /// Let what is held stay.
+    /// Keep the applied changes after the session.
     Keep,
 }
 
-/// What the server answers.
+/// Answers of the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "did", rename_all = "kebab-case")]
 pub enum ChangeAnswer {
-    /// Changes may be asked for.
+    /// The session has started.
     Begun {
-        /// Host and network namespace.
+        /// Identifies host and network namespace.
         place: String,
     },
-    /// What would be done.
+    /// Result of [`ChangeRequest::Plan`].
     Planned {
-        /// In the order of writing.
+        /// Planned changes, in the order of writing.
         changes: Vec<PlannedChange>,
     },
-    /// They are held.
+    /// The changes are applied.
     Applied {
-        /// What was written.
+        /// Changes as written, with the values read back.
         changes: Vec<AppliedChange>,
     },
-    /// Nothing is held.
+    /// All changes are rolled back.
     RolledBack,
-    /// They stay.
+    /// The changes stay in effect after the session.
     Kept,
-    /// It was not done.
+    /// The request failed.
     Failed(ErrorEntry),
 }
 
-/// A change as its host would carry it out.
+/// A change as the server would carry it out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedChange {
-    /// The change.
+    /// Requested change.
     pub change: Change,
-    /// The value now, if it can be read.
+    /// Current value, if it is readable.
     pub before: Option<String>,
-    /// Why it would not be carried out.
+    /// Reason why the change would be refused.
     pub refused: Option<String>,
-    /// Whether the setting has that value already.
+    /// Whether the setting already has that value.
     pub no_op: bool,
-    /// Warnings.
+    /// Warnings for the user.
     pub notes: Vec<String>,
 }
 
 /// A change that was written and read back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppliedChange {
-    /// The change.
+    /// Requested change.
     pub change: Change,
-    /// The value before.
+    /// Value before the change.
     pub before: String,
-    /// The value that was read back.
+    /// Value read back after the change.
     pub after: String,
-    /// Whether the driver took another value than asked for.
+    /// Whether the driver set a different value than requested.
     pub rounded: bool,
 }

@@ -1,9 +1,9 @@
-//! Framed messages over a TCP connection, in the clear or inside a Noise session.
+//! Framed messages over a TCP connection, in plaintext or inside a Noise session.
 //!
-//! In the clear a frame is a 32-bit big-endian length and that many bytes of JSON. With a key the connection first
-//! runs `Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s` (crate `snow`): both ends prove they hold the key, and every frame
-//! is then one or more transport messages, each behind a 16-bit length, numbered by the session, so that a changed,
-//! repeated, dropped or reordered message ends the test.
+//! A plaintext frame is a 32-bit big-endian length and that many bytes of JSON. With a key the connection first
+//! runs `Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s` (crate `snow`): both sides prove that they have the key. Each
+//! frame is then one or more transport messages, each with a 16-bit length prefix and numbered by the session,
+//! so that a modified, replayed, dropped or reordered message ends the test.
 
 use std::io::{self, Read};
 use std::net::TcpStream;
@@ -28,10 +28,11 @@ const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 const NOISE_CHUNK: usize = 65_519;
 const TAG: usize = 16;
 const WHILE_SENDING: &str = "while sending a control message";
-/// How long a queued message may take to leave, nanoseconds: a peer that does not read holds nothing for longer.
+/// Timeout for sending a queued message, nanoseconds: limits how long a peer that does not read can occupy
+/// resources.
 const UNREAD_NS: u64 = 10_000_000_000;
 
-/// What a server says in place of its handshake message when it has no place for the client: a message of no bytes.
+/// Empty handshake message: the server has no free slot for the client.
 pub const BUSY_HANDSHAKE: [u8; 2] = [0, 0];
 
 /// A 256-bit pre-shared key.
@@ -39,17 +40,17 @@ pub const BUSY_HANDSHAKE: [u8; 2] = [0, 0];
 pub struct Key([u8; 32]);
 
 impl Key {
-    /// A fresh key.
+    /// Generates a random key.
     pub fn generate() -> io::Result<Self> {
         landspeed_sys::random::bytes().map(Self)
     }
 
-    /// From the text of a key file: 64 hex digits, white space around them ignored.
+    /// Parses a key file: 64 hex digits, optionally surrounded by white space.
     pub fn from_text(text: &str) -> Option<Self> {
         super::preface::Token::from_hex(text.trim()).map(|token| Self(token.0))
     }
 
-    /// The text of a key file.
+    /// Formats the key as the content of a key file.
     pub fn to_text(&self) -> String {
         super::preface::Token(self.0).to_hex() + "\n"
     }
@@ -66,9 +67,9 @@ pub struct Sender {
     stream: TcpStream,
     session: Option<Arc<snow::StatelessTransportState>>,
     nonce: u64,
-    /// Encoded messages that the kernel has not taken yet.
+    /// Encoded messages not yet accepted by the kernel.
     outbox: Vec<u8>,
-    /// Since when the kernel takes nothing, monotonic nanoseconds.
+    /// Time since which the send buffer is full, monotonic nanoseconds.
     blocked_ns: Option<u64>,
 }
 
@@ -78,20 +79,20 @@ pub struct Receiver {
     frames: Frames,
 }
 
-/// Which end of the handshake we are.
+/// Role in the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Speaks first.
+    /// Sends the first message.
     Client,
-    /// Answers.
+    /// Sends the second message.
     Server,
 }
 
-/// Runs the handshake within `patience` if there is a key and splits the connection.
+/// Runs the handshake within `patience` if there is a key, and splits the connection.
 ///
 /// # Errors
-/// [`FlowError::WrongKey`] when the peer does not hold the same key, [`FlowError::Timeout`] and
-/// [`FlowError::PeerLost`] when it goes silent or away, [`FlowError::Interrupted`] when `stop` is set.
+/// [`FlowError::WrongKey`] when the peer has a different key, [`FlowError::Timeout`] when it does not respond,
+/// [`FlowError::PeerLost`] when the connection breaks, [`FlowError::Interrupted`] when `stop` is set.
 pub fn open(
     mut stream: TcpStream,
     role: Role,
@@ -114,7 +115,7 @@ pub fn open(
     ))
 }
 
-/// All of it within `patience`, however slowly the peer drips its bytes.
+/// Runs the whole handshake within `patience`, even if the peer sends single bytes slowly.
 fn handshake(
     stream: &mut TcpStream,
     role: Role,
@@ -126,7 +127,7 @@ fn handshake(
     let deadline = Deadline::after(patience).or_stop(stop);
     let unread = |error: io::Error| match error.kind() {
         io::ErrorKind::TimedOut => deadline.missed("the key handshake"),
-        // An end that cannot decrypt our first message hangs up: to us that is the wrong key.
+        // A peer that cannot decrypt the first message closes the connection: report a wrong key.
         _ => FlowError::WrongKey,
     };
     let broken = |e: snow::Error| FlowError::Protocol { during, message: e.to_string() };
@@ -177,11 +178,11 @@ fn handshake(
 }
 
 impl Sender {
-    /// Sends one message and waits until the kernel has taken it.
+    /// Sends one message and waits until the kernel has accepted it.
     ///
     /// # Errors
-    /// [`FlowError::PeerLost`] when the connection breaks or the deadline passes, [`FlowError::Interrupted`] when that is because of
-    /// a stop.
+    /// [`FlowError::PeerLost`] when the connection breaks or the deadline passes, [`FlowError::Interrupted`] when a
+    /// stop ended the wait.
     pub fn send<T: Serialize>(&mut self, message: &T, deadline: &Deadline<'_>) -> Result<(), FlowError> {
         self.encode(message)?;
         let result = patient::write_all(&mut self.stream, &self.outbox, deadline);
@@ -189,16 +190,17 @@ impl Sender {
         result.map_err(|source| deadline.unwritten(WHILE_SENDING, source))
     }
 
-    /// Queues one message and hands the kernel what it takes now; [`Sender::flush`] hands over the rest. Never waits.
+    /// Queues one message and passes as much as possible to the kernel; [`Sender::flush`] sends the rest. Never
+    /// blocks.
     ///
     /// # Errors
-    /// As [`Sender::flush`].
+    /// Same as [`Sender::flush`].
     pub fn queue<T: Serialize>(&mut self, message: &T) -> Result<(), FlowError> {
         self.encode(message)?;
         self.flush()
     }
 
-    /// Hands queued messages to the kernel, without waiting.
+    /// Passes queued messages to the kernel without blocking.
     ///
     /// # Errors
     /// [`FlowError::PeerLost`] when the connection is broken, or when the peer has not read for 10 s.
@@ -228,7 +230,7 @@ impl Sender {
         !self.outbox.is_empty()
     }
 
-    /// Appends a message to the outbox as it goes over the wire.
+    /// Encodes a message in wire format and appends it to the outbox.
     fn encode<T: Serialize>(&mut self, message: &T) -> Result<(), FlowError> {
         let broken = |message| FlowError::Protocol { during: WHILE_SENDING, message };
         let body = serde_json::to_vec(message).map_err(|e| broken(format!("cannot encode: {e}")))?;
@@ -250,7 +252,7 @@ impl Sender {
         Ok(())
     }
 
-    /// The connection's minimum RTT as the kernel has measured it, nanoseconds, 1 s at most.
+    /// Returns the connection's minimum RTT from `tcp_info`, nanoseconds, at most 1 s.
     pub fn min_rtt_ns(&self) -> u64 {
         let info = socket::tcp_info(self.stream.as_fd()).ok().map(|raw| TcpInfo::decode(raw.as_bytes()));
         info.map_or(0, |info| u64::from(info.min_rtt_us.unwrap_or(info.rtt_us)) * 1000).min(1_000_000_000)
@@ -263,23 +265,23 @@ impl Sender {
 }
 
 impl Receiver {
-    /// Allows larger messages from now on.
+    /// Raises the message size limit from now on.
     pub fn set_limit(&mut self, limit: usize) {
         self.frames.set_limit(limit);
     }
 
-    /// The next message, or `None` if nothing comes within `patience` or none is complete a second `patience` later,
-    /// whatever has arrived of it meanwhile. Looks at least once at what is there.
+    /// Returns the next message, or `None` if no data arrives within `patience`, or if the message is still
+    /// incomplete another `patience` later. Reads at least once.
     pub fn poll<T: DeserializeOwned>(&mut self, patience: Duration) -> Result<Option<T>, FlowError> {
         let during = "while waiting for a control message";
         let lost = |source| FlowError::PeerLost { during, source };
-        // In the lab a reading of the clock takes time, so there is none before a message comes in pieces.
+        // Reading the clock takes time in the lab, so it is not read until a message arrives in pieces.
         let mut deadline_ns = None;
         let mut wait = patience.max(Duration::from_millis(1));
         let mut chunk = [0u8; 16 * 1024];
         loop {
             if let Some(body) = self.frames.take()? {
-                // The decoder quotes what it does not know, and that is the peer's text.
+                // The decoder's error quotes the peer's text.
                 let unknown = |e: serde_json::Error| FlowError::Protocol {
                     during,
                     message: format!("unknown message: {}", printable(&e.to_string(), 200)),
@@ -307,7 +309,7 @@ impl Receiver {
         }
     }
 
-    /// The next message of a step that may take `limit`; `what` names it in the error when it does not come in time.
+    /// Waits up to `limit` for the next message; `what` names it in the timeout error.
     ///
     /// # Errors
     /// [`FlowError::Interrupted`] soon after `stop` is set, [`FlowError::Timeout`] after `limit`.

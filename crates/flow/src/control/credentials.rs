@@ -1,39 +1,40 @@
-//! What the data sockets of a test show its server: without a key the test's token, with one a proof for each stream.
+//! Authentication of a test's data sockets: without a key by the test's token, with a key by a proof for each
+//! stream.
 //!
-//! With a key the token travels inside the Noise session and never appears on a data socket. Both ends derive from it
-//! (HMAC-SHA256) a public identifier of the test and a secret for each stream. A data socket names the test by its
-//! identifier, and both ends then prove over fresh nonces that they hold the stream's secret:
+//! With a key the token travels inside the Noise session and never appears on a data socket. Both sides derive
+//! from it (HMAC-SHA256) a public identifier of the test and a secret for each stream. A data socket names the
+//! test by its identifier; both sides then prove over fresh nonces that they have the stream's secret:
 //!
 //! ```text
 //! secret(stream) = HMAC(token, "landspeed stream" || stream)
 //! proof(step)    = HMAC(secret(stream), label(step) || client's nonce || server's nonce)
 //! ```
 //!
-//! A TCP data connection: the client's preface carries identifier and nonce; the server answers it and sends its nonce
-//! and its proof (48 bytes); the client sends its own proof (32 bytes). UDP does the same in four datagrams
-//! ([`super::keyed_hello`]).
+//! TCP data connection: the client's preface contains identifier and nonce; the server answers it and sends its
+//! nonce and its proof (48 bytes); the client sends its own proof (32 bytes). UDP does the same in four
+//! datagrams ([`super::keyed_hello`]).
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
 use super::preface::Token;
 
-/// A number used once.
+/// Random number, used once.
 pub type Nonce = [u8; 16];
-/// HMAC-SHA256 with its key.
+/// Keyed HMAC-SHA256 state.
 pub type HmacSha256 = Hmac<Sha256>;
-/// An HMAC-SHA256's value.
+/// HMAC-SHA256 tag.
 pub type Proof = [u8; 32];
 /// Length of the server's nonce and proof on a TCP data connection, bytes.
 pub const CHALLENGE_LEN: usize = 48;
 /// Length of a proof, bytes.
 pub const PROOF_LEN: usize = 32;
 
-/// Names a test that has a key on its data sockets. Public: it proves nothing.
+/// Identifies a test on its data sockets if the test has a key. Public: it proves nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TestId(pub [u8; 16]);
 
-/// What a data socket names its test by.
+/// Identifier of the test that a data socket sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TestName {
     /// Without a key: the secret token.
@@ -42,7 +43,7 @@ pub enum TestName {
     Id(TestId),
 }
 
-/// Which message a proof belongs to: a proof of one is none for another.
+/// Message that a proof belongs to: a proof for one step is invalid for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// TCP: the server's challenge.
@@ -69,7 +70,7 @@ impl Step {
     }
 }
 
-/// What an end of an accepted test knows about its data sockets.
+/// Credentials of an accepted test for its data sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Credentials {
     token: Token,
@@ -77,38 +78,39 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Of the test with this token; `keyed` says whether its control connection runs inside a Noise session.
+    /// Creates the credentials of a test from its token; `keyed` is true if the control connection runs inside a
+    /// Noise session.
     pub fn new(token: Token, keyed: bool) -> Self {
         Self { token, keyed }
     }
 
-    /// Whether each stream has to prove itself.
+    /// Whether each stream must be authenticated by proofs.
     pub fn is_keyed(&self) -> bool {
         self.keyed
     }
 
-    /// What data sockets name the test by.
+    /// Returns the identifier that data sockets send.
     pub fn name(&self) -> TestName {
         if self.keyed { TestName::Id(self.id()) } else { TestName::Token(self.token) }
     }
 
-    /// The token, which data sockets without a key show.
+    /// Returns the token, which data sockets without a key send.
     pub fn token(&self) -> Token {
         self.token
     }
 
-    /// The public identifier, which data sockets with a key show.
+    /// Returns the public identifier, which data sockets with a key send.
     pub fn id(&self) -> TestId {
         TestId(first(&sign(&self.key(), &[b"landspeed test id"])))
     }
 
-    /// The secret of one stream.
+    /// Returns the secret of one stream.
     pub fn stream(&self, stream: u32) -> StreamSecret {
         StreamSecret(with_key(&sign(&self.key(), &[b"landspeed stream", &stream.to_be_bytes()])))
     }
 
-    /// The 32-bit tag that datagrams of a stream carry, which separates strays from the test's own. Visible on the path:
-    /// with a key it says nothing about the stream's secret.
+    /// Returns the 32-bit tag in a stream's datagrams, which distinguishes them from stray datagrams. Visible on
+    /// the path: with a key it reveals nothing about the stream's secret.
     pub fn datagram_tag(&self, stream: u32) -> u32 {
         if !self.keyed {
             return self.token.datagram_tag(stream);
@@ -121,16 +123,16 @@ impl Credentials {
     }
 }
 
-/// The secret of one stream of a test with a key.
+/// Secret of one stream of a test with a key.
 pub struct StreamSecret(HmacSha256);
 
 impl StreamSecret {
-    /// Proves a step over both nonces.
+    /// Computes the proof of a step over both nonces.
     pub fn prove(&self, step: Step, client: &Nonce, server: &Nonce) -> Proof {
         sign(&self.0, &[step.label(), client, server])
     }
 
-    /// Whether `proof` proves a step over both nonces; compared in constant time.
+    /// Whether `proof` is valid for the step and both nonces; compared in constant time.
     pub fn verifies(&self, step: Step, client: &Nonce, server: &Nonce, proof: &Proof) -> bool {
         mac(&self.0, &[step.label(), client, server]).verify_slice(proof).is_ok()
     }
@@ -142,12 +144,12 @@ impl std::fmt::Debug for StreamSecret {
     }
 }
 
-/// HMAC-SHA256 with this key.
+/// Creates an HMAC-SHA256 with this key.
 pub fn with_key(key: &[u8; 32]) -> HmacSha256 {
     HmacSha256::new_from_slice(key).expect("HMAC takes keys of any length")
 }
 
-/// The HMAC of the parts, one after the other.
+/// Computes the HMAC of the concatenated parts.
 pub fn sign(key: &HmacSha256, parts: &[&[u8]]) -> Proof {
     mac(key, parts).finalize().into_bytes().into()
 }
@@ -156,12 +158,12 @@ fn mac(key: &HmacSha256, parts: &[&[u8]]) -> HmacSha256 {
     key.clone().chain_update(parts.concat())
 }
 
-/// The first bytes of an HMAC.
+/// Returns the first `N` bytes of an HMAC.
 pub fn first<const N: usize>(mac: &[u8]) -> [u8; N] {
     mac.first_chunk().copied().unwrap_or([0; N])
 }
 
-/// The server's nonce and proof as they are sent.
+/// Encodes the server's nonce and proof.
 pub fn encode_challenge(nonce: &Nonce, proof: &Proof) -> [u8; CHALLENGE_LEN] {
     let mut bytes = [0; CHALLENGE_LEN];
     bytes[..16].copy_from_slice(nonce);
@@ -169,7 +171,7 @@ pub fn encode_challenge(nonce: &Nonce, proof: &Proof) -> [u8; CHALLENGE_LEN] {
     bytes
 }
 
-/// The server's nonce and proof as they arrived.
+/// Decodes the server's nonce and proof.
 pub fn decode_challenge(bytes: &[u8; CHALLENGE_LEN]) -> (Nonce, Proof) {
     (first(bytes), first(bytes.get(16..).unwrap_or_default()))
 }
@@ -205,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_visible_is_part_of_the_token() {
+    fn ids_and_tags_do_not_reveal_the_token() {
         let token = Token(std::array::from_fn(|i| i as u8));
         let credentials = Credentials::new(token, true);
         assert_eq!(credentials.name(), TestName::Id(credentials.id()));
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_challenge_survives_the_wire() {
+    fn challenges_round_trip() {
         assert_eq!(decode_challenge(&encode_challenge(&[5; 16], &[6; 32])), ([5; 16], [6; 32]));
     }
 }

@@ -1,7 +1,7 @@
-//! The end of one protocol step, as an absolute moment.
+//! Deadline of one protocol step, as an absolute time.
 //!
-//! A socket timeout bounds one system call, not the step: a peer that moves a byte now and then would be waited for
-//! without end. A deadline bounds the step, independent of arriving bytes; a stop request brings it forward.
+//! A socket timeout bounds one system call, not the step: a peer that sends a byte now and then could extend
+//! the wait forever. A deadline bounds the step, independent of arriving bytes; a stop request shortens it.
 
 use std::cell::Cell;
 use std::io;
@@ -12,10 +12,10 @@ use landspeed_sys::clock;
 
 use crate::error::FlowError;
 
-/// How often a wait looks at the stop flag, nanoseconds.
+/// Interval between checks of the stop flag, nanoseconds.
 const TICK_NS: u64 = 100_000_000;
 
-/// When a step must be complete.
+/// Absolute time by which a step must be complete.
 #[derive(Debug)]
 pub struct Deadline<'a> {
     at_ns: Cell<u64>,
@@ -26,7 +26,7 @@ pub struct Deadline<'a> {
 }
 
 impl Deadline<'static> {
-    /// `time` from now.
+    /// Creates a deadline `time` from now.
     pub fn after(time: Duration) -> Self {
         let at_ns = Cell::new(clock::monotonic_ns().saturating_add(time.as_nanos() as u64));
         Self { at_ns, limit: time, stop: None, grace_ns: 0, stop_seen: Cell::new(false) }
@@ -34,21 +34,21 @@ impl Deadline<'static> {
 }
 
 impl Deadline<'_> {
-    /// Ends at once when `stop` is set.
+    /// Ends the step immediately when `stop` is set.
     pub fn or_stop(self, stop: &AtomicBool) -> Deadline<'_> {
         self.or_stop_within(stop, Duration::ZERO)
     }
 
-    /// Ends `grace` after `stop` is seen to be set, if that is sooner.
+    /// Ends the step `grace` after `stop` is first seen set, if that is earlier than the deadline.
     pub fn or_stop_within(self, stop: &AtomicBool, grace: Duration) -> Deadline<'_> {
         let Self { at_ns, limit, stop_seen, .. } = self;
         Deadline { at_ns, limit, stop: Some(stop), grace_ns: grace.as_nanos() as u64, stop_seen }
     }
 
-    /// How long the next system call may wait, 1 to 100 ms.
+    /// Returns the timeout for the next system call, 1 to 100 ms.
     ///
     /// # Errors
-    /// [`io::ErrorKind::TimedOut`] when the moment has passed.
+    /// [`io::ErrorKind::TimedOut`] when the deadline has passed.
     pub fn slice(&self) -> io::Result<Duration> {
         let left_ns = self.left_ns();
         if left_ns == 0 {
@@ -57,18 +57,18 @@ impl Deadline<'_> {
         Ok(Duration::from_nanos(left_ns.clamp(1_000_000, TICK_NS)))
     }
 
-    /// Whether the moment has passed.
+    /// Whether the deadline has passed.
     pub fn passed(&self) -> bool {
         self.left_ns() == 0
     }
 
-    /// The error of a step that was not complete in time: an interrupt, or that `what` took too long.
+    /// Returns the error of a step that missed its deadline: an interrupt, or a timeout of `what`.
     pub fn missed(&self, what: &'static str) -> FlowError {
         let seconds = self.limit.as_secs();
         if self.stop_seen.get() { FlowError::Interrupted } else { FlowError::Timeout { what, seconds } }
     }
 
-    /// The error of a write that failed: an interrupt, where that ended the wait, or a lost peer.
+    /// Returns the error of a failed write: an interrupt if one ended the wait, otherwise a lost peer.
     pub fn unwritten(&self, during: &'static str, source: io::Error) -> FlowError {
         if self.stop_seen.get() && source.kind() == io::ErrorKind::TimedOut {
             FlowError::Interrupted

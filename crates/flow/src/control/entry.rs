@@ -1,5 +1,5 @@
-//! How a client's TCP connection enters a server: its preface, the server's answer and, on the data connections of a test
-//! with a key, the proofs of both ends.
+//! Opening of a client's TCP connections: preface, the server's answer and, on data connections of a test with
+//! a key, the proofs of both sides.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -10,10 +10,11 @@ use super::patient;
 use super::preface::{self, ANSWER_LEN, PROTOCOL_VERSION, Purpose, Status};
 use crate::error::FlowError;
 
-/// Enters a data connection into its test.
+/// Opens a data connection: sends the preface and, with a key, exchanges proofs.
 ///
 /// # Errors
-/// [`FlowError::UnprovedServer`] when the test has a key and the other end does not prove that it is the test's server.
+/// [`FlowError::UnprovedServer`] when the test has a key and the peer does not prove that it is the test's
+/// server.
 pub fn enter(
     stream: &mut TcpStream,
     server: SocketAddr,
@@ -44,7 +45,7 @@ pub fn enter(
     patient::write_all(stream, &proof, deadline).map_err(|source| deadline.unwritten(during, source))
 }
 
-/// Sends a preface and reads the answer.
+/// Sends a preface and reads the server's answer.
 pub fn introduce(
     stream: &mut TcpStream,
     server: SocketAddr,
@@ -59,14 +60,14 @@ pub fn introduce(
     let mut answer = [0; ANSWER_LEN];
     patient::read_exact(stream, &mut answer, deadline).map_err(|error| match error.kind() {
         io::ErrorKind::TimedOut => deadline.missed("the server's first answer"),
-        // A peer that closes after the preface does not know it.
+        // A peer that closes after the preface does not know the protocol.
         _ => FlowError::NotLandspeed { addr: server },
     })?;
     let (theirs, status) = preface::decode_answer(&answer).ok_or(FlowError::NotLandspeed { addr: server })?;
     accepted(status, theirs, stream)
 }
 
-/// What the server's answer means.
+/// Maps the server's status to a result.
 fn accepted(status: Status, theirs: u16, stream: &TcpStream) -> Result<(), FlowError> {
     let refused = |code: &str, message: &str, advice: Option<&str>| FlowError::Refused {
         code: code.to_owned(),

@@ -1,25 +1,25 @@
-//! Taking messages off a stream of bytes, however the network cut it. No I/O.
+//! Extracts messages from a byte stream, independent of TCP segmentation. No I/O.
 
 use std::sync::Arc;
 
 use crate::error::FlowError;
 
-/// What arrived and has not been taken, in the clear or inside a Noise session.
+/// Buffer of received bytes, in plaintext or inside a Noise session.
 ///
-/// Never holds more than one message of the limit and one read beyond it.
+/// Contains at most one message of the maximum size and one read beyond it.
 pub struct Frames {
     session: Option<Arc<snow::StatelessTransportState>>,
     nonce: u64,
-    /// Ciphertext of a transport message that is not whole.
+    /// Ciphertext of an incomplete transport message.
     sealed: Vec<u8>,
-    /// Plaintext; what lies before `at` has been taken.
+    /// Plaintext; bytes before `at` are consumed.
     plain: Vec<u8>,
     at: usize,
     limit: usize,
 }
 
 impl Frames {
-    /// Frames in the clear, each of `limit` bytes at most.
+    /// Creates a buffer for plaintext frames of at most `limit` bytes each.
     pub fn new(limit: usize) -> Self {
         Self::sealed(None, limit)
     }
@@ -28,20 +28,20 @@ impl Frames {
         Self { session, nonce: 0, sealed: Vec::new(), plain: Vec::new(), at: 0, limit }
     }
 
-    /// Allows larger messages from now on.
+    /// Raises the message size limit from now on.
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
     }
 
-    /// Bytes held.
+    /// Number of bytes buffered.
     pub fn held(&self) -> usize {
         self.sealed.len() + self.plain.len()
     }
 
-    /// Takes in what arrived.
+    /// Adds received bytes.
     ///
     /// # Errors
-    /// When a sealed message was changed, repeated, lost or reordered.
+    /// When an encrypted message was modified, replayed, lost or reordered.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), FlowError> {
         let Some(session) = &self.session else {
             self.plain.extend_from_slice(bytes);
@@ -68,7 +68,7 @@ impl Frames {
         Ok(())
     }
 
-    /// Whether the next message is whole, or announced to be over the limit.
+    /// Whether the next message is complete, or its length exceeds the limit.
     pub fn has_message(&self) -> bool {
         let held = &self.plain[self.at..];
         held.first_chunk::<4>().is_some_and(|header| {
@@ -77,10 +77,10 @@ impl Frames {
         })
     }
 
-    /// The next whole message.
+    /// Returns the next complete message.
     ///
     /// # Errors
-    /// When the next one is announced to be over the limit.
+    /// When its length exceeds the limit.
     pub fn take(&mut self) -> Result<Option<Vec<u8>>, FlowError> {
         let rest = &self.plain[self.at..];
         let body = match rest.first_chunk::<4>() {
@@ -99,7 +99,7 @@ impl Frames {
         if let Some(body) = &body {
             self.at += 4 + body.len();
         } else {
-            // Once for each read at most, and only what is not whole moves.
+            // At most once per read, and only an incomplete message is moved.
             self.plain.drain(..self.at);
             self.at = 0;
         }

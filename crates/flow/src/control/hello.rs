@@ -1,10 +1,11 @@
-//! How a UDP flow begins: its sender's address is proved before anything larger is sent to it.
+//! Opening of a UDP flow: the client's address is validated before the server sends anything larger to it.
 //!
-//! Four datagrams of the same 64 bytes: the client's hello carries the test's token; the server answers with a
-//! challenge (a nonce, no token); the client's proof repeats nonce and token; the server's welcome ends it. Nothing
-//! the server sends is longer than what it answers, and nothing follows until the address has returned the nonce. The
-//! nonce is a cookie that only the server can make for that sender: it keeps no state, and the stream stays open to
-//! others, until the proof has come. With a key: [`super::keyed_hello`].
+//! Four datagrams of 64 bytes each: the client's hello contains the test's token; the server answers with a
+//! challenge (a nonce, no token); the client's proof repeats nonce and token; the server's welcome completes
+//! the exchange. No answer of the server is longer than the datagram it answers, and nothing follows until the
+//! address has returned the nonce. The nonce is a cookie that only the server can make for that client: until
+//! the proof arrives, the server keeps no state and the stream stays open to other addresses. With a key:
+//! [`super::keyed_hello`].
 //!
 //! | offset | bytes | field |
 //! |---|---|---|
@@ -26,31 +27,31 @@ use super::deadline::Deadline;
 use super::preface::Token;
 use crate::error::FlowError;
 
-/// Length of every datagram of the exchange.
+/// Length of every datagram of the exchange, bytes.
 pub const HELLO_LEN: usize = 64;
 
-/// Longest datagram of an exchange, with or without a key.
+/// Longest datagram of an exchange, with or without a key, bytes.
 const MAX_LEN: usize = super::keyed_hello::KEYED_HELLO_LEN;
 const MAGIC: &[u8; 8] = b"LNDSUDP1";
-/// A lost datagram is repeated after this.
+/// Retransmission interval.
 const RETRY: Duration = Duration::from_millis(200);
-/// How long a client tries.
+/// Timeout of the client for the whole exchange.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A step of the exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Client asks.
+    /// Client's first datagram, with the token.
     Hello(Token),
-    /// Server doubts.
+    /// Server's nonce for the client's address.
     Challenge([u8; 16]),
-    /// Client proves.
+    /// Client's token and the nonce returned.
     Proof(Token, [u8; 16]),
-    /// Server accepts.
+    /// Server has accepted the flow.
     Welcome,
 }
 
-/// Writes a datagram.
+/// Encodes a datagram.
 pub fn encode(stream: u32, step: Step) -> [u8; HELLO_LEN] {
     let mut bytes = [0; HELLO_LEN];
     bytes[..8].copy_from_slice(MAGIC);
@@ -71,7 +72,7 @@ pub fn encode(stream: u32, step: Step) -> [u8; HELLO_LEN] {
     bytes
 }
 
-/// Reads a datagram; `None` if it is not one of these.
+/// Decodes a datagram; `None` if it is not part of the exchange.
 pub fn decode(datagram: &[u8]) -> Option<(u32, Step)> {
     let bytes: &[u8; HELLO_LEN] = datagram.try_into().ok()?;
     if &bytes[..8] != MAGIC {
@@ -90,7 +91,7 @@ pub fn decode(datagram: &[u8]) -> Option<(u32, Step)> {
     Some((stream, step))
 }
 
-/// The client's side, on a socket connected to the server.
+/// Runs the client's side on a socket connected to the server.
 pub fn introduce(socket: &UdpSocket, stream: u32, token: Token, stop: &AtomicBool) -> Result<(), FlowError> {
     exchange(socket, &encode(stream, Step::Hello(token)), stop, |datagram| match decode(datagram) {
         Some((s, Step::Challenge(nonce))) if s == stream => {
@@ -101,19 +102,20 @@ pub fn introduce(socket: &UdpSocket, stream: u32, token: Token, stop: &AtomicBoo
     })
 }
 
-/// What a client makes of a datagram.
+/// Client's reaction to a datagram.
 pub(super) enum Heard {
-    /// It is not for this exchange.
+    /// Ignore it: it does not belong to this exchange.
     Nothing,
-    /// This is to be said from now on.
+    /// Send this datagram, and retransmit it until answered.
     Say(Vec<u8>),
-    /// The exchange is over.
+    /// The exchange is complete.
     Welcome,
-    /// It should come from the server and does not.
+    /// Its proof is invalid: it is not from the test's server.
     Forged,
 }
 
-/// Says the first datagram, and then what `hear` makes of the answers, until it is over; repeats what is not answered.
+/// Sends `first` and then the datagrams that `hear` returns, until the exchange is complete; retransmits
+/// unanswered datagrams.
 pub(super) fn exchange(
     socket: &UdpSocket,
     first: &[u8],
@@ -140,17 +142,17 @@ pub(super) fn exchange(
             next_ns = now + RETRY.as_nanos() as u64;
             match socket.send(&say) {
                 Ok(_) => {}
-                // An ICMP error of an earlier datagram; the retry decides.
+                // ICMP error caused by an earlier datagram; retry.
                 Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {}
                 Err(source) => return Err(setup(source)),
             }
         }
-        // Until the next repetition: an answer that is not for us does not make us repeat ourselves.
+        // Wait until the next retransmission is due: a foreign datagram does not trigger one.
         let left = Duration::from_nanos(next_ns.saturating_sub(now).max(1_000_000));
         socket.set_read_timeout(Some(left.min(slice))).map_err(setup)?;
         match socket.recv(&mut buffer).map(|n| hear(&buffer[..n])) {
             Ok(Heard::Say(datagram)) => {
-                // A repeated answer is not answered at once a second time.
+                // Respond only once to a duplicate answer.
                 if datagram != say {
                     say = datagram;
                     next_ns = 0;
@@ -173,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_step_survives_the_wire_and_has_one_size() {
+    fn every_step_round_trips_with_the_same_size() {
         let (token, nonce) = (Token([9; 32]), [3; 16]);
         for step in [Step::Hello(token), Step::Challenge(nonce), Step::Proof(token, nonce), Step::Welcome] {
             assert_eq!(decode(&encode(7, step)), Some((7, step)));

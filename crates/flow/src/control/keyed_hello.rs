@@ -1,7 +1,9 @@
-//! How a UDP flow of a test with a key begins: both ends prove the stream's secret, and the client its address.
+//! Opening of a UDP flow in a test with a key: both sides prove the stream's secret, and the client its
+//! address.
 //!
-//! The same four steps as without a key ([`super::hello`]), in datagrams of 96 bytes, so that the server never sends more
-//! than it got. The server's nonce is a cookie that only it can make for that sender: it keeps no state before the proof.
+//! The same four steps as without a key ([`super::hello`]), in datagrams of 96 bytes, so that the server never
+//! sends more than it received. The server's nonce is a cookie that only it can make for that client: it keeps
+//! no state before the proof.
 //!
 //! | offset | bytes | field |
 //! |---|---|---|
@@ -22,44 +24,44 @@ use super::credentials::{Credentials, Nonce, Proof, Step, TestId};
 use super::hello::{Heard, exchange};
 use crate::error::FlowError;
 
-/// Length of every datagram of the exchange.
+/// Length of every datagram of the exchange, bytes.
 pub const KEYED_HELLO_LEN: usize = 96;
 
 const MAGIC: &[u8; 8] = b"LNDSUDP1";
 const KEYED: u8 = 1;
 
-/// Which of the four datagrams it is.
+/// Type of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Client asks.
+    /// Client's first datagram.
     Hello,
-    /// Server answers with a nonce and its proof.
+    /// Server's nonce and proof.
     Challenge,
-    /// Client proves.
+    /// Client's proof.
     Proof,
-    /// Server accepts.
+    /// Server's proof that it accepted the flow.
     Welcome,
 }
 
 /// A datagram of the exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyedHello {
-    /// Which step.
+    /// Step of the exchange.
     pub kind: Kind,
-    /// Which stream.
+    /// Stream number within the test.
     pub stream: u32,
-    /// Of which test.
+    /// Public identifier of the test.
     pub test: TestId,
-    /// The client's nonce.
+    /// Random number chosen by the client.
     pub client_nonce: Nonce,
-    /// The server's nonce.
+    /// Server's cookie; zero in a hello.
     pub server_nonce: Nonce,
-    /// The sender's proof.
+    /// Proof of the sender over both nonces; zero in a hello.
     pub proof: Proof,
 }
 
 impl KeyedHello {
-    /// As it is sent.
+    /// Encodes the datagram.
     pub fn encode(&self) -> [u8; KEYED_HELLO_LEN] {
         let mut bytes = [0; KEYED_HELLO_LEN];
         bytes[..8].copy_from_slice(MAGIC);
@@ -78,7 +80,7 @@ impl KeyedHello {
         bytes
     }
 
-    /// As it arrived; `None` if it is not one of these.
+    /// Decodes a datagram; `None` if it is not part of the exchange.
     pub fn decode(datagram: &[u8]) -> Option<Self> {
         let bytes: &[u8; KEYED_HELLO_LEN] = datagram.try_into().ok()?;
         if &bytes[..8] != MAGIC || bytes[9..12] != [KEYED, 0, 0] {
@@ -102,10 +104,10 @@ impl KeyedHello {
     }
 }
 
-/// The client's side, on a socket connected to the server.
+/// Runs the client's side on a socket connected to the server.
 ///
 /// # Errors
-/// [`FlowError::UnprovedServer`] when all that answers cannot prove the stream's secret.
+/// [`FlowError::UnprovedServer`] when answers arrive but none proves the stream's secret.
 pub fn introduce(
     socket: &UdpSocket,
     stream: u32,
@@ -150,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_step_survives_the_wire() {
+    fn every_step_round_trips() {
         for kind in [Kind::Hello, Kind::Challenge, Kind::Proof, Kind::Welcome] {
             let hello = KeyedHello {
                 kind,

@@ -1,4 +1,4 @@
-//! What the two ends say to each other.
+//! Messages on the control connection.
 
 use landspeed_model::{ErrorEntry, HostSnapshot, Parameters};
 use serde::{Deserialize, Serialize};
@@ -8,132 +8,134 @@ use super::printable;
 use super::third_party::{ThirdPartyEvent, ThirdPartyRequest};
 use crate::end::LiveReading;
 
-/// Largest message before a test is accepted, bytes: a stranger gets no more memory than this.
+/// Largest message before a test is accepted, bytes: limits the memory an unauthenticated client can use.
 pub const MAX_GREETING: usize = 64 * 1024;
-/// Largest message afterwards, bytes. Reports are cut into parts below this.
+/// Largest message after the acceptance, bytes. Reports are split into smaller parts.
 pub const MAX_MESSAGE: usize = 1 << 20;
-/// Largest report, all parts together, bytes.
+/// Largest report over all parts, bytes.
 pub const MAX_REPORT: usize = 512 << 20;
-/// Largest description of a host, all parts together, bytes: a thousand queues and interrupts are about one million.
+/// Largest description of a host over all parts, bytes: a thousand queues and interrupts take about one
+/// million.
 pub const MAX_FACTS: usize = 16 << 20;
-/// Largest capture that a client takes from a server, bytes.
+/// Largest capture that a client accepts from a server, bytes.
 pub const MAX_CAPTURE: u64 = 1 << 30;
-/// Bytes of a capture in one part: encoded it is a third larger.
+/// Bytes of a capture in one part; base64 makes them a third larger.
 pub const CAPTURE_PART: usize = 192 * 1024;
 /// Bytes of a report in one part.
 pub const REPORT_PART: usize = 256 * 1024;
 
-/// From client to server.
+/// Messages from client to server.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum ToServer {
-    /// A test is wanted.
+    /// Request for a test.
     Hello {
         /// Client's program version.
         version: String,
-        /// What is wanted.
+        /// Requested parameters.
         parameters: Box<Parameters>,
     },
-    /// The server's host is to be described, and nothing measured.
+    /// Request for the facts of the server's host, without a test.
     Describe {
         /// Client's program version.
         version: String,
     },
-    /// The server's host is to be changed while this connection lasts.
+    /// Request to change the server's host while this connection lasts.
     Changes {
-        /// Number, echoed.
+        /// Request number, repeated in the answer.
         n: u32,
-        /// What is wanted.
+        /// Requested operation.
         request: ChangeRequest,
     },
-    /// The server is to run a test, as client, against another server.
+    /// Request to run a test, as client, against another server.
     ThirdParty {
-        /// What is wanted.
+        /// Target server and parameters.
         request: Box<ThirdPartyRequest>,
     },
-    /// What time is it there?
+    /// Request for the server's clock.
     Ping {
-        /// Number, echoed.
+        /// Ping number, repeated in the answer.
         n: u32,
     },
-    /// Capture the test there too, and send the capture after the report. Between the acceptance and the start.
+    /// Request to capture the test on the server too, and to send the capture after the report. Sent between
+    /// acceptance and start.
     Tap,
-    /// All data connections are open: report when they have all arrived.
+    /// All data connections are open; the server answers [`ToClient::Ready`] when it has them all.
     Opened,
-    /// Start at this moment of the server's monotonic clock, nanoseconds.
+    /// Start time.
     Start {
-        /// When.
+        /// Start time on the server's monotonic clock, nanoseconds.
         at_ns: u64,
     },
-    /// A sending stream of the client is done; UDP receivers learn of tail loss from this.
+    /// A sending stream of the client is done; UDP receivers detect tail loss from this.
     SenderDone(SenderDone),
-    /// Stop sending now and report.
+    /// Stop sending and report.
     Stop,
-    /// Still here.
+    /// Heartbeat: the client still runs.
     Alive,
-    /// Everything arrived; good-bye.
+    /// The client has received everything and closes.
     Bye,
 }
 
-/// From server to client.
+/// Messages from server to client.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum ToClient {
-    /// The test may go on.
+    /// The test is accepted.
     Accepted(Box<Accepted>),
-    /// It may not.
+    /// The request is refused.
     Refused(ErrorEntry),
-    /// The server's monotonic clock, nanoseconds.
+    /// Answer to [`ToServer::Ping`].
     Pong {
-        /// Number of the ping.
+        /// Number of the ping it answers.
         n: u32,
-        /// When the answer was written.
+        /// Server's monotonic time when the answer was sent, nanoseconds.
         now_ns: u64,
     },
     /// The answer to [`ToServer::Changes`].
     Changes {
-        /// Number of the request.
+        /// Number of the request it answers.
         n: u32,
-        /// What was done.
+        /// Outcome of the request.
         answer: ChangeAnswer,
     },
-    /// How the test of [`ToServer::ThirdParty`] goes. Its result comes as reports.
+    /// Progress of the test of [`ToServer::ThirdParty`]. Its result follows as [`ToClient::Report`] messages.
     ThirdParty {
-        /// What happened.
+        /// Event of the test.
         event: ThirdPartyEvent,
     },
     /// The answer to [`ToServer::Tap`].
     Tapping {
-        /// Why not, if not.
+        /// Reason why there will be no capture; `None` if the server captures.
         refused: Option<String>,
     },
     /// A part of the server's capture, a pcapng file.
     Capture {
-        /// The bytes, base64 without padding.
+        /// Bytes of the file, base64 without padding.
         data: String,
-        /// Whether it is the last.
+        /// Whether this is the last part.
         last: bool,
-        /// Why there is no more, if something went wrong.
+        /// Reason why the capture is incomplete.
         failed: Option<String>,
     },
-    /// All data connections have arrived.
+    /// The server has all data connections.
     Ready,
-    /// The server's end so far, for interval lines only.
+    /// Live reading of the server, for interval output only.
     Progress(LiveReading),
     /// A sending stream of the server is done.
     SenderDone(SenderDone),
-    /// A part of a report, of the description of the server's host, or of a third-party test's result, JSON text.
+    /// Part of a report, of the description of the server's host, or of a third-party test's result, as JSON text.
     Report {
-        /// The text of this part.
+        /// Text of this part; all parts concatenated are one JSON document.
         text: String,
-        /// Whether it is the last.
+        /// Whether this is the last part.
         last: bool,
     },
-    /// Something went wrong at the server.
+    /// Error on the server.
     Error(ErrorEntry),
 }
 
-/// What a client learns when its test is accepted.
+/// Parameters and identifiers of an accepted test.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Accepted {
     /// Identifier of the test.
@@ -142,16 +144,16 @@ pub struct Accepted {
     pub token: String,
     /// Server's program version.
     pub version: String,
-    /// What will be in force.
+    /// Effective parameters.
     pub parameters: Parameters,
-    /// Where they differ from what was asked for, and why.
+    /// Differences from the requested parameters, with reasons.
     pub notes: Vec<String>,
-    /// The server's host.
+    /// Snapshot of the server's host.
     pub host: HostSnapshot,
 }
 
 impl Accepted {
-    /// Its words as they may be shown and kept: what a server says reaches terminals.
+    /// Returns the acceptance with identifier, version and notes made printable: they reach terminals and documents.
     pub(crate) fn printable(self) -> Self {
         Self {
             id: printable(&self.id, 64),
@@ -162,20 +164,20 @@ impl Accepted {
     }
 }
 
-/// The last word of a sending stream.
+/// Final counts of a sending stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SenderDone {
     /// Stream number.
     pub stream: u32,
-    /// Payload bytes handed to the kernel.
+    /// Payload bytes accepted by the kernel.
     pub bytes: u64,
     /// Datagrams accepted by the kernel.
     pub packets: u64,
-    /// When its last write returned, nanoseconds after the agreed start.
+    /// Time when the last write returned, nanoseconds after the agreed start.
     pub stopped_ns: u64,
 }
 
-/// Cuts a report, or a host's facts, into messages.
+/// Splits a report, or a host's facts, into messages.
 pub fn report_parts(report: &impl Serialize) -> serde_json::Result<Vec<ToClient>> {
     let text = serde_json::to_string(report)?;
     let mut parts = Vec::new();

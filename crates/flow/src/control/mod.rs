@@ -1,9 +1,9 @@
-//! How two ends agree on a test: a preface on every connection, then framed messages on the control connection.
+//! Control protocol: a preface on every connection, then framed messages on the control connection.
 //!
-//! Everything uses one port. A TCP connection opens with a fixed-size [`preface`], which says whether it is a
-//! control connection or the data connection of an accepted test; with a key, data sockets prove which stream they are
-//! ([`credentials`]). Control messages are JSON in length-prefixed
-//! frames; with a pre-shared key the frames are Noise transport messages ([`channel`]).
+//! Everything uses one port. A TCP connection opens with a fixed-size [`preface`] that distinguishes control
+//! connections from data connections of an accepted test; with a key, each data socket also proves which stream
+//! it belongs to ([`credentials`]). Control messages are JSON in length-prefixed frames; with a pre-shared key
+//! the frames are Noise transport messages ([`channel`]).
 
 pub mod changes;
 pub mod channel;
@@ -19,7 +19,7 @@ pub(crate) mod plausible;
 pub mod preface;
 pub mod third_party;
 
-/// Text of a peer as it may be shown: no control characters, at most `most` characters.
+/// Makes a peer's text printable: escapes control characters and truncates to `most` characters.
 pub fn printable(text: &str, most: usize) -> String {
     let mut shown = String::with_capacity(text.len().min(most));
     for (i, c) in text.chars().enumerate() {

@@ -1,4 +1,4 @@
-//! Whole reads, writes and connects that end by a [`Deadline`], however slowly the peer moves its bytes.
+//! Complete reads, writes and connects bounded by a [`Deadline`], even if the peer is slow.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -42,7 +42,7 @@ pub fn write_all(stream: &mut TcpStream, mut bytes: &[u8], deadline: &Deadline<'
     Ok(())
 }
 
-/// Connects by the deadline; the socket blocks afterwards.
+/// Connects by the deadline; the socket is blocking afterwards.
 pub fn connect(socket: &Socket, server: SocketAddr, deadline: &Deadline<'_>) -> io::Result<()> {
     const EINPROGRESS: i32 = 115;
     socket.set_nonblocking(true)?;

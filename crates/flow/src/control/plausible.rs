@@ -1,19 +1,19 @@
-//! Whether a peer's figures can be figures at all.
+//! Range check of the numbers in a peer's report.
 //!
-//! A document adds and subtracts what the other end reports. Sums of what passes here cannot overflow 64 bits, so a
-//! hostile server can lie, but cannot stop its client.
+//! The document adds and subtracts numbers that the peer reports. Sums of values that pass this check cannot
+//! overflow 64 bits, so a hostile server can report false values but cannot crash its client.
 
 use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// Largest integer: nanoseconds of seven weeks, bytes of 4 PiB; 4096 of them add up to 64 bits.
+/// Largest integer: seven weeks in nanoseconds, or 4 PiB; 4096 of them add up to 64 bits.
 const MOST: u64 = 1 << 52;
-/// Counters of drivers, which may be anything; they are only shown.
+/// Driver counters, which may have any value; they are only displayed.
 const UNBOUNDED: &str = "nic";
 
-/// Reads any JSON and keeps nothing of it.
+/// Accepts any JSON with plausible numbers and discards it.
 pub struct Plausible;
 
 impl<'de> Deserialize<'de> for Plausible {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn only_figures_beyond_any_test_are_refused() {
+    fn only_implausibly_large_numbers_are_rejected() {
         assert!(passes(r#"{"a":[0,-1,4503599627370496,0.5,null,true,"x",{"b":1}]}"#));
         assert!(passes(r#"{"nic":[{"delta":18446744073709551615}]}"#));
         for text in ["18446744073709551615", "-9223372036854775808", r#"{"a":[{"b":4503599627370497}]}"#] {

@@ -1,46 +1,47 @@
-//! The first bytes of every TCP connection, and the server's answer.
+//! Preface (the first bytes of every TCP connection) and the server's answer.
 //!
 //! | offset | bytes | field |
 //! |---|---|---|
 //! | 0 | 8 | `LNDSPEED` |
 //! | 8 | 2 | protocol version, big-endian |
 //! | 10 | 1 | kind: 1 control, 2 data |
-//! | 11 | 1 | flags: bit 0 = the client holds a key |
+//! | 11 | 1 | flags: bit 0 = the client has a key |
 //! | 12 | 4 | stream number (data), big-endian |
-//! | 16 | 32 | data without a key: token of the test; data with a key: public identifier of the test (16) and the client's nonce (16); else zero |
+//! | 16 | 32 | data without a key: token of the test; data with a key: public identifier (16), client's nonce
+//! (16); else zero |
 //!
-//! The answer is 16 bytes: `LNDSPEED`, version, status, five zero bytes. On a data connection with a key the proofs of both
-//! ends follow ([`super::credentials`]).
+//! The answer is 16 bytes: `LNDSPEED`, version, status, five zero bytes. On a data connection with a key the
+//! proofs of both sides follow ([`super::credentials`]).
 
 use super::credentials::{Nonce, TestId};
 
-/// Version of the protocol; both ends must have the same.
+/// Protocol version; must be equal on both sides.
 pub const PROTOCOL_VERSION: u16 = 1;
-/// Length of a preface.
+/// Length of a preface, bytes.
 pub const PREFACE_LEN: usize = 48;
-/// Length of an answer.
+/// Length of an answer, bytes.
 pub const ANSWER_LEN: usize = 16;
 
 const MAGIC: &[u8; 8] = b"LNDSPEED";
 
-/// The secret of one test. Without a key data connections show it; with a key it is only ever sent inside the control
-/// connection's Noise session, and secrets are derived from it ([`super::credentials::Credentials`]).
+/// Secret of one test. Data connections without a key send it; with a key it is sent only inside the control
+/// connection's Noise session, and stream secrets are derived from it ([`super::credentials::Credentials`]).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Token(pub [u8; 32]);
 
 impl Token {
-    /// A fresh token from the system's generator.
+    /// Generates a random token.
     pub fn random() -> std::io::Result<Self> {
         Ok(Self(landspeed_sys::random::bytes()?))
     }
 
-    /// The 32-bit tag of UDP datagrams in a test without a key.
+    /// Returns the 32-bit tag of UDP datagrams in a test without a key.
     pub fn datagram_tag(&self, stream: u32) -> u32 {
         let word = u32::from_be_bytes([self.0[0], self.0[1], self.0[2], self.0[3]]);
         word.wrapping_add(stream.wrapping_mul(0x9E37_79B9))
     }
 
-    /// As 64 hex digits.
+    /// Formats the token as 64 hex digits.
     pub fn to_hex(&self) -> String {
         use std::fmt::Write;
         self.0.iter().fold(String::with_capacity(64), |mut text, byte| {
@@ -49,7 +50,7 @@ impl Token {
         })
     }
 
-    /// From 64 hex digits.
+    /// Parses 64 hex digits.
     pub fn from_hex(text: &str) -> Option<Self> {
         let mut bytes = [0; 32];
         if text.len() != 64 || !text.is_ascii() {
@@ -68,44 +69,44 @@ impl std::fmt::Debug for Token {
     }
 }
 
-/// What a connection is for.
+/// Purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Control messages follow.
     Control {
-        /// A Noise handshake comes first.
+        /// Whether a Noise handshake comes first.
         keyed: bool,
     },
     /// Payload of a stream follows; the test has no key.
     Data {
-        /// Which stream.
+        /// Stream number within the test.
         stream: u32,
-        /// Of which test.
+        /// Token of the test.
         token: Token,
     },
     /// The proofs of both ends follow, then payload of a stream; the test has a key.
     KeyedData {
-        /// Which stream.
+        /// Stream number within the test.
         stream: u32,
-        /// Of which test.
+        /// Public identifier of the test.
         test: TestId,
-        /// The client's nonce.
+        /// Client's nonce for the proofs.
         nonce: Nonce,
     },
 }
 
-/// A preface that is not one.
+/// Errors in a preface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadPreface {
-    /// Not landspeed.
+    /// The magic bytes are wrong.
     NotLandspeed,
-    /// Another version of landspeed.
+    /// Different protocol version.
     Version(u16),
-    /// Unknown kind.
+    /// Unknown kind of connection.
     Kind(u8),
 }
 
-/// Writes a preface.
+/// Encodes a preface.
 pub fn encode(purpose: Purpose) -> [u8; PREFACE_LEN] {
     let mut bytes = [0; PREFACE_LEN];
     bytes[..8].copy_from_slice(MAGIC);
@@ -131,7 +132,7 @@ pub fn encode(purpose: Purpose) -> [u8; PREFACE_LEN] {
     bytes
 }
 
-/// Reads a preface.
+/// Decodes a preface.
 pub fn decode(bytes: &[u8; PREFACE_LEN]) -> Result<Purpose, BadPreface> {
     if &bytes[..8] != MAGIC {
         return Err(BadPreface::NotLandspeed);
@@ -161,21 +162,21 @@ pub fn decode(bytes: &[u8; PREFACE_LEN]) -> Result<Purpose, BadPreface> {
 /// The server's answer to a preface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// Go on.
+    /// The connection is accepted.
     Welcome,
-    /// The versions differ.
+    /// The protocol versions differ.
     Version,
-    /// No room for another test; come back later.
+    /// No free slot; the client may retry later.
     Busy,
     /// A key is required.
     KeyRequired,
     /// The server has no key.
     KeyUnexpected,
-    /// This address is not allowed here.
+    /// The client's address is not allowed.
     NotAllowed,
     /// No test has this token, or the stream is not expected.
     UnknownTest,
-    /// A data connection, without a key, from another address than the control connection's.
+    /// A data connection without a key from a different address than the control connection.
     WrongAddress,
 }
 
@@ -192,7 +193,7 @@ impl Status {
     ];
 }
 
-/// Writes an answer.
+/// Encodes an answer.
 pub fn encode_answer(status: Status) -> [u8; ANSWER_LEN] {
     let mut bytes = [0; ANSWER_LEN];
     bytes[..8].copy_from_slice(MAGIC);
@@ -201,7 +202,7 @@ pub fn encode_answer(status: Status) -> [u8; ANSWER_LEN] {
     bytes
 }
 
-/// Reads an answer: the server's version and status; `None` if it is not one.
+/// Decodes an answer: the server's version and status; `None` if it is not an answer.
 pub fn decode_answer(bytes: &[u8; ANSWER_LEN]) -> Option<(u16, Status)> {
     if &bytes[..8] != MAGIC {
         return None;
@@ -214,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_preface_survives_the_wire() {
+    fn prefaces_round_trip() {
         let token = Token([7; 32]);
         for purpose in [
             Purpose::Control { keyed: true },
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn junk_is_distinguished_from_another_version() {
+    fn other_protocols_are_distinguished_from_other_versions() {
         assert_eq!(decode(&[0x16; PREFACE_LEN]), Err(BadPreface::NotLandspeed));
         let mut newer = encode(Purpose::Control { keyed: false });
         newer[9] = 9;

@@ -1,79 +1,79 @@
-//! What a client and a server say to each other about a test that the server runs, as client, against another server.
+//! Messages about a test that a server runs, as client, against another server.
 
 use landspeed_model::{ErrorEntry, HostSnapshot, MtuProbe, Parameters, PathInfo};
 use serde::{Deserialize, Serialize};
 
 use crate::client::Progress;
 
-/// What a client asks for.
+/// Request for a third-party test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ThirdPartyRequest {
-    /// Version of landspeed at the client.
+    /// Program version of the requesting client.
     pub version: String,
-    /// The other server: `HOST`, `HOST:PORT`.
+    /// Address of the other server: `HOST` or `HOST:PORT`.
     pub target: String,
-    /// What to measure. The client in it is the server that is asked.
+    /// Test parameters; the requested server is the client of the test.
     pub parameters: Parameters,
 }
 
-/// What the client hears while the test lasts.
+/// Events during the test, sent to the requesting client.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum ThirdPartyEvent {
-    /// The test is still under way.
+    /// Heartbeat: the test still runs.
     Alive,
-    /// The other server accepted.
+    /// The other server accepted the test.
     Accepted {
         /// Identifier of the test.
         id: String,
-        /// What is in force.
+        /// Effective parameters.
         parameters: Box<Parameters>,
-        /// Where that differs from what was asked for.
+        /// Differences from the requested parameters.
         notes: Vec<String>,
-        /// The path so far.
+        /// Path, as far as it is known.
         path: Box<PathInfo>,
     },
-    /// A path MTU probe is done.
+    /// Result of a path MTU probe.
     Mtu {
-        /// Its result.
+        /// Result for one direction.
         probe: MtuProbe,
     },
-    /// Traffic is flowing.
+    /// Live figures while traffic flows.
     Progress {
-        /// Live figures.
+        /// Figures of both directions.
         progress: Progress,
     },
 }
 
-/// The result but for the reports of the two ends, which follow it.
+/// Result without the reports of both servers, which follow it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ThirdPartyResult {
-    /// Version of landspeed at the server that ran the test.
+    /// Program version of the server that ran the test.
     pub version: String,
-    /// Address of the host that asked, as the server saw it.
+    /// Address of the requesting host, as the server saw it.
     pub asker_addr: String,
     /// Identifier of the test.
     pub id: String,
     /// Start, nanoseconds since the Unix epoch.
     pub started_unix_ns: u64,
-    /// What was in force.
+    /// Effective parameters.
     pub effective: Option<Parameters>,
-    /// Version of the other server.
+    /// Program version of the other server.
     pub server_version: Option<String>,
-    /// The path.
+    /// Path between the two servers.
     pub path: Option<PathInfo>,
-    /// Host of the server that ran the test.
+    /// Snapshot of the host that ran the test.
     pub client_host: Option<HostSnapshot>,
-    /// Host of the other server.
+    /// Snapshot of the other server's host.
     pub server_host: Option<HostSnapshot>,
-    /// What the server that ran the test could not do as asked.
+    /// Requests that the server that ran the test could not meet exactly.
     pub client_notes: Vec<String>,
-    /// What the other server could not do as asked.
+    /// Requests that the other server could not meet exactly.
     pub server_notes: Vec<String>,
-    /// What failed.
+    /// Errors of the test, in the order they occurred.
     pub errors: Vec<ErrorEntry>,
     /// Whether the report of the server that ran the test follows.
     pub client_reports: bool,
-    /// Whether the report of the other server follows, after that.
+    /// Whether the report of the other server follows after it.
     pub server_reports: bool,
 }

@@ -1,4 +1,5 @@
-//! Bulk streams of a test: plans for the loops of [`crate::tcp`] and [`crate::udp`], and what their outcomes mean.
+//! Bulk streams of a test: plans for the loops of [`crate::tcp`] and [`crate::udp`], and conversion of their
+//! outcomes.
 
 use std::net::{Shutdown, TcpStream, UdpSocket};
 use std::num::{NonZeroU32, NonZeroU64};
@@ -15,7 +16,7 @@ use crate::control::message::SenderDone;
 use crate::udp::header::Format;
 use crate::{tcp, udp};
 
-/// Pacing rate of one stream, bytes/s.
+/// Returns the pacing rate of one stream, bytes/s.
 fn pace(parameters: &Parameters) -> Option<u64> {
     let rate = parameters.pace_bps? / 8;
     Some(match parameters.pace_scope {
@@ -53,12 +54,12 @@ pub(super) fn send_tcp(task: &Task<'_>, tcp: &TcpStream, finished: &mut Finished
     end.error = outcome.error.map(|e| format!("send: {e}"));
     describe_tcp(stream, fd, end);
     if !task.dialect.streams_stay_open {
-        // Everything is read: now the end of file may go out.
+        // All counters are read: end of file can be sent now.
         let _ = tcp.shutdown(Shutdown::Write);
     }
 }
 
-/// Waits until the peer has acknowledged everything, or the drain time is over.
+/// Waits until the peer has acknowledged everything, or the drain timeout has passed.
 fn drain(fd: BorrowedFd<'_>, watch: &Watch) {
     let deadline = clock::monotonic_ns() + DRAIN_NS;
     let mut nap_ns = 50_000;
@@ -92,8 +93,8 @@ pub(super) fn receive_tcp(task: &Task<'_>, tcp: &TcpStream, finished: &mut Finis
     let end = &mut finished.end;
     describe_tcp(stream, fd, end);
     if outcome.complete {
-        // Nothing follows an end of file. A multipath socket says 1 here: its SIOCINQ is a hint that a read would
-        // return, and the end of file is such a reading (mptcp_inq_hint in net/mptcp/protocol.c).
+        // No data follows end of file. MPTCP reports 1 here: its SIOCINQ hints that a read would return, and end of
+        // file is such a read (`mptcp_inq_hint` in net/mptcp/protocol.c).
         end.receive_queue_bytes = Some(0);
     }
     end.bytes = outcome.bytes;
@@ -108,8 +109,9 @@ pub(super) fn receive_tcp(task: &Task<'_>, tcp: &TcpStream, finished: &mut Finis
     };
 }
 
-/// Bytes per read. A copying read takes as much as a write gave, up to 1 MiB. Discarding reads touch no buffer, and are long
-/// enough that their number does not matter while the counters still move every millisecond at 10 Gb/s.
+/// Returns the bytes per read. Copying reads are as long as the sender's writes, up to 1 MiB. Discarding reads
+/// use no buffer; their length makes their number negligible while the counters still advance every millisecond
+/// at 10 Gb/s.
 fn read_bytes(parameters: &Parameters) -> usize {
     match parameters.receive {
         landspeed_model::ReceiveMode::Copy => (parameters.write_bytes as usize).min(1 << 20),
@@ -152,7 +154,7 @@ pub(super) fn receive_udp(task: &Task<'_>, udp: &UdpSocket, finished: &mut Finis
     }
 }
 
-/// After the sender's final count: how long nothing must arrive before what is missing counts as lost, nanoseconds.
+/// Time without arrivals after the sender's final count until missing datagrams count as lost, nanoseconds.
 const QUIET_NS: u64 = 200_000_000;
 
 fn udp_send_plan(parameters: &Parameters, format: Format, t0_ns: u64) -> udp::SendPlan {

@@ -1,4 +1,4 @@
-//! Connections of connect/request/response, a new one for each transaction.
+//! Connections for connect/request/response, a new one for each transaction.
 
 use std::net::TcpStream;
 use std::os::fd::AsFd;
@@ -12,18 +12,18 @@ use crate::control::{entry, patient};
 /// Makes connections for connect/request/response.
 #[derive(Debug)]
 pub struct Connector {
-    /// Where to.
+    /// Address of the server.
     pub server: std::net::SocketAddr,
-    /// From where.
+    /// Local address to bind; `None` lets the kernel choose.
     pub bind: Option<std::net::SocketAddr>,
-    /// Number of the stream.
+    /// Stream number within the test.
     pub stream: u32,
-    /// What each connection shows.
+    /// Authenticates each connection.
     pub credentials: Credentials,
 }
 
 impl Connector {
-    /// Connects and is answered, within 2 s in all, sooner when `stop` is set.
+    /// Connects and completes the preface within 2 s, or sooner when `stop` is set.
     pub(super) fn connect(&self, stop: &AtomicBool) -> std::io::Result<TcpStream> {
         const PATIENCE: Duration = Duration::from_secs(2);
         let deadline = Deadline::after(PATIENCE).or_stop(stop);
@@ -35,7 +35,7 @@ impl Connector {
         let mut stream: TcpStream = socket.into();
         entry::enter(&mut stream, self.server, self.stream, &self.credentials, &deadline)
             .map_err(|error| std::io::Error::other(error.to_string()))?;
-        // A closed connection lingers in TIME_WAIT on our side; thousands of them would use up the ports.
+        // Close with a reset: thousands of connections in TIME_WAIT on the client would exhaust its ports.
         let _ = socket2::SockRef::from(&stream.as_fd()).set_linger(Some(Duration::ZERO));
         Ok(stream)
     }

@@ -1,4 +1,4 @@
-//! Runs one end of a test, beside the conversation with its peer.
+//! Runs one side of a test while its peer is served.
 
 use std::sync::mpsc;
 
@@ -16,30 +16,30 @@ use crate::control::message::SenderDone;
 use crate::error::FlowError;
 use crate::shared::Budget;
 
-/// How long to wait for streams that were asked to end, nanoseconds.
+/// Poll interval while stopped streams finish, nanoseconds.
 const ENDING_NS: u64 = 2_000_000;
 
-/// The conversation with the peer of a running test.
+/// Control connection to the peer of a running test.
 pub trait Peer {
-    /// Why the conversation ends before its time.
+    /// Error that ends the conversation early.
     type Error;
 
-    /// A local sending stream has ended.
+    /// Reports that a local sending stream has ended.
     fn report_done(&mut self, done: SenderDone) -> Result<(), Self::Error>;
 
-    /// Attends to the peer for a moment, waiting for it no longer than the test can go unattended.
+    /// Exchanges pending messages with the peer; waits briefly, so that the test is checked often enough.
     fn attend(&mut self, watch: &Watch) -> Result<(), Self::Error>;
 
-    /// Whether nothing has to be said any more before the end's report.
+    /// Whether no more messages are due before the report.
     fn is_over(&self) -> bool {
         true
     }
 }
 
-/// Runs one end of a test on new threads and serves its peer on the calling thread, until every stream has finished and the
-/// conversation is over. A conversation that ends before its time ends all streams.
+/// Runs one side of a test on new threads and serves its peer on the calling thread, until every stream has
+/// finished and the conversation is over. If the conversation ends early, all streams are stopped.
 ///
-/// Returns the report, or that a thread of the test panicked; and how the conversation went.
+/// Returns the report, or an error if a thread of the test panicked; and the result of the conversation.
 pub fn drive<P: Peer>(
     plan: EndPlan,
     watch: &Watch,
@@ -69,9 +69,9 @@ pub fn drive<P: Peer>(
     })
 }
 
-/// Runs one end to its finish. Blocks; bounded by the test's own limits and the drain time.
+/// Runs one side of a test. Blocks; bounded by the test's own limits and the drain time.
 ///
-/// `done` hears of every sending stream that has ended.
+/// Sends the final counts of each sending stream to `done`.
 fn run(mut plan: EndPlan, watch: &Watch, done: &mpsc::Sender<SenderDone>) -> EndReport {
     let parameters = plan.parameters.clone();
     let (upload, download) = (Budget::new(parameters.bytes), Budget::new(parameters.bytes));

@@ -1,54 +1,54 @@
-//! Figures of a running end, for interval lines.
+//! Live readings of a running test, for interval output.
 
 use landspeed_model::TcpInfo;
 use serde::{Deserialize, Serialize};
 
-/// One end at one moment. Counters are cumulative from the start.
+/// Reading of one side at one time. Counters are cumulative from the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LiveReading {
     /// Nanoseconds after the start.
     pub t_ns: u64,
-    /// Payload bytes that senders here handed to the kernel.
+    /// Payload bytes passed to the kernel by the local senders.
     pub sent: u64,
-    /// Payload bytes that receivers here delivered.
+    /// Payload bytes delivered by the local receivers.
     pub received: u64,
-    /// TCP senders here.
+    /// State of the local TCP senders.
     pub tcp: Option<TcpState>,
-    /// UDP receivers here.
+    /// State of the local UDP receivers.
     pub udp: Option<UdpState>,
-    /// Transactions completed by requesters here.
+    /// Transactions completed by the local requesters.
     pub transactions: u64,
-    /// The sum of their latencies, nanoseconds.
+    /// Sum of their latencies, nanoseconds.
     pub latency_sum_ns: u64,
 }
 
-/// TCP senders of one end, added up.
+/// Combined state of the TCP senders of one side.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TcpState {
-    /// Segments retransmitted so far.
+    /// Segments retransmitted.
     pub retransmits: u64,
-    /// Smoothed RTT, the mean over the streams, microseconds.
+    /// Smoothed RTT, mean over the streams, microseconds.
     pub rtt_us: u64,
-    /// Congestion windows, bytes.
+    /// Sum of the congestion windows, bytes.
     pub cwnd_bytes: u64,
 }
 
-/// UDP receivers of one end, added up.
+/// Combined state of the UDP receivers of one side.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UdpState {
-    /// Datagrams delivered so far (first copies).
+    /// Datagrams delivered, without duplicates.
     pub delivered: u64,
-    /// Datagrams missing so far below the highest sequence number; those under way behind a later one are among them.
+    /// Datagrams missing below the highest sequence number, including reordered ones still in flight.
     pub lost: u64,
     /// RFC 3550 jitter of the worst stream, nanoseconds.
     pub jitter_ns: u64,
 }
 
 impl TcpState {
-    /// Of the senders' `tcp_info`; `None` without any.
+    /// Combines the senders' `tcp_info`; `None` if there are no senders.
     pub fn sum(infos: impl Iterator<Item = TcpInfo>) -> Option<Self> {
         let (mut sum, mut streams) = (Self::default(), 0);
         for info in infos {

@@ -1,7 +1,7 @@
-//! One end of a test: stream threads, the sampler beside them, and the report they add up to.
+//! One side of a test: stream threads, the sampler, and the report built from both.
 //!
-//! Both hosts run this same code. Everything was agreed before it starts: sockets are open, the start lies a moment
-//! ahead on the local monotonic clock. What is still said to the peer while the test runs is the business of a [`Peer`].
+//! Client and server run the same code. All parameters are agreed before it starts: sockets are open, and the
+//! start time lies shortly ahead on the local monotonic clock. A [`Peer`] handles the messages during the test.
 
 mod bulk;
 mod connector;

@@ -1,36 +1,37 @@
-//! The phases of a test at one end: when each ends, and what follows. No sockets and no clocks: times are arguments.
+//! Phases of a test on one side: when each ends, and the actions at its end. No sockets and no clocks: times
+//! are arguments.
 //!
-//! A test starts up until every stream has moved its first byte, its omitted part lasts as long as was agreed, its steady
-//! part lasts until the senders stop, and what is under way then drains. Each cut is made at a look at the test, at which all
-//! streams are read; so no phase is longer, and none has more bytes, than its samples allow.
+//! Start-up lasts until every stream has moved its first byte, the omitted phase as long as agreed, the steady
+//! phase until the senders stop; data in flight then drains. Each phase ends at a check at which all streams
+//! are sampled, so durations and bytes of a phase match its samples.
 
 use landspeed_model::{Parameters, PhaseName};
 use serde::{Deserialize, Serialize};
 
-/// How long after the senders stopped receivers may still wait for what is under way, nanoseconds.
+/// Time receivers may wait for data in flight after the senders stopped, nanoseconds.
 pub const DRAIN_NS: u64 = 10_000_000_000;
-/// A stream that has moved nothing by then no longer holds start-up open, nanoseconds.
+/// Limit of start-up, nanoseconds: a stream without data does not extend it further.
 const STARTUP_LIMIT_NS: u64 = 1_000_000_000;
-/// Longest time between two looks, nanoseconds.
+/// Longest time between two checks, nanoseconds.
 pub const LOOK_NS: u64 = 20_000_000;
-/// The same while start-up or the drain lasts: what ends them is awaited, nanoseconds.
+/// The same during start-up and drain, whose ends must be detected quickly, nanoseconds.
 const CLOSE_LOOK_NS: u64 = 500_000;
 
-/// Where an end's timeline was cut, nanoseconds after the agreed start. Every cut is also a sample of every stream.
+/// Ends of the phases on one side, nanoseconds after the agreed start. Every stream is sampled at each of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cuts {
-    /// Every stream had moved its first byte.
+    /// Every stream had moved its first byte, or the limit of start-up was reached.
     pub startup_end_ns: Option<u64>,
-    /// The omitted part was over.
+    /// End of the omitted phase.
     pub omit_end_ns: Option<u64>,
-    /// Senders were asked to stop, or had finished.
+    /// The senders were stopped, or had finished.
     pub steady_end_ns: Option<u64>,
     /// Every stream had finished.
     pub end_ns: Option<u64>,
 }
 
 impl Cuts {
-    /// The phase a span that ends at `t_ns` lies in.
+    /// Returns the phase of an interval that ends at `t_ns`.
     pub fn phase_ending_at(&self, t_ns: u64) -> PhaseName {
         if self.startup_end_ns.is_none_or(|cut| t_ns <= cut) {
             PhaseName::Startup
@@ -44,58 +45,58 @@ impl Cuts {
     }
 }
 
-/// What a test is doing.
+/// Current phase of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Some stream has moved nothing yet.
+    /// Some stream has not moved data yet.
     Startup,
-    /// Its figures are left out.
+    /// Samples are excluded from the results.
     Omitted,
-    /// Its figures count.
+    /// Samples count.
     Steady,
-    /// Senders have stopped; receivers take what is under way.
+    /// Senders have stopped; receivers read the data in flight.
     Drain,
     /// Every stream has finished.
     Finished,
 }
 
-/// What is seen of the streams at a look.
+/// State of the streams at a check.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Every stream has moved its first byte.
     pub all_moved: bool,
-    /// The local senders were asked to stop, or all senders of the peer have stopped.
+    /// The local senders were stopped, or all senders of the peer have stopped.
     pub senders_stopped: bool,
     /// Every stream has finished.
     pub all_finished: bool,
 }
 
-/// What is to be done at a look.
+/// Actions that follow from a check.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Actions {
-    /// The timeline is cut here: all streams are to be read, at the time of the look.
+    /// A phase ends: sample all streams, with the time of the check.
     pub read_streams: bool,
-    /// The host's counters are to be read.
+    /// Sample the host's counters.
     pub read_host: bool,
-    /// Senders are to stop.
+    /// Stop the senders.
     pub stop_senders: bool,
-    /// Receivers are to give up what is still under way.
+    /// Stop the receivers; data still in flight is given up.
     pub stop_receivers: bool,
 }
 
-/// The phases of one test.
+/// Phase state machine of one test.
 #[derive(Debug, Clone)]
 pub struct Phases {
-    /// End of the omitted part, nanoseconds after the start, if there is one.
+    /// End of the omitted phase, nanoseconds after the start; `None` without one.
     omit_ns: Option<u64>,
-    /// When the senders stop at the latest, nanoseconds after the start.
+    /// Latest time at which the senders stop, nanoseconds after the start.
     stop_ns: u64,
     cuts: Cuts,
     gave_up: bool,
 }
 
 impl Phases {
-    /// Of a test with these parameters that lasts no longer than `limit_ns` after its start, nanoseconds.
+    /// Creates the phases of a test that ends at most `limit_ns` nanoseconds after its start.
     pub fn new(parameters: &Parameters, limit_ns: u64) -> Self {
         let omit_ns = parameters.omit_ns;
         Self {
@@ -106,7 +107,8 @@ impl Phases {
         }
     }
 
-    /// A look at the test `t_ns` after its start, nanoseconds; looks never go back in time.
+    /// Updates the phases at `t_ns` nanoseconds after the start, and returns the actions due. `t_ns` must not
+    /// decrease.
     pub fn look(&mut self, t_ns: u64, seen: Seen) -> Actions {
         let mut actions = Actions::default();
         let cuts = &mut self.cuts;
@@ -114,7 +116,7 @@ impl Phases {
             return actions;
         }
         if seen.all_finished {
-            // Senders that were done between two looks end the steady part, too.
+            // Senders that finished between two checks also end the steady phase.
             cuts.steady_end_ns.get_or_insert(t_ns);
             cuts.end_ns = Some(t_ns);
             return Actions { read_streams: true, read_host: true, ..actions };
@@ -137,7 +139,7 @@ impl Phases {
         actions
     }
 
-    /// When to look again at the latest, nanoseconds after the start.
+    /// Returns the time of the next check, nanoseconds after the start.
     pub fn next_look(&self, t_ns: u64) -> u64 {
         let awaits = self.cuts.startup_end_ns.is_none() || self.cuts.steady_end_ns.is_some();
         let mut next_ns = t_ns + if awaits { CLOSE_LOOK_NS } else { LOOK_NS };
@@ -150,7 +152,7 @@ impl Phases {
         next_ns
     }
 
-    /// What the test is doing since its last look.
+    /// Returns the phase as of the last check.
     pub fn phase(&self) -> Phase {
         let Cuts { startup_end_ns, omit_end_ns, steady_end_ns, end_ns } = self.cuts;
         if end_ns.is_some() {
@@ -166,13 +168,13 @@ impl Phases {
         }
     }
 
-    /// Where the timeline has been cut so far.
+    /// Returns the phase ends so far.
     pub fn cuts(&self) -> Cuts {
         self.cuts
     }
 }
 
-/// Moments at equal distances from the start.
+/// Periodic times, aligned to the start.
 #[derive(Debug, Clone, Copy)]
 pub struct Grid {
     every_ns: u64,
@@ -180,13 +182,13 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// Every `every_ns`, nanoseconds; the first one is that long after the start.
+    /// Creates a grid with a period of `every_ns` nanoseconds; the first time is one period after the start.
     pub fn new(every_ns: u64) -> Self {
         let every_ns = every_ns.max(1);
         Self { every_ns, next_ns: every_ns }
     }
 
-    /// Whether a moment has come since the last one that had. Moments that were missed count as one.
+    /// Whether a grid time has passed since the last call that returned true. Missed times count as one.
     pub fn is_due(&mut self, t_ns: u64) -> bool {
         let due = t_ns >= self.next_ns;
         if due {
@@ -195,7 +197,7 @@ impl Grid {
         due
     }
 
-    /// The next moment, nanoseconds after the start.
+    /// Returns the next grid time, nanoseconds after the start.
     pub fn next(&self) -> u64 {
         self.next_ns
     }
@@ -216,7 +218,7 @@ mod tests {
     const FINISHED: Seen = Seen { all_finished: true, ..MOVING };
 
     #[test]
-    fn phases_follow_each_other_at_their_moments() {
+    fn phases_end_in_order_at_the_planned_times() {
         let mut phases = test(100, 20);
         let mut seen = Vec::new();
         let (mut t_ns, mut looks) = (0, 0);
@@ -238,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_look_cuts_where_it_looks() {
+    fn a_late_check_ends_phases_at_its_own_time() {
         let mut phases = test(100, 20);
         let actions = phases.look(500 * MS, MOVING);
         assert!(actions.read_streams && actions.stop_senders);
@@ -247,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn stopped_senders_end_the_steady_part_before_its_time() {
+    fn stopped_senders_end_the_steady_phase_early() {
         let mut phases = test(100, 0);
         phases.look(10 * MS, MOVING);
         assert_eq!(phases.phase(), Phase::Steady);
@@ -257,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn receivers_give_up_once_when_the_drain_is_over() {
+    fn receivers_are_stopped_once_after_the_drain_time() {
         let mut phases = test(100, 0);
         phases.look(100 * MS, MOVING);
         assert!(!phases.look(100 * MS + DRAIN_NS, MOVING).stop_receivers);
@@ -266,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_stream_holds_start_up_open_for_a_second() {
+    fn startup_waits_one_second_for_streams_without_data() {
         let mut phases = test(5_000, 0);
         phases.look(1_000 * MS, Seen::default());
         assert_eq!(phases.phase(), Phase::Startup);
@@ -275,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finished_test_changes_no_more() {
+    fn a_finished_test_ignores_further_checks() {
         let mut phases = test(100, 0);
         phases.look(50 * MS, FINISHED);
         let cuts = phases.cuts();
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missed_moment_of_the_grid_does_not_shift_it() {
+    fn missed_grid_times_do_not_shift_the_grid() {
         let mut grid = Grid::new(10);
         assert!(!grid.is_due(9) && grid.is_due(10) && !grid.is_due(19) && grid.is_due(47) && !grid.is_due(49));
         assert_eq!(grid.next(), 50);

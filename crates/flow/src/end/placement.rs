@@ -1,4 +1,4 @@
-//! Cores for stream threads, chosen from what the kernel says (`--cpus auto`).
+//! Chooses cores for stream threads from kernel data (`--cpus auto`).
 
 use landspeed_host::{CoreSite, Files, core_sites};
 use landspeed_model::Parameters;
@@ -6,18 +6,18 @@ use landspeed_sys::{socket, thread};
 
 use super::plan::{Side, StreamPlan};
 
-/// Where the other end of the streams is.
+/// Location of the streams' peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Peer {
-    /// On another host: a CPU here serves each stream's receive queue.
+    /// On another host: a local CPU processes each stream's receive queue.
     Elsewhere,
-    /// On this host, where a stream's packets are processed on its sender's core: the client takes the first cores, the server
+    /// On this host, where packets are processed on the sender's core: the client takes the first cores, the server
     /// the last.
     Here,
 }
 
-/// Gives each stream a core if the parameters ask for it. Connections have exchanged their first bytes, so the kernel knows
-/// which CPU serves their receive queues.
+/// Assigns a core to each stream if the parameters request it. The connections have exchanged their first
+/// bytes, so the kernel reports which CPU processes their receive queues.
 pub(super) fn place(streams: &mut [StreamPlan], parameters: &Parameters, side: Side) {
     let wanted = match side {
         Side::Client => parameters.client_cpus_auto,
@@ -40,8 +40,9 @@ pub(super) fn place(streams: &mut [StreamPlan], parameters: &Parameters, side: S
     }
 }
 
-/// A core for each stream, from the CPU that serves its receive queue: not that CPU, on its NUMA node, and a physical core of its
-/// own as long as there are enough. Empty on a host with one core.
+/// Chooses a core for each stream by the CPU that processes its receive queue: not that CPU, but on its NUMA
+/// node, with a separate physical core per stream while there are enough. Returns nothing on a host with one
+/// core.
 fn choose(serving: &[Option<u32>], sites: &[CoreSite], peer: Peer, side: Side) -> Vec<u32> {
     if sites.len() < 2 {
         return Vec::new();
@@ -77,7 +78,8 @@ fn choose(serving: &[Option<u32>], sites: &[CoreSite], peer: Peer, side: Side) -
 mod tests {
     use super::*;
 
-    /// Two nodes of two physical cores with two threads each: 0 to 3 and 4 to 7, siblings side by side.
+    /// Returns two NUMA nodes of two physical cores with two threads each: CPUs 0 to 3 and 4 to 7, siblings
+    /// adjacent.
     fn sites() -> Vec<CoreSite> {
         (0..8).map(|cpu| CoreSite { cpu, physical: cpu / 2 * 2, node: cpu / 4 }).collect()
     }
@@ -107,14 +109,14 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_of_one_host_get_different_cores() {
+    fn client_and_server_on_one_host_get_different_cores() {
         let two = &sites()[..2];
         assert_eq!(choose(&[Some(0)], two, Peer::Here, Side::Client), [0]);
         assert_eq!(choose(&[Some(0)], two, Peer::Here, Side::Server), [1]);
     }
 
     #[test]
-    fn one_core_is_no_choice() {
+    fn no_core_is_chosen_on_a_host_with_one_core() {
         assert!(elsewhere(&[Some(0)], &sites()[..1]).is_empty());
     }
 }

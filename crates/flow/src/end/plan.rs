@@ -1,4 +1,4 @@
-//! What one end of a test is to do: its streams with their open sockets, and the rules they follow.
+//! Plan of one side of a test: its streams with open sockets, and its parameters.
 
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,50 +12,50 @@ use crate::dialect::Dialect;
 use crate::shared::Counters;
 use crate::udp::Finish;
 
-/// Which end of the control connection this is.
+/// Side of the control connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// The one that asked for the test.
+    /// The host that requested the test.
     Client,
-    /// The one that answered.
+    /// The host that accepted the test.
     Server,
 }
 
-/// Everything one end needs to run its part.
+/// Everything one side needs to run its part of a test.
 pub struct EndPlan {
-    /// Which end.
+    /// Local side.
     pub side: Side,
-    /// Whose rules it follows.
+    /// Framing and termination of the data.
     pub dialect: Dialect,
-    /// What was agreed.
+    /// Agreed parameters.
     pub parameters: Parameters,
-    /// The agreed start on this host's monotonic clock, nanoseconds.
+    /// Agreed start time on this host's monotonic clock, nanoseconds.
     pub t0_ns: u64,
     /// Streams with their open sockets.
     pub streams: Vec<StreamPlan>,
-    /// Interface whose counters to read.
+    /// Interface whose counters are read.
     pub interface: Option<String>,
-    /// No test lasts longer than this, nanoseconds after the start, whatever bounds it.
+    /// Time at which a test without a time limit of its own is stopped, nanoseconds after the start.
     pub limit_ns: u64,
-    /// Read each TCP stream no faster than this, bits/s, whatever its sender does.
+    /// Read rate limit of each TCP stream, bits/s, independent of the sender.
     pub receive_cap_bps: Option<u64>,
 }
 
-/// The socket of a stream.
+/// Socket of a stream.
 #[derive(Debug)]
 pub enum DataSocket {
-    /// A TCP (or MPTCP) connection, preface done.
+    /// TCP or MPTCP connection after the preface.
     Tcp(TcpStream),
-    /// A connected UDP socket whose peer proved its address.
+    /// Connected UDP socket whose peer's address is validated.
     Udp(UdpSocket),
-    /// Connect/request/response at the client: a new connection each time.
+    /// Connect/request/response on the client: a new connection for each transaction.
     Connector(Connector),
-    /// Connect/request/response at the server: connections as they arrive.
+    /// Connect/request/response on the server: accepts connections as they arrive.
     Acceptor(Mutex<mpsc::Receiver<TcpStream>>),
 }
 
 impl DataSocket {
-    /// Its descriptor.
+    /// Returns the socket's file descriptor; `None` if there is no fixed socket.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Self::Tcp(stream) => Some(stream.as_fd()),
@@ -64,7 +64,7 @@ impl DataSocket {
         }
     }
 
-    /// Local and peer address.
+    /// Returns the local and the peer address.
     pub fn addresses(&self) -> (Option<SocketAddr>, Option<SocketAddr>) {
         match self {
             Self::Tcp(stream) => (stream.local_addr().ok(), stream.peer_addr().ok()),
@@ -79,7 +79,7 @@ impl DataSocket {
     }
 }
 
-/// What a stream's thread does.
+/// Task of a stream's thread.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Job {
     /// Bulk sender.
@@ -90,14 +90,14 @@ pub enum Job {
     Request(RrSlot),
     /// Responder of one request/response measurement.
     Respond(RrSlot),
-    /// Latency probe beside bulk streams.
+    /// Latency probe next to bulk streams.
     Probe(RrSlot),
-    /// Responder of the probe.
+    /// Responder of the latency probe.
     Echo(RrSlot),
 }
 
 impl Job {
-    /// Whether it is part of the bulk transfer (and so of the ledger).
+    /// Whether it is part of the bulk transfer (and so of the accounting).
     pub fn is_bulk(self) -> bool {
         matches!(self, Self::Send | Self::Receive)
     }
@@ -111,32 +111,32 @@ impl Job {
 /// A stream with its open socket.
 #[derive(Debug)]
 pub struct StreamPlan {
-    /// Number within the test.
+    /// Stream number within the test.
     pub id: u32,
-    /// Position among the streams of its direction, which chooses its core.
+    /// Position among the streams of its direction; determines its core.
     pub index: u32,
-    /// Which way its data moves.
+    /// Direction of its data.
     pub direction: Direction,
-    /// What its thread does.
+    /// Task of its thread.
     pub job: Job,
-    /// The socket.
+    /// Open socket.
     pub socket: DataSocket,
-    /// Tag of its datagrams.
+    /// Tag in its datagrams.
     pub tag: u32,
-    /// Its counters.
+    /// Counters shared with the sampler.
     pub counters: Arc<Counters>,
-    /// UDP: how the receiver learns that the sender is done.
+    /// UDP: signals to the receiver that the sender is done.
     pub finish: Arc<Finish>,
-    /// TCP: bytes acknowledged before the test's first (the preface), to be taken off.
+    /// TCP: bytes acknowledged before the test (the preface), to be subtracted.
     pub acked_before: u64,
-    /// UDP receiver: what its socket had dropped before the test; `None` if it is not visible.
+    /// UDP receiver: datagrams its socket had dropped before the test; `None` if unknown.
     pub drops_before: Option<u32>,
-    /// Core of its thread, where the parameters leave the choice to this end.
+    /// Core of its thread, if this side chooses it (`--cpus auto`).
     pub core: Option<u32>,
 }
 
 impl StreamPlan {
-    /// A stream that has not started.
+    /// Creates a stream that has not started.
     pub fn new(id: u32, index: u32, direction: Direction, job: Job, socket: DataSocket, tag: u32) -> Self {
         let (counters, finish) = Default::default();
         Self {

@@ -1,4 +1,4 @@
-//! What one end says of its part of a test.
+//! Report of one side of a test.
 
 use landspeed_model::{Direction, HostSeries, LatencyResult, LatencyUnderLoad, Sample, StreamEnd};
 use serde::{Deserialize, Serialize};
@@ -12,32 +12,32 @@ use crate::control::plausible::Plausible;
 use crate::control::printable;
 use crate::layout::StreamSpec;
 
-/// One end's report.
+/// Measurements of one side.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct EndReport {
-    /// Its bulk streams.
+    /// Bulk streams.
     pub streams: Vec<StreamReport>,
-    /// Request/response and probe streams: what their threads cost and whether they failed.
+    /// Request/response and probe streams: CPU time and errors.
     pub rr_streams: Vec<RrReport>,
-    /// Where its timeline was cut.
+    /// Ends of the phases.
     pub cuts: Cuts,
-    /// What its host did.
+    /// Host counters during the test.
     pub host: HostSeries,
-    /// Results of local requesters, one for each size.
+    /// Results of the local requesters, one for each message size.
     pub latency: Vec<LatencyResult>,
-    /// Result of the local probes.
+    /// Result of the local latency probes.
     pub under_load: Option<LatencyUnderLoad>,
-    /// What could not be done as asked.
+    /// Requests that could not be met exactly.
     pub notes: Vec<String>,
 }
 
 impl EndReport {
-    /// Whether the end was watched while it lasted. A peer's totals alone are a report without a timeline.
+    /// Whether the report has readings over time. A report with only a peer's totals has none.
     pub fn has_timeline(&self) -> bool {
         self.cuts.end_ns.is_some()
     }
 
-    /// What can be said before the first byte: who is connected to whom, and with what.
+    /// Returns the report before the first byte: addresses, and the state of the TCP connections.
     pub fn at_start(streams: &[StreamPlan]) -> Self {
         let opened = |stream: &StreamPlan| {
             let mut end = StreamEnd::default();
@@ -52,18 +52,19 @@ impl EndReport {
         }
     }
 
-    /// Reads a server's report of a test with these streams.
+    /// Parses and checks a server's report of a test with these streams.
     ///
     /// # Errors
-    /// As [`Self::of_side`].
+    /// Same as [`Self::of_side`].
     pub fn of_server(text: &str, specs: &[StreamSpec]) -> Result<Self, String> {
         Self::of_side(Side::Server, text, specs)
     }
 
-    /// Reads the report of one side of a test with these streams.
+    /// Parses and checks the report of one side of a test with these streams.
     ///
     /// # Errors
-    /// A message: the text is not a report, its figures are impossible, or it has streams that the test did not have.
+    /// A message: the text is not a report, its numbers are impossible, or it has streams that the test did not
+    /// have.
     pub fn of_side(side: Side, text: &str, specs: &[StreamSpec]) -> Result<Self, String> {
         let unknown = |e: serde_json::Error| format!("not a report we know: {}", printable(&e.to_string(), 200));
         serde_json::from_str::<Plausible>(text).map_err(unknown)?;
@@ -85,20 +86,20 @@ impl EndReport {
     }
 }
 
-/// One bulk stream at one end.
+/// One bulk stream on one side.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StreamReport {
-    /// Number within the test.
+    /// Stream number within the test.
     pub id: u32,
-    /// Which way its data moves.
+    /// Direction of its data.
     pub direction: Direction,
-    /// Whether the local end sends.
+    /// Whether this side is the sender.
     pub sends: bool,
-    /// This end's address.
+    /// Local address.
     pub local_addr: String,
-    /// The other end's, as seen here.
+    /// Peer address, as this side sees it.
     pub peer_addr: String,
-    /// The end itself.
+    /// Counters and samples of this side.
     pub end: StreamEnd,
 }
 
@@ -117,20 +118,20 @@ impl StreamReport {
     }
 }
 
-/// One request/response stream at one end.
+/// One request/response stream on one side.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RrReport {
-    /// Number within the test.
+    /// Stream number within the test.
     pub id: u32,
-    /// This end's address.
+    /// Local address.
     #[serde(default)]
     pub local_addr: String,
-    /// The other end's, as seen here.
+    /// Peer address, as this side sees it.
     #[serde(default)]
     pub peer_addr: String,
     /// CPU time of its thread, nanoseconds.
     pub thread_cpu_ns: u64,
-    /// Why it ended early.
+    /// Error that ended it early.
     pub error: Option<String>,
 }
 
@@ -141,7 +142,7 @@ impl RrReport {
     }
 }
 
-/// Puts the pieces of an end together.
+/// Builds the report of one side from samples and final counts.
 pub(super) fn build(plan: &EndPlan, sampled: Sampled, finished: Vec<Finished>, host: HostSeries) -> EndReport {
     let Sampled { series, cuts, cpu_ns, gaps } = sampled;
     let mut report = EndReport { cuts, host, ..EndReport::default() };

@@ -1,7 +1,8 @@
-//! The one reader of every counter: wakes on a fixed grid, reads at each cut of the [`Phases`], stops senders and receivers
-//! when they are over.
+//! Sampler of all counters: wakes on a fixed grid, samples at the end of each of the [`Phases`], and stops
+//! senders and receivers when their time is over.
 //!
-//! Readings are kept raw and decoded after the test, so that a sample costs a few system calls and no allocation.
+//! Readings are stored raw and decoded after the test, so that a sample costs a few system calls and no
+//! allocation.
 
 use std::os::fd::BorrowedFd;
 
@@ -15,35 +16,36 @@ use super::phases::{Cuts, Grid, LOOK_NS, Phase, Phases, Seen};
 use super::plan::{EndPlan, StreamPlan};
 use super::watch::Watch;
 
-/// Samples of all streams of one end together that a test may keep: bounds memory and the report's size.
+/// Maximum number of samples over all streams of one side: bounds memory and the report's size.
 pub const MAX_SAMPLES: u64 = 100_000;
-/// `tcp_info` bytes kept of each reading; what a newer kernel adds past this is cut.
+/// Bytes of `tcp_info` stored per reading; fields of newer kernels beyond this are dropped.
 const INFO_BYTES: usize = 320;
-/// Readings beyond `tcp_info` and queues (memory, scheduler, congestion control) are taken no more often than this: at
-/// finer intervals they would cost more than they reveal, nanoseconds.
+/// Minimum interval of readings other than `tcp_info` and queue lengths (memory, scheduler, congestion
+/// control), nanoseconds: more frequent ones would cost more than they are worth.
 const DETAIL_NS: u64 = 10_000_000;
-/// Readings that the sampler takes itself after a sender did not answer within an interval: it waits inside a call, and
-/// leaves the socket's lock free.
+/// Number of readings that the sampler takes itself after a sender did not answer within an interval: such a
+/// sender is blocked in a call, so the socket lock is free.
 const READ_ITSELF: u8 = 15;
-/// A look at the flags that comes so much later than the longest nap allows is a gap: the sampler was not run. Ten times
-/// what a scheduler keeps a woken thread waiting on a busy core, nanoseconds.
+/// A check that is later than the longest sleep by more than this is a gap, in which the sampler did not run,
+/// nanoseconds. Ten times the typical scheduling delay of a woken thread on a busy core.
 const GAP_NS: u64 = 100_000_000;
-/// Gaps kept; a host that stops its sampler more often has one long gap from there on.
+/// Maximum number of gaps stored; after that the last gap is extended.
 const MAX_GAPS: usize = 1000;
 
-/// The finest sampling interval that keeps a test inside its 100,000 samples, given what was asked for.
+/// Returns the finest sampling interval, at least `asked_ns`, that stays within [`MAX_SAMPLES`].
 pub fn affordable_interval_ns(asked_ns: u64, duration_ns: u64, streams: u32) -> u64 {
     let per_stream = MAX_SAMPLES / u64::from(streams.max(1));
     asked_ns.max(duration_ns.div_ceil(per_stream.max(1)))
 }
 
-/// Samples a test of this length, nanoseconds, as finely as was asked for and can be kept; says so where that is coarser.
+/// Limits the sampling intervals for a test of `length_ns` nanoseconds; returns a note if the stream interval
+/// became coarser.
 pub fn keep_affordable(parameters: &mut Parameters, length_ns: u64) -> Option<String> {
     let asked_ns = parameters.interval_ns;
     let streams = parameters.streams * parameters.direction.parts().len() as u32;
     let affordable_ns = affordable_interval_ns(asked_ns, length_ns, streams);
     parameters.interval_ns = affordable_ns;
-    // SocketReading the host's counters costs too; its readings come out of the same test's memory.
+    // Host samples cost time and memory as well: limit their number too.
     parameters.host_interval_ns = affordable_interval_ns(parameters.host_interval_ns, length_ns, 16);
     (affordable_ns != asked_ns).then(|| {
         format!(
@@ -54,16 +56,16 @@ pub fn keep_affordable(parameters: &mut Parameters, length_ns: u64) -> Option<St
     })
 }
 
-/// One stream's readings.
+/// Readings of one stream.
 #[derive(Debug, Default)]
 pub struct Series {
     raw: Vec<SocketReading>,
     congestion: String,
     tcp: bool,
     meter: Option<thread::ThreadMeter>,
-    /// The stream's thread was asked for the `tcp_info` of the last reading.
+    /// Whether `tcp_info` of the last reading was requested from the stream's thread.
     asked: bool,
-    /// Readings to take before it is asked again.
+    /// Number of readings the sampler takes itself before it asks the thread again.
     read_itself: u8,
 }
 
@@ -82,7 +84,7 @@ struct SocketReading {
     detail: [u8; 20],
 }
 
-/// The counters of one stream at a boundary.
+/// Counters of one stream at a boundary.
 #[derive(Debug)]
 struct Counted {
     at: usize,
@@ -90,7 +92,7 @@ struct Counted {
     packets: u64,
 }
 
-/// Reads the streams of one end.
+/// Samples the streams of one side.
 pub struct Sampler<'a> {
     plan: &'a EndPlan,
     watch: &'a Watch,
@@ -98,12 +100,12 @@ pub struct Sampler<'a> {
     series: Vec<Series>,
     phases: Phases,
     next_detail_ns: u64,
-    /// Kept between boundaries so that a reading allocates nothing.
+    /// Reused between boundaries so that sampling does not allocate.
     counted: Vec<Counted>,
     gaps: Gaps,
 }
 
-/// Spans in which the sampler was due and did not run.
+/// Intervals in which the sampler should have run and did not.
 #[derive(Debug, Default)]
 struct Gaps {
     last_ns: u64,
@@ -111,7 +113,7 @@ struct Gaps {
 }
 
 impl Gaps {
-    /// Notes that the sampler runs at `t_ns`, nanoseconds after the start.
+    /// Records that the sampler runs at `t_ns` nanoseconds after the start.
     fn look(&mut self, t_ns: u64) {
         let start_ns = std::mem::replace(&mut self.last_ns, t_ns);
         if t_ns.saturating_sub(start_ns) <= LOOK_NS + GAP_NS {
@@ -125,15 +127,15 @@ impl Gaps {
     }
 }
 
-/// What a sampler leaves.
+/// Results of a sampler.
 pub struct Sampled {
-    /// Readings of each stream.
+    /// Readings per stream.
     pub series: Vec<Series>,
-    /// Where the timeline was cut.
+    /// Ends of the phases.
     pub cuts: Cuts,
     /// CPU time of the sampler, nanoseconds.
     pub cpu_ns: u64,
-    /// When it did not run.
+    /// Intervals in which it did not run.
     pub gaps: Vec<TimeSpan>,
 }
 
@@ -169,7 +171,7 @@ impl<'a> Sampler<'a> {
         Sampled { series: self.series, cuts: self.phases.cuts(), cpu_ns, gaps: self.gaps.found }
     }
 
-    /// Samples from just before the start until every stream has finished.
+    /// Samples from the start until every stream has finished.
     pub fn run(&mut self, all_finished: &dyn Fn() -> bool) {
         let t0_ns = self.plan.t0_ns;
         let parameters = &self.plan.parameters;
@@ -192,7 +194,7 @@ impl<'a> Sampler<'a> {
             if all_finished {
                 self.next_detail_ns = 0;
             }
-            // One reading for all that is due now: it follows the clock's at once.
+            // One sample for everything due now, right after the clock was read.
             if streams.is_due(t_ns) || actions.read_streams {
                 self.sample_streams(now, !actions.read_streams && !all_finished);
             }
@@ -221,11 +223,11 @@ impl<'a> Sampler<'a> {
         self.host.sample(clock::monotonic_ns());
     }
 
-    /// Reads every bulk stream once, all at one boundary: `now`, which the clock has just said.
+    /// Samples every bulk stream once, all with the timestamp `now`, which must be current.
     ///
-    /// The counters come first, in one pass without a system call: they decide what belongs to which interval and phase. What
-    /// the kernel says of each socket is read after that and may be a few microseconds younger. With `may_ask` and at a fine
-    /// interval a sender's own thread reads it after its next write, no later than the next reading.
+    /// The counters come first, in one pass without a system call: they determine the bytes of each interval and
+    /// phase. Socket data from the kernel is read after that and may be a few microseconds newer. With `may_ask`
+    /// and at a fine interval, a sender's own thread reads it after its next write, before the next sample.
     fn sample_streams(&mut self, now: u64, may_ask: bool) {
         let t_ns = now.saturating_sub(self.plan.t0_ns);
         let detailed = now >= self.next_detail_ns;
@@ -258,7 +260,7 @@ impl<'a> Sampler<'a> {
                 stream.counters.ask_info();
                 series.asked = true;
             } else if series.tcp && (detailed || stream.job.sends()) {
-                // At the receiver a fine interval does without: its thread holds the lock, too.
+                // Receivers skip `tcp_info` at fine intervals: their thread holds the socket lock too.
                 series.read_itself = series.read_itself.saturating_sub(1);
                 if let Ok(info) = socket::tcp_info(fd) {
                     reading.keep_info(&info);
@@ -273,7 +275,7 @@ impl<'a> Sampler<'a> {
 }
 
 impl Sampler<'_> {
-    /// Shows the reading at `t_ns` to the control thread.
+    /// Publishes the reading at `t_ns` to the control thread.
     fn publish_live<'s>(&'s self, t_ns: u64) {
         let sends = |at: usize| self.plan.streams[at].job.sends();
         let last = |series: &'s Series| series.raw.iter().rev().find(|reading| reading.info_len > 0);
@@ -311,7 +313,7 @@ fn read(
     if stream.job.sends() {
         reading.send_queue = socket::send_queue(fd).ok();
     } else if stream.socket.is_tcp() && detailed {
-        // For UDP this would be the next datagram's length, not the queue's.
+        // For UDP this would be the length of the next datagram, not of the queue.
         reading.receive_queue = socket::receive_queue(fd).ok();
     }
     if stream.socket.is_tcp()
@@ -335,7 +337,7 @@ impl SocketReading {
 }
 
 impl Series {
-    /// Completes the last reading with what the stream's thread read for it.
+    /// Adds the `tcp_info` that the stream's thread read to the last reading.
     fn take_answer(&mut self, stream: &StreamPlan) {
         if !std::mem::take(&mut self.asked) {
             return;
@@ -346,10 +348,10 @@ impl Series {
         }
     }
 
-    /// Decodes the readings and closes them with the stream's final totals.
+    /// Decodes the readings and sets the last one to the stream's final totals.
     pub fn into_samples(self, final_bytes: u64, final_packets: u64) -> Vec<Sample> {
         let Self { mut raw, congestion, tcp, .. } = self;
-        // The last reading was taken after the thread had ended; its counters are final, and said so exactly.
+        // The last reading was taken after the thread ended, so the final totals are exact for it.
         if let Some(last) = raw.last_mut() {
             last.bytes = final_bytes;
             last.packets = final_packets;
@@ -385,7 +387,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn late_looks_are_gaps_and_naps_are_not() {
+    fn late_checks_are_gaps_and_normal_sleeps_are_not() {
         let mut gaps = Gaps::default();
         let ms = |n: u64| n * 1_000_000;
         for t in [0, 20, 40, 160, 180, 1310, 1330] {
@@ -395,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_are_bounded() {
+    fn the_number_of_gaps_is_limited() {
         let mut gaps = Gaps::default();
         for k in 1..=5000 {
             gaps.look(k * 1_000_000_000);

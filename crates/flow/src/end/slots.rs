@@ -1,30 +1,30 @@
-//! Request/response measurements and latency probes in the timeline of a test.
+//! Timing of request/response measurements and latency probes within a test.
 
 use landspeed_model::{Parameters, RrSize};
 
 use crate::rr::{self, Load, ProbePlan, RrPlan};
 
-/// How long a probe listens to the idle path before the load comes, nanoseconds.
+/// Time a latency probe measures the idle path before the load starts, nanoseconds.
 pub const IDLE_NS: u64 = 1_000_000_000;
 
-/// One request/response measurement in the timeline of a test; times are nanoseconds after the agreed start.
+/// One request/response measurement of a test; times are nanoseconds after the agreed start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RrSlot {
-    /// Message sizes.
+    /// Sizes of request and response.
     pub size: RrSize,
-    /// When requests leave.
+    /// Timing of the requests: open or closed loop.
     pub load: Load,
-    /// First request.
+    /// Time of the first request.
     pub from_ns: i64,
-    /// Requests before this are omitted.
+    /// Requests before this time are omitted.
     pub measure_from_ns: i64,
-    /// Last request.
+    /// Time of the last request.
     pub to_ns: i64,
 }
 
 impl RrSlot {
-    /// The measurements of a test: sizes one after the other, each with an equal share of the time and of the omitted
-    /// part. `None` when the parameters ask for no request/response.
+    /// Returns the measurements of a test: message sizes one after the other, each with an equal share of the time
+    /// and of the omitted phase. Empty when the parameters have no request/response.
     pub fn all(parameters: &Parameters) -> Result<Vec<Self>, rr::PlanError> {
         let Some(wanted) = &parameters.rr else { return Ok(Vec::new()) };
         let load = Load::from_parameters(wanted)?;
@@ -42,7 +42,7 @@ impl RrSlot {
             .collect())
     }
 
-    /// The probe that runs beside the bulk streams, starting [`IDLE_NS`] before them.
+    /// Returns the probe that runs next to the bulk streams, starting [`IDLE_NS`] before them.
     pub fn probe(parameters: &Parameters) -> Option<Self> {
         let rate_per_s = parameters.probe_rate_per_s?;
         let time = parameters.time_ns.unwrap_or(10_000_000_000) as i64;
@@ -56,7 +56,7 @@ impl RrSlot {
         })
     }
 
-    /// Its plan for a test that starts at `t0_ns` on this host's monotonic clock.
+    /// Returns its plan for a test that starts at `t0_ns` on this host's monotonic clock.
     pub(super) fn plan(&self, t0_ns: u64) -> RrPlan {
         let at = |t: i64| t0_ns.saturating_add_signed(t);
         RrPlan {
@@ -65,7 +65,7 @@ impl RrSlot {
         }
     }
 
-    /// The same of a probe.
+    /// Returns the plan of a probe, for the same start time.
     pub(super) fn probe_plan(&self, t0_ns: u64) -> ProbePlan {
         let at = |t: i64| t0_ns.saturating_add_signed(t);
         let Load::OpenLoop { rate_per_s } = self.load else {
@@ -74,7 +74,8 @@ impl RrSlot {
         ProbePlan {
             rate_per_s,
             size: self.size,
-            // The load starts at zero by the peer's clock; by the local clock its first packets can be a little earlier.
+            // The load starts at zero on the peer's clock; on the local clock its first packets may be
+            // slightly earlier.
             loaded_from_ns: at(self.measure_from_ns),
             ..ProbePlan::new(at(self.from_ns), t0_ns, at(self.to_ns))
         }

@@ -1,4 +1,4 @@
-//! The threads of one end: set up a socket, move its bytes, report its totals.
+//! Stream threads of one side: set up a socket, move its bytes, report its totals.
 
 use landspeed_model::{Direction, NumaPolicy, Parameters};
 use landspeed_sys::{clock, socket, thread};
@@ -7,15 +7,16 @@ use super::plan::{DataSocket, Job, Side, StreamPlan};
 use super::task::{Finished, Task, read_info};
 use super::{bulk, transactions};
 
-/// Notes how much of each connection's acknowledgement count belongs to its preface, and what each receiving UDP socket has
-/// dropped so far. A receiving thread may get its first core only after the first packets were dropped: it is too late then.
+/// Records how many acknowledged bytes belong to each connection's preface, and how many datagrams each
+/// receiving UDP socket has dropped. Done before the threads start: a receiving thread may first run after the
+/// first drops.
 pub(super) fn read_baselines(streams: &mut [StreamPlan]) {
     for stream in streams.iter_mut().filter(|s| !s.socket.is_tcp() && !s.job.sends()) {
         stream.drops_before = stream.socket.fd().and_then(|fd| socket::mem_info(fd).ok()).map(|memory| memory.drops);
     }
     for stream in streams.iter_mut().filter(|s| s.socket.is_tcp() && s.job.sends()) {
         let Some(fd) = stream.socket.fd() else { continue };
-        // What is unacknowledged now will be counted later: wait for the queue to empty, then read.
+        // Bytes still unacknowledged would be counted later: wait for the send queue to empty, then read.
         let deadline = clock::monotonic_ns() + 500_000_000;
         while socket::send_queue(fd).is_ok_and(|n| n > 0) && clock::monotonic_ns() < deadline {
             clock::sleep_until(clock::monotonic_ns() + 1_000_000);
@@ -24,7 +25,7 @@ pub(super) fn read_baselines(streams: &mut [StreamPlan]) {
     }
 }
 
-/// The body of a stream's thread.
+/// Runs one stream; the body of its thread.
 pub(super) fn run(task: &Task<'_>) -> Finished {
     let Task { stream, parameters, side, t0_ns, watch, .. } = *task;
     let mut finished = Finished::default();
@@ -70,7 +71,7 @@ fn place_thread(stream: &StreamPlan, parameters: &Parameters, side: Side, notes:
             notes.push(format!("stream {}: cannot set the memory policy: {error}", stream.id));
         }
     }
-    // With --bidir the second direction takes the next cores of the list, not the first direction's again.
+    // With --bidir the second direction takes the next cores of the list instead of sharing those of the first.
     let offset = if stream.direction == Direction::Download && parameters.direction == Direction::Both {
         parameters.streams
     } else {

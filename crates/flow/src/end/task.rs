@@ -1,4 +1,4 @@
-//! What the thread of a stream works with, and what it leaves behind.
+//! Inputs and results of a stream's thread.
 
 use std::os::fd::BorrowedFd;
 use std::sync::mpsc;
@@ -13,7 +13,7 @@ use crate::dialect::Dialect;
 use crate::rr::RrOutcome;
 use crate::shared::Budget;
 
-/// Everything a stream's thread works with.
+/// Inputs of a stream's thread.
 #[derive(Clone)]
 pub(super) struct Task<'a> {
     pub stream: &'a StreamPlan,
@@ -27,7 +27,7 @@ pub(super) struct Task<'a> {
     pub receive_cap_bps: Option<u64>,
 }
 
-/// What a thread leaves behind.
+/// Results of a stream's thread.
 #[derive(Debug, Default)]
 pub(super) struct Finished {
     pub end: StreamEnd,
@@ -42,12 +42,12 @@ impl Finished {
     }
 }
 
-/// What the kernel says of a connection.
+/// Reads and decodes a connection's `tcp_info`.
 pub(super) fn read_info(fd: BorrowedFd<'_>) -> Option<TcpInfo> {
     socket::tcp_info(fd).ok().map(|raw| TcpInfo::decode(raw.as_bytes()))
 }
 
-/// Notes what the kernel says of a connection at its end, or before its first byte.
+/// Records the kernel's data on a connection at its end, or before its first byte.
 pub(super) fn describe_tcp(stream: &StreamPlan, fd: BorrowedFd<'_>, end: &mut StreamEnd) {
     end.send_queue_bytes = socket::send_queue(fd).ok().map(u64::from);
     end.receive_queue_bytes = socket::receive_queue(fd).ok().map(u64::from);

@@ -9,7 +9,7 @@ use super::slots::RrSlot;
 use super::watch::Watch;
 use crate::rr::{self, RrOutcome, RrPlan};
 
-/// The body of a request/response thread.
+/// Runs a request/response stream; the body of its thread.
 pub(super) fn run(
     stream: &StreamPlan,
     t0_ns: u64,
@@ -55,7 +55,7 @@ pub(super) fn run(
 
 fn respond(stream: &StreamPlan, slot: &RrSlot, socket: &DataSocket, t0_ns: u64, watch: &Watch, end: &mut StreamEnd) {
     let (counters, stop) = (&stream.counters, &watch.stop);
-    // The requester ends the measurement; the responder's own end is only a bound.
+    // The requester ends the measurement; the responder's end time is only an upper limit.
     let mut plan = RrPlan { measure_from_ns: 0, ..slot.plan(t0_ns) };
     plan.t0_ns = plan.t0_ns.min(landspeed_sys::clock::monotonic_ns());
     let answered = match socket {
@@ -91,7 +91,8 @@ fn respond(stream: &StreamPlan, slot: &RrSlot, socket: &DataSocket, t0_ns: u64, 
     }
 }
 
-/// Results of the requesters of one end: one for each size over all its streams, and the probe's.
+/// Merges the results of one side's requesters: one for each message size over all its streams, and the
+/// probe's.
 pub(super) fn merge(outcomes: &[(Job, RrOutcome)], t0_ns: u64) -> (Vec<LatencyResult>, Option<LatencyUnderLoad>) {
     let mut slots: Vec<RrSlot> = Vec::new();
     let mut probe = None;

@@ -1,4 +1,4 @@
-//! What a running end shows to the thread that attends to the peer, and takes from it.
+//! State shared between a running test and its control thread.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,15 +12,15 @@ use crate::control::message::SenderDone;
 use crate::shared::{Counters, Stop};
 use crate::udp::Finish;
 
-/// What a running end shows to the control thread.
+/// State of a running test, shared with the control thread.
 #[derive(Debug)]
 pub struct Watch {
     /// Stop flags; the control thread may set them.
     pub stop: Stop,
     counters: Vec<(u32, bool, Arc<Counters>)>,
-    /// Counters of a requester here, and the larger of its messages, bytes.
+    /// Counters of each local requester, and the larger of its message sizes, bytes.
     transactions: Vec<(Arc<Counters>, u64)>,
-    /// Counters of a responder here, and the larger of its messages, bytes.
+    /// Counters of each local responder, and the larger of its message sizes, bytes.
     answers: Vec<(Arc<Counters>, u64)>,
     finishes: Vec<(u32, Arc<Finish>)>,
     awaited: u32,
@@ -29,13 +29,13 @@ pub struct Watch {
     live: Mutex<LiveReading>,
 }
 
-/// The larger message of a transaction, bytes.
+/// Returns the larger message size of a transaction, bytes.
 fn larger(slot: RrSlot) -> u64 {
     u64::from(slot.size.request_bytes.max(slot.size.response_bytes))
 }
 
 impl Watch {
-    /// For the streams of a plan.
+    /// Creates the shared state for the streams of a plan.
     pub fn new(plan: &EndPlan) -> Self {
         Self {
             stop: Stop::default(),
@@ -69,25 +69,26 @@ impl Watch {
         }
     }
 
-    /// Ends the test: senders stop and receivers give up what is still under way.
+    /// Ends the test: senders stop, and receivers give up data in flight.
     pub fn stop_all(&self) {
         self.stop.stop_sending();
         self.stop.stop_receiving();
     }
 
-    /// Bytes so far: (written here, read here).
+    /// Returns the bytes so far: (sent, received).
     pub fn bytes(&self) -> (u64, u64) {
         self.counters.iter().fold((0, 0), |(sent, received), (_, sends, counters)| {
             if *sends { (sent + counters.bytes(), received) } else { (sent, received + counters.bytes()) }
         })
     }
 
-    /// The sampler's last local reading.
+    /// Returns the sampler's latest local reading.
     pub fn live(&self) -> LiveReading {
         *self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes the sampler's reading at `t_ns`, nanoseconds after the start, with the `tcp_info` of the senders here.
+    /// Stores the sampler's reading at `t_ns`, nanoseconds after the start, with the `tcp_info` of the local
+    /// senders.
     pub(super) fn publish_live(&self, t_ns: u64, senders: impl Iterator<Item = TcpInfo>) {
         let (sent, received) = self.bytes();
         let receiving = || self.counters.iter().filter(|(_, sends, _)| self.udp && !sends).map(|(_, _, c)| c);
@@ -104,34 +105,35 @@ impl Watch {
         *self.live.lock().unwrap_or_else(PoisonError::into_inner) = live;
     }
 
-    /// Counters of the bulk streams by number.
+    /// Returns the counters of the bulk streams by stream number.
     pub fn counters(&self) -> impl Iterator<Item = (u32, &Counters)> {
         self.counters.iter().map(|(id, _, counters)| (*id, &**counters))
     }
 
-    /// Transactions completed so far by requesters here.
+    /// Number of transactions completed by the local requesters.
     pub fn transactions(&self) -> u64 {
         self.transactions.iter().map(|(counters, _)| counters.packets()).sum()
     }
 
-    /// Bytes that arrived on sockets of receivers here so far, junk and duplicates included.
+    /// Bytes that arrived on the sockets of local receivers, including unknown datagrams and duplicates.
     pub fn arrived_bytes(&self) -> u64 {
         let receiving = self.counters.iter().filter(|(_, sends, _)| !sends);
         receiving.map(|(_, _, counters)| counters.bytes() + counters.discarded()).sum()
     }
 
-    /// Requests that responders here answered so far.
+    /// Number of requests answered by the local responders.
     pub fn answered(&self) -> u64 {
         self.answers.iter().map(|(counters, _)| counters.packets()).sum()
     }
 
-    /// Bytes that requesters and responders here moved so far in the direction of their larger messages, junk included.
+    /// Bytes moved by local requesters and responders in the direction of their larger messages, including unknown
+    /// datagrams.
     pub fn exchanged_bytes(&self) -> u64 {
         let both = self.transactions.iter().chain(&self.answers);
         both.map(|(counters, larger)| counters.packets() * larger + counters.discarded()).sum()
     }
 
-    /// The peer's sender of one stream is done: what is missing by now is lost, not late.
+    /// Records that a sender of the peer is done: datagrams missing by now count as lost, not late.
     pub fn peer_sender_done(&self, done: &SenderDone, t0_ns: u64) {
         if let Some((_, finish)) = self.finishes.iter().find(|(id, _)| *id == done.stream) {
             finish.sender_stopped(done.packets, t0_ns.saturating_add(done.stopped_ns));
@@ -139,7 +141,7 @@ impl Watch {
         }
     }
 
-    /// Whether every sender of the peer is done.
+    /// Whether all senders of the peer are done.
     pub(super) fn all_peer_senders_done(&self) -> bool {
         self.awaited > 0 && self.peer_done.load(Ordering::Relaxed) >= self.awaited
     }

@@ -1,4 +1,4 @@
-//! One end's socket: messages out, messages and errors in.
+//! UDP socket of one side: sends messages, receives messages and errors.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,11 +13,10 @@ use landspeed_sys::{clock, mtu, udp};
 use super::wire::{HEADER_LEN, MAX_PAYLOAD, Message, decode};
 use crate::control::hello::{self, HELLO_LEN, Step};
 
-/// `EMSGSIZE`, which the standard library has no word for.
+/// `EMSGSIZE`; `std::io::ErrorKind` has no variant for it.
 const EMSGSIZE: i32 = 90;
-/// `ENOBUFS`.
 const ENOBUFS: i32 = 105;
-/// Errors of earlier datagrams that one send may meet before it gives up.
+/// Number of pending errors of earlier datagrams tolerated by one send.
 const STALE: usize = 8;
 
 /// A connected UDP socket prepared for probes.
@@ -28,41 +27,42 @@ pub struct Port<'a> {
     overhead: u32,
     interface_mtu: Option<u32>,
     incoming: Box<[u8]>,
-    /// Incompressible padding; a message's header is written over its start.
+    /// Incompressible padding; the header is written over its start.
     outgoing: Box<[u8]>,
-    /// Errors that came up while sending.
+    /// Errors read from the error queue while sending.
     pending: VecDeque<Heard>,
 }
 
-/// How a send went.
+/// Result of a send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
-    /// The kernel took it, or dropped it in a queue below (`ENOBUFS`), which is a loss like any other: a virtual
-    /// Ethernet whose two ends differ in MTU does so with every packet larger than the peer's MTU.
+    /// Accepted by the kernel, or dropped in a queue below (`ENOBUFS`), which counts as loss: a veth pair with
+    /// different MTUs drops every packet larger than the peer's MTU in this way.
     Away,
-    /// Larger than the interface's MTU, which the kernel named (0: it did not).
+    /// Larger than the interface's MTU as reported by the kernel (0: not reported).
     TooBig(u32),
-    /// Not now: the socket's buffer is full, or errors of earlier datagrams keep coming.
+    /// Temporary failure: the send buffer is full, or errors of earlier datagrams are pending.
     NotNow,
-    /// The kernel will not send it: the error number.
+    /// Refused by the kernel, with the error number.
     Blocked(i32),
 }
 
-/// What came in.
+/// Message or error received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heard {
-    /// A message with our tag: its datagram's length, and the largest fragment if it came in several.
+    /// Message with the test's tag: length of its datagram, and the largest fragment if it was fragmented.
     Message { message: Message, len: usize, fragment: Option<u32> },
-    /// ICMP: a datagram of ours was too big for a link with this MTU (0: it did not say); its header if it was quoted.
+    /// ICMP "too big" for a datagram of this socket: its header if quoted, and the MTU of the link (0: not
+    /// reported).
     TooBig { quoted: Option<Message>, mtu: u32 },
     /// ICMP port unreachable.
     Gone,
-    /// The peer still proves its address: the answer that says so was lost.
+    /// Retransmitted address proof of the peer: the welcome was lost.
     Proof(u32),
 }
 
 impl<'a> Port<'a> {
-    /// Prepares a connected socket; it does not block from now on.
+    /// Prepares a connected socket; makes it non-blocking.
     pub fn new(socket: &'a UdpSocket, tag: u32) -> io::Result<Self> {
         let peer = socket.peer_addr()?;
         let (v4, mapped) = match peer {
@@ -71,7 +71,7 @@ impl<'a> Port<'a> {
         };
         socket.set_nonblocking(true)?;
         mtu::prepare(socket.as_fd(), mapped)?;
-        // Several of the largest packets may wait; with less, the kernel's default has to do.
+        // Buffers for several of the largest packets; on failure the kernel's defaults are used.
         let _ = udp::set_receive_buffer(socket.as_fd(), 4 << 20);
         let _ = udp::set_send_buffer(socket.as_fd(), 4 << 20);
         Ok(Self {
@@ -85,17 +85,17 @@ impl<'a> Port<'a> {
         })
     }
 
-    /// The test's tag.
+    /// Returns the test's tag.
     pub fn tag(&self) -> u32 {
         self.tag
     }
 
-    /// Bytes of IP and UDP header around each payload.
+    /// Returns the bytes of IP and UDP header around each payload.
     pub fn overhead(&self) -> u32 {
         self.overhead
     }
 
-    /// MTU of the interface that leads to the peer, bytes.
+    /// Returns the MTU of the interface that leads to the peer, bytes.
     pub fn interface_mtu(&self) -> Option<u32> {
         self.interface_mtu
     }
@@ -107,12 +107,13 @@ impl<'a> Port<'a> {
         let mut unexplained = false;
         for _ in 0..STALE {
             let Err(error) = self.socket.send(&self.outgoing[..len]) else { return Sent::Away };
-            // The error may be this datagram's, or an ICMP error of an earlier one: the error queue shows which.
+            // The error belongs to this datagram, or to an earlier one (ICMP): the error queue tells which.
             let (local, stale) = self.read_errors();
             match error.raw_os_error() {
                 Some(EMSGSIZE) if local.is_some() || unexplained => return Sent::TooBig(local.unwrap_or(0)),
                 _ if stale => {}
-                // Possibly an earlier datagram's whose queue entry found no room. Then the next attempt meets no error.
+                // Possibly from an earlier datagram whose error queue entry was dropped. Then the next
+                // attempt has no error.
                 Some(EMSGSIZE) => unexplained = true,
                 Some(ENOBUFS) => return Sent::Away,
                 Some(errno) if !is_passing(&error) => return Sent::Blocked(errno),
@@ -122,12 +123,12 @@ impl<'a> Port<'a> {
         Sent::NotNow
     }
 
-    /// Says that an address is proved, as the server's doorman would.
+    /// Retransmits the welcome that confirms a validated address.
     pub fn welcome(&self, stream: u32) {
         let _ = self.socket.send(&hello::encode(stream, Step::Welcome));
     }
 
-    /// What comes in next, `None` if nothing does until then.
+    /// Returns the next message or error, or `None` if there is none until `until_ns`.
     pub fn hear(&mut self, until_ns: u64) -> Option<Heard> {
         loop {
             if let Some(heard) = self.pending.pop_front() {
@@ -153,7 +154,7 @@ impl<'a> Port<'a> {
                     }
                     wait(self.socket.as_fd(), Readiness::Readable, left_ns.div_ceil(1_000_000) as u32).ok()?;
                 }
-                // The pending error of a queue entry that was read above, or is about to be.
+                // Pending socket error whose error queue entry was already read, or will be read next.
                 Err(_) if clock::monotonic_ns() >= until_ns => return None,
                 Err(_) => {}
             }
@@ -171,8 +172,8 @@ impl<'a> Port<'a> {
         Some(Heard::Message { message, len: received.len, fragment: received.fragment_bytes })
     }
 
-    /// Empties the error queue. Returns the MTU of this host's own refusal, if there was one, and whether there were
-    /// other errors.
+    /// Empties the error queue. Returns the MTU of a local `EMSGSIZE`, if any, and whether there were remote
+    /// errors.
     fn read_errors(&mut self) -> (Option<u32>, bool) {
         let _ = self.socket.take_error();
         let (mut local, mut others) = (None, false);
@@ -196,14 +197,14 @@ impl<'a> Port<'a> {
     }
 }
 
-/// Whether the same send may well work in a moment.
+/// Whether the error is temporary.
 fn is_passing(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::WouldBlock
             | io::ErrorKind::Interrupted
             | io::ErrorKind::OutOfMemory
-            // A pending error of an earlier datagram whose queue entry found no room.
+            // Pending error of an earlier datagram whose error queue entry was dropped.
             | io::ErrorKind::ConnectionRefused
     )
 }

@@ -1,4 +1,4 @@
-//! The client's end: drives a search in each direction.
+//! Client side: runs a search in each direction.
 
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,23 +12,24 @@ use super::wire::{HEADER_LEN, Kind, MAX_PAYLOAD, Message};
 use super::words::{self, Ending};
 
 const MS: u64 = 1_000_000;
-/// When the upload search must end, the download search, and everything; from the start, nanoseconds.
+/// Deadlines of the upload search, the download search and the whole measurement, nanoseconds after its start.
 const UPLOAD_NS: u64 = 7_500 * MS;
 const DOWNLOAD_NS: u64 = 14_000 * MS;
 const TOTAL_NS: u64 = 14_800 * MS;
-/// Before a round trip is known, a small packet is repeated after this.
+/// Retransmission interval of the first small packets, before the RTT is known.
 const GREETING_NS: u64 = 300 * MS;
-/// How often, and how many answers are enough.
+/// Maximum number of first packets, and number of answers needed.
 const GREETINGS: u32 = 8;
 const GREETED: u32 = 3;
-/// So many volleys without any answer, and the path is given up.
+/// Number of consecutive volleys without an answer after which the path is given up.
 const QUIET: u32 = 4;
 /// `EMSGSIZE`, `EAGAIN`.
 const TOO_BIG: u16 = 90;
 const NOT_NOW: u16 = 11;
 
-/// Probes both directions of a connected socket, upload first. Takes 15 s at most, typically under one. The peer runs
-/// [`serve`](super::serve) with the same tag. Ends early, with what is known, once `interrupted` is set.
+/// Probes both directions of a connected socket, upload first. Takes at most 15 s, typically less than one. The
+/// peer runs [`serve`](super::serve) with the same tag. Ends early with partial results if `interrupted` is
+/// set.
 pub fn probe(socket: &UdpSocket, tag: u32, interrupted: &AtomicBool) -> Vec<MtuProbe> {
     let start_ns = clock::monotonic_ns();
     let port = match Port::new(socket, tag) {
@@ -58,16 +59,16 @@ pub fn probe(socket: &UdpSocket, tag: u32, interrupted: &AtomicBool) -> Vec<MtuP
     vec![upload, download]
 }
 
-/// A probe and the small packet behind it: sequence numbers 2n and 2n + 1, n its place in the log.
+/// A probe and the small packet after it: sequence numbers 2n and 2n + 1, where n is the index in the log.
 #[derive(Debug, Clone, Copy)]
 struct Try {
     direction: Direction,
-    /// IP packet, bytes.
+    /// Size of the IP packet, bytes.
     size: u32,
     sent_ns: u64,
-    /// When the small packet's answer came.
+    /// Time of the answer to the small packet.
     behind_ns: Option<u64>,
-    /// Nothing more is concluded from its silence.
+    /// Whether the probe is decided: answered, or counted as lost or inconclusive.
     settled: bool,
 }
 
@@ -75,19 +76,19 @@ struct Client<'a> {
     port: Port<'a>,
     interrupted: &'a AtomicBool,
     log: Vec<Try>,
-    /// Upper edge of the round trips since, slowly forgotten.
+    /// Smoothed upper estimate of the RTT.
     rtt_ns: u64,
-    /// Volleys in a row without an answer.
+    /// Number of consecutive volleys without an answer.
     quiet: u32,
     server_mtu: Option<u32>,
-    /// What the server's count of ICMP messages was.
+    /// Last ICMP count received from the server.
     icmp_count: u32,
-    /// How the search at hand ended.
+    /// Outcome of the current search.
     ending: Ending,
 }
 
 impl Client<'_> {
-    /// Measures the round trip with small packets; `false` if none is answered.
+    /// Measures the RTT with small packets; `false` if none is answered.
     fn greet(&mut self) -> bool {
         let mut search = Search::new(self.least(), self.least());
         for _ in 0..GREETINGS {
@@ -104,7 +105,7 @@ impl Client<'_> {
                 break;
             }
         }
-        // The first round trip may have waited for ARP or neighbour discovery; the shortest did not.
+        // The first RTT may include ARP or neighbour discovery; the shortest does not.
         let round_trips = self.log.iter().filter_map(|one| Some(one.behind_ns?.saturating_sub(one.sent_ns)));
         match round_trips.min() {
             Some(shortest_ns) => self.rtt_ns = shortest_ns.max(1),
@@ -113,7 +114,7 @@ impl Client<'_> {
         true
     }
 
-    /// Says good-bye, so that the server need not wait.
+    /// Sends the final message so that the server can stop.
     fn part(&mut self, end_ns: u64) {
         let done = Message::new(Kind::Done, self.port.tag(), u32::MAX, 0);
         for _ in 0..3 {
@@ -155,7 +156,7 @@ impl Client<'_> {
         words::result(direction, &search, interface, probes, self.ending)
     }
 
-    /// Up to `wanted` probes of one size, until the search wants something else or nothing more can come.
+    /// Sends up to `wanted` probes of one size, until the search needs another size or no more answers can arrive.
     fn volley(&mut self, direction: Direction, size: u32, wanted: u32, search: &mut Search, deadline_ns: u64) {
         let first = self.log.len();
         let gap_ns = (self.rtt_ns / 4).clamp(2 * MS, 50 * MS);
@@ -176,7 +177,7 @@ impl Client<'_> {
                 if left == 0 {
                     break;
                 }
-                // Nothing is under way; wait for the next turn.
+                // No probe is in flight; wait until the next is due.
                 self.pause(next_ns, direction, search);
                 continue;
             };
@@ -193,7 +194,8 @@ impl Client<'_> {
         }
     }
 
-    /// Hears one thing, if it comes in time. Returns every 100 ms, so that the caller sees an interrupt.
+    /// Handles one message or error, if one arrives in time. Returns within 100 ms, so that the caller can check
+    /// for an interrupt.
     fn pause(&mut self, until_ns: u64, direction: Direction, search: &mut Search) -> bool {
         match self.port.hear(until_ns.min(clock::monotonic_ns() + 100 * MS)) {
             Some(heard) => {
@@ -229,16 +231,16 @@ impl Client<'_> {
         self.log.len() - 1
     }
 
-    /// The packet behind a probe.
+    /// Sends the small packet after a probe.
     fn send_small(&mut self, direction: Direction, number: usize) {
         let kind = if direction == Direction::Upload { Kind::ProbeUp } else { Kind::RequestDown };
         let message = Message::new(kind, self.port.tag(), 2 * number as u32 + 1, HEADER_LEN as u32);
         self.port.send(&message, HEADER_LEN);
     }
 
-    /// Concludes from what has not come by now. Returns when the next conclusion is due, `None` if all are drawn.
+    /// Decides probes whose waiting time is over. Returns when the next one is due, `None` if all are decided.
     fn settle(&mut self, first: usize, now_ns: u64, search: &mut Search) -> Option<u64> {
-        // Room for packets to overtake each other.
+        // Allows for reordering.
         let grace_ns = (self.rtt_ns / 4).clamp(3 * MS, 100 * MS);
         let timeout_ns = self.timeout_ns();
         let mut next_ns: Option<u64> = None;
@@ -332,13 +334,12 @@ impl Client<'_> {
         }
     }
 
-    /// Patience with a packet behind a probe: generous, since a busy host answers late, and doubled with each volley
-    /// that nothing answers.
+    /// Timeout of a small packet: long, since a busy host may answer late, and doubled with each unanswered volley.
     fn timeout_ns(&self) -> u64 {
         ((2 * self.rtt_ns + 50 * MS) << self.quiet.min(4)).min(1_400 * MS)
     }
 
-    /// The size of the small packets, which the path is known to carry.
+    /// Size of the small packets, which the path is known to carry.
     fn least(&self) -> u32 {
         HEADER_LEN as u32 + self.port.overhead()
     }

@@ -1,84 +1,85 @@
-//! Which size to try next, and when the answer is known: pure, in bytes of IP packet.
+//! Search for the path MTU: decides the next size to probe, and when the result is known. Pure; sizes are bytes
+//! of IP packet.
 //!
-//! A size that passed is proof; a size that failed is evidence, of differing weight. A lost probe is one point, and
-//! only counts when a small packet sent right behind it came through. The search treats a size as failing at three
-//! points, and believes the edge — the smallest failing size, one byte above the largest passing one — at nine. Bytes
-//! that ICMP, the sender's kernel or a reported fragment explain weigh more. With a tenth of all packets lost in each
-//! direction, a probe that fits is lost one time in five: a size in the middle of the search is misjudged once in 150
-//! times, which the edge then shows, and the edge once in three million.
+//! A size that passed is proven to pass; a failure is evidence of varying weight. A lost probe is one point,
+//! and counts only if a small packet sent right after it arrived. The search treats a size as failing at three
+//! points, and accepts the edge — the smallest failing size, one byte above the largest passing one — at nine.
+//! Failures explained by ICMP, the sender's kernel or a reported fragment weigh more. With 10 % packet loss in
+//! each direction, a probe that fits is lost one time in five: a size in the middle of the search is misjudged
+//! once in 150 times, which the check of the edge corrects, and the edge once in three million.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Points at which the search moves on.
+/// Points at which a size counts as failing.
 const SETTLED: u32 = 3;
-/// Points at which the edge is believed.
+/// Points at which the edge is accepted.
 const PROVED: u32 = 9;
-/// An ICMP message of a router. An observer of the path can forge it: the edge needs three.
+/// Points of an ICMP message from a router. An on-path observer can forge it, so the edge needs three.
 const ICMP: u32 = 3;
-/// The smallest MTU an IPv4 link may have (RFC 791); a router that names less is mistaken.
+/// Smallest MTU of an IPv4 link (RFC 791); smaller values in ICMP are ignored.
 const LEAST_MTU: u32 = 68;
-/// MTUs that paths have: the minima of both families, tunnels over Ethernet (WireGuard 1420, VXLAN 1450, GRE 1476),
-/// PPPoE 1492, Ethernet, FDDI 4352, cloud and jumbo Ethernet. One that fits is confirmed with the byte above it.
+/// Common path MTUs: the minima of IPv4 and IPv6, tunnels over Ethernet (WireGuard 1420, VXLAN 1450, GRE 1476),
+/// PPPoE 1492, Ethernet, FDDI 4352, cloud and jumbo Ethernet. A match is confirmed by probing one byte more.
 const USUAL: &[u32] =
     &[576, 1_280, 1_400, 1_420, 1_450, 1_476, 1_492, 1_500, 2_048, 4_352, 8_000, 8_500, 8_900, 9_000, 9_216, 16_384];
 
-/// Why a probe failed.
+/// Reason why a probe failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// It vanished; what was sent behind it did not.
+    /// Lost, while the small packet after it arrived.
     Lost,
-    /// A router said so and named the MTU of its link (0: it did not).
+    /// ICMP "too big" from a router, with the MTU of its link (0: not reported).
     Icmp(u32),
-    /// The sender's kernel: larger than the interface's MTU (0: it did not say).
+    /// Larger than the interface's MTU as reported by the sender's kernel (0: not reported).
     Interface(u32),
-    /// The sender's kernel, for another reason: the error number.
+    /// Refused by the sender's kernel for another reason, with the error number.
     Blocked(i32),
-    /// It arrived in fragments, the largest so long.
+    /// Arrived in fragments; size of the largest.
     Fragmented(u32),
 }
 
-/// What is known against a size.
+/// Evidence that a size fails.
 #[derive(Debug, Clone, Copy, Default)]
 struct Evidence {
     points: u32,
-    /// Probes that vanished.
+    /// Number of lost probes.
     lost: u32,
-    /// Whether anything but silence spoke against it.
+    /// Whether any failure had an explanation other than loss.
     explained: bool,
-    /// Whether it arrived in fragments.
+    /// Whether a probe arrived in fragments.
     fragmented: bool,
 }
 
-/// The search for one direction.
+/// Search in one direction.
 #[derive(Debug)]
 pub struct Search {
     least: u32,
     most: u32,
     passed: u32,
-    /// Sizes above `passed`.
+    /// Evidence per size above `passed`.
     failed: BTreeMap<u32, Evidence>,
-    /// Probes of sizes that pass, and vanished all the same.
+    /// Lost probes of sizes that pass.
     excused: u32,
     hints: BTreeSet<u32>,
-    /// What was said on the way, the last of each.
+    /// Latest explanations of failures, one per kind.
     explanations: Explanations,
 }
 
-/// Explanations met.
+/// Explanations of failures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Explanations {
-    /// A router's MTU, bytes.
+    /// MTU reported by a router, bytes.
     pub router_mtu: Option<u32>,
-    /// The MTU of the sender's interface, bytes.
+    /// MTU of the sender's interface, bytes.
     pub interface_mtu: Option<u32>,
-    /// The largest fragment of a probe, bytes.
+    /// Largest fragment of a probe, bytes.
     pub fragment: Option<u32>,
-    /// What kept the sender from sending: an error number.
+    /// Error number of a send that the kernel refused for another reason.
     pub blocked: Option<i32>,
 }
 
 impl Search {
-    /// A search up to `most`. `least` is known to pass.
+    /// Creates a search up to `most`; `least` must be known to pass.
     pub fn new(least: u32, most: u32) -> Self {
         Self {
             least,
@@ -91,7 +92,8 @@ impl Search {
         }
     }
 
-    /// The size to try next and how many lost probes would settle it. `None`: the answer is exact.
+    /// Returns the next size to probe, and the number of lost probes that would decide it. `None`: the result is
+    /// exact.
     pub fn next(&self) -> Option<(u32, u32)> {
         let unsettled = self.failed.iter().find(|(_, evidence)| evidence.points < SETTLED);
         if let Some((&size, evidence)) = unsettled {
@@ -108,19 +110,19 @@ impl Search {
         Some((self.between(low, high), SETTLED))
     }
 
-    /// A probe arrived whole.
+    /// Records a probe that arrived unfragmented.
     pub fn pass(&mut self, size: u32) {
         if size <= self.passed {
             return;
         }
         self.passed = size;
         let above = self.failed.split_off(&(size + 1));
-        // Failures of sizes at or below this one were chance.
+        // Failures of sizes at or below this one were random loss.
         self.excused += self.failed.values().map(|evidence| evidence.lost).sum::<u32>();
         self.failed = above;
     }
 
-    /// A probe did not arrive whole.
+    /// Records a probe that was lost, refused or fragmented.
     pub fn fail(&mut self, size: u32, why: Failure) {
         if size <= self.passed {
             self.excused += u32::from(why == Failure::Lost);
@@ -150,19 +152,20 @@ impl Search {
             }
             Failure::Fragmented(largest) if sensible(largest) => {
                 self.explanations.fragment = Some(largest);
-                // All fragments but the last carry a multiple of eight bytes: the MTU is less than eight above.
+                // All fragments but the last carry a multiple of 8 bytes: the MTU is less than 8 bytes above
+                // the largest.
                 self.hints.extend([largest, largest + 8]);
             }
             Failure::Lost | Failure::Icmp(_) | Failure::Interface(_) | Failure::Fragmented(_) => {}
         }
     }
 
-    /// Largest size that passed.
+    /// Returns the largest size that passed.
     pub fn passed(&self) -> u32 {
         self.passed
     }
 
-    /// Smallest size that settled as failing.
+    /// Returns the smallest size that counts as failing.
     pub fn smallest_failed(&self) -> Option<u32> {
         self.failed.iter().find(|(_, evidence)| evidence.points >= SETTLED).map(|(&size, _)| size)
     }
@@ -171,42 +174,42 @@ impl Search {
         self.failed.values().find(|evidence| evidence.points >= SETTLED)
     }
 
-    /// Probes of failing sizes that nothing but silence spoke against.
+    /// Number of lost probes of failing sizes without an explanation.
     pub fn silent(&self) -> u32 {
         self.failed.values().filter(|evidence| !evidence.explained).map(|evidence| evidence.lost).sum()
     }
 
-    /// Whether silence alone spoke against the smallest failing size.
+    /// Whether the smallest failing size failed by loss alone.
     pub fn is_black_hole(&self) -> bool {
         self.limit().is_some_and(|evidence| !evidence.explained)
     }
 
-    /// Whether the smallest failing size arrived, but in fragments.
+    /// Whether the smallest failing size arrived in fragments.
     pub fn is_fragmented(&self) -> bool {
         self.limit().is_some_and(|evidence| evidence.fragmented)
     }
 
-    /// Whether anything passed beyond what was known at the start.
+    /// Whether any size above the initial one passed.
     pub fn has_passed_any(&self) -> bool {
         self.passed > self.least
     }
 
-    /// Probes of passing sizes that vanished.
+    /// Number of lost probes of sizes that pass.
     pub fn excused(&self) -> u32 {
         self.excused
     }
 
-    /// What was said on the way.
+    /// Returns the latest explanations of failures.
     pub fn explanations(&self) -> Explanations {
         self.explanations
     }
 
-    /// Smallest size that may not be tried again for better.
+    /// Returns the smallest size with evidence against it, or one above the maximum.
     fn edge(&self) -> u32 {
         self.failed.keys().next().copied().unwrap_or(self.most + 1)
     }
 
-    /// A size between two others that have at least one between them.
+    /// Chooses a size between `low` and `high`, which must not be adjacent.
     fn between(&self, low: u32, high: u32) -> u32 {
         if self.failed.is_empty() {
             return self.most;
@@ -232,7 +235,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs a search against a path; returns it and the number of tries.
+    /// Runs a search against a simulated path; returns it and the number of probes.
     fn run(most: u32, mut path: impl FnMut(u32) -> Result<(), Failure>) -> (Search, u32) {
         let mut search = Search::new(64, most);
         let mut tries = 0;
@@ -268,14 +271,14 @@ mod tests {
         }
 
         #[test]
-        fn a_lying_router_costs_time_and_not_the_answer(mtu in 600_u32..=9_000, lie in any::<u32>()) {
+        fn wrong_router_mtus_do_not_change_the_result(mtu in 600_u32..=9_000, lie in any::<u32>()) {
             let (search, _) = run(9_000, |size| fits(size, mtu, Failure::Icmp(lie)));
             prop_assert_eq!(search.passed(), mtu);
         }
 
         #[test]
         fn twenty_percent_loss_does_not_change_the_result(mtu in 600_u32..=9_000, seed in any::<u64>()) {
-            // Two in ten thousand searches of 22 tries would err at worst; the cases of a run are 256.
+            // Per search of 22 probes the error probability is at most 2 in 10,000; proptest runs 256 cases.
             let mut random = SplitMix64::new(seed);
             let (search, _) = run(9_000, |size| {
                 if random.happens(0.19) { Err(Failure::Lost) } else { fits(size, mtu, Failure::Lost) }
@@ -285,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn usual_paths_are_settled_in_few_tries() {
+    fn common_mtus_are_found_with_few_probes() {
         for (mtu, why) in [(1_500, Failure::Interface(1_500)), (1_400, Failure::Icmp(1_400))] {
             let (search, tries) = run(65_535, |size| fits(size, mtu, why));
             assert_eq!(search.passed(), mtu);
@@ -296,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn one_forged_message_is_overruled_by_a_probe_that_passes() {
+    fn a_passing_probe_overrides_a_forged_icmp_message() {
         let mut forged = true;
         let (search, _) =
             run(9_000, |_| if std::mem::take(&mut forged) { Err(Failure::Icmp(1_000)) } else { Ok(()) });
@@ -304,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn random_losses_are_distinguished_from_silence() {
+    fn random_loss_does_not_count_as_a_black_hole() {
         let mut first = true;
         let (search, _) = run(1_500, |_| if std::mem::take(&mut first) { Err(Failure::Lost) } else { Ok(()) });
         assert_eq!((search.silent(), search.excused()), (0, 1));

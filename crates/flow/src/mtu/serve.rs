@@ -1,4 +1,4 @@
-//! The server's end: one answer to each request, and nothing unasked.
+//! Server side: one answer per request, and no unsolicited messages.
 
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,21 +8,21 @@ use landspeed_sys::clock;
 use super::port::{Heard, Port, Sent};
 use super::wire::{HEADER_LEN, Kind, Message};
 
-/// A client that asks nothing for this long is gone.
+/// Idle timeout of a client.
 const IDLE_NS: u64 = 3_000_000_000;
-/// How often the stop flag is looked at, nanoseconds.
+/// Interval between checks of the stop flag, nanoseconds.
 const TICK_NS: u64 = 100_000_000;
-/// However busy it keeps the server, this is the end.
+/// Maximum duration of a session, nanoseconds.
 const TOTAL_NS: u64 = 20_000_000_000;
-/// More answers than any search needs.
+/// Maximum number of answers; more than any search needs.
 const MAX_ANSWERS: u32 = 4_000;
 /// `EMSGSIZE`.
 const TOO_BIG: u16 = 90;
 /// `EAGAIN`.
 const NOT_NOW: u16 = 11;
 
-/// Answers the probes of one client, whose address must have been proved: the answers may be larger than what they
-/// answer. Returns when the client is done, has been silent for 3 s, after 20 s, or soon after `stop` is set.
+/// Answers the probes of one client whose address is validated: answers may be larger than requests. Returns
+/// when the client is done, after 3 s without a request, after 20 s, or soon after `stop` is set.
 pub fn serve(socket: &UdpSocket, tag: u32, stop: &AtomicBool) {
     let Ok(mut port) = Port::new(socket, tag) else { return };
     let mut state = State { interface_mtu: port.interface_mtu().unwrap_or(0), ..State::default() };
@@ -52,19 +52,20 @@ pub fn serve(socket: &UdpSocket, tag: u32, stop: &AtomicBool) {
     }
 }
 
-/// What answers carry along.
+/// State that is sent with every answer.
 #[derive(Default)]
 struct State {
     interface_mtu: u32,
     icmp_count: u32,
     icmp_size: u32,
     icmp_mtu: u32,
-    /// The last down-probe larger than a header.
+    /// Size of the last down-probe larger than a header.
     last_size: u32,
 }
 
 impl State {
-    /// A router's word about a down-probe. If it quotes too little, it must be about the last that was not tiny.
+    /// Records an ICMP message about a down-probe. If it does not quote enough, it must be about the last large
+    /// one.
     fn icmp(&mut self, quoted: Option<&Message>, mtu: u32) {
         let size = quoted.map_or(self.last_size, |message| message.size);
         if size > 0 {
@@ -73,7 +74,7 @@ impl State {
         }
     }
 
-    /// Answers a request; `false` if it is none.
+    /// Answers a request; `false` if the message is not a request.
     fn answer(&mut self, port: &mut Port<'_>, request: &Message, len: usize, fragment: Option<u32>) -> bool {
         let answer = Message {
             interface_mtu: self.interface_mtu,
@@ -83,7 +84,7 @@ impl State {
             ..Message::new(Kind::Ack, request.tag, request.sequence, request.size)
         };
         match request.kind {
-            // A datagram that is not as long as it says was tampered with; better no answer than a wrong one.
+            // A datagram whose length differs from its header was tampered with: do not answer.
             Kind::ProbeUp if len == request.size as usize => {
                 port.send(&Message { fragment: fragment.unwrap_or(0), ..answer }, HEADER_LEN);
             }

@@ -1,56 +1,56 @@
-//! The messages; their table is in the documentation of [the module](super).
+//! Messages; the format is described in [the module](super).
 
-/// Length of the header, which is all of every message but the probes, bytes.
+/// Length of the header, and of every message except probes, bytes.
 pub const HEADER_LEN: usize = 40;
-/// Largest datagram that can be asked for: 65,535 less the header of UDP. IPv4 carries 20 bytes less.
+/// Largest UDP payload of a probe: 65,535 minus the UDP header. IPv4 allows 20 bytes less.
 pub const MAX_PAYLOAD: u32 = 65_527;
 
 const MAGIC: &[u8; 4] = b"LMTU";
 
-/// What a message is for.
+/// Type of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Client: a datagram of `size` bytes.
+    /// Client: probe of `size` bytes.
     ProbeUp,
-    /// Server: that one arrived; or the end is known.
+    /// Server: acknowledges a probe or the end of the measurement.
     Ack,
-    /// Client: send me a datagram of `size` bytes.
+    /// Client: requests a probe of `size` bytes from the server.
     RequestDown,
-    /// Server: here it is.
+    /// Server: the requested probe.
     DownProbe,
-    /// Server: the kernel would not send it; `errno` says why.
+    /// Server: the kernel refused to send the probe, with `errno`.
     Refused,
-    /// Client: no more requests.
+    /// Client: the measurement is over.
     Done,
 }
 
-/// A message. Every client's message has one answer at most.
+/// A message. Each message of the client has at most one answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message {
-    /// What it is for.
+    /// Type of the message.
     pub kind: Kind,
-    /// The test's tag: strangers do not know it.
+    /// Tag of the test, unknown to other hosts.
     pub tag: u32,
-    /// Number of the request; answers repeat it.
+    /// Sequence number of the request, repeated in its answer.
     pub sequence: u32,
-    /// UDP payload of the probe in question, header included, bytes.
+    /// UDP payload of the probe, header included, bytes.
     pub size: u32,
-    /// Refused: the error number.
+    /// Refused: error number.
     pub errno: u16,
     /// Answers: MTU of the server's interface, bytes; 0 unknown.
     pub interface_mtu: u32,
-    /// Ack: the largest fragment the probe came in, bytes; 0 if it came whole.
+    /// Ack: largest fragment of the probe, bytes; 0 if unfragmented.
     pub fragment: u32,
-    /// Answers: how many ICMP messages so far called a down-probe too big.
+    /// Answers: number of ICMP "too big" messages about down-probes so far.
     pub icmp_count: u32,
-    /// Answers: UDP payload of the down-probe the last one was about, bytes; 0 if there was none.
+    /// Answers: UDP payload of the down-probe that the last of them was about, bytes; 0 if there was none.
     pub icmp_size: u32,
-    /// With `icmp_size`: the MTU that message named, bytes; 0 if it named none.
+    /// Answers: MTU reported in it, bytes; 0 if none.
     pub icmp_mtu: u32,
 }
 
 impl Message {
-    /// A message with everything else zero.
+    /// Creates a message with all other fields zero.
     pub fn new(kind: Kind, tag: u32, sequence: u32, size: u32) -> Self {
         Self {
             kind,
@@ -66,7 +66,7 @@ impl Message {
         }
     }
 
-    /// Its header.
+    /// Encodes the header.
     pub fn encode(&self) -> [u8; HEADER_LEN] {
         let mut bytes = [0; HEADER_LEN];
         bytes[..4].copy_from_slice(MAGIC);
@@ -96,8 +96,8 @@ impl Message {
     }
 }
 
-/// Reads the header of a datagram, or of the part of one that an ICMP message quotes; `None` if it is not one of
-/// these. The caller, who knows the datagram's length, checks the claimed length of a probe.
+/// Decodes the header of a datagram, or of the part of one that an ICMP message quotes; `None` if it is not a
+/// message. The caller must compare the length of a probe with its `size`.
 pub fn decode(datagram: &[u8]) -> Option<Message> {
     let bytes: &[u8; HEADER_LEN] = datagram.first_chunk()?;
     if &bytes[..4] != MAGIC || bytes[5] != 0 {
@@ -150,7 +150,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_message_survives_the_wire_whatever_follows_it(message in any_message(), padding in 0_usize..64) {
+        fn messages_round_trip_with_any_padding(message in any_message(), padding in 0_usize..64) {
             let mut bytes = message.encode().to_vec();
             bytes.resize(HEADER_LEN + padding, 0xa5);
             prop_assert_eq!(decode(&bytes), Some(message));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_beyond_udp_is_not_a_message() {
+    fn sizes_out_of_range_are_rejected() {
         let with = |size| decode(&Message::new(Kind::RequestDown, 1, 2, size).encode());
         assert!(with(MAX_PAYLOAD).is_some());
         assert_eq!(with(MAX_PAYLOAD + 1), None);

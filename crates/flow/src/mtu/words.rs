@@ -1,4 +1,4 @@
-//! The result of a search, in the document's terms and in words.
+//! Converts the result of a search into the document's fields and a note.
 
 use std::io;
 
@@ -6,22 +6,22 @@ use landspeed_model::{Direction, MtuProbe};
 
 use super::search::Search;
 
-/// How a search ended.
+/// Outcome of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// Settled to the byte.
+    /// Exact to the byte.
     Exact,
-    /// Time ran out.
+    /// The deadline passed.
     Late,
-    /// Nothing was answered any more.
+    /// Answers stopped arriving.
     Quiet,
-    /// The server's port was closed.
+    /// The server's port was closed (ICMP).
     Gone,
-    /// The user asked for it.
+    /// The user interrupted it.
     Interrupted,
 }
 
-/// A direction nothing is known about.
+/// Returns the result of a direction that was not measured.
 pub fn unknown(direction: Direction, note: &str) -> MtuProbe {
     MtuProbe {
         direction,
@@ -34,7 +34,7 @@ pub fn unknown(direction: Direction, note: &str) -> MtuProbe {
     }
 }
 
-/// What a search found. `interface` is the MTU of the sender's interface as its kernel lists it.
+/// Returns the result of a search. `interface` is the MTU of the sender's interface, as its kernel reports it.
 pub fn result(
     direction: Direction,
     search: &Search,
@@ -72,7 +72,7 @@ fn note(search: &Search, interface: Option<u32>, probes: u32, ending: Ending) ->
     parts.join("; ")
 }
 
-/// What keeps larger packets from passing, once that is known to the byte.
+/// Describes the reason why larger packets do not pass, when the result is exact.
 fn limit(search: &Search, interface: Option<u32>) -> String {
     let (passed, explanations) = (search.passed(), search.explanations());
     if search.smallest_failed().is_none() {

@@ -1,4 +1,4 @@
-//! One connection for each transaction.
+//! Connect/request/response: one connection for each transaction.
 
 use std::io::{self, ErrorKind, Read};
 use std::net::TcpStream;
@@ -11,22 +11,22 @@ use super::run::{Halt, Run};
 use super::tcp::{buffers, prepare, transact, would_block};
 use crate::shared::{Counters, Stop};
 
-/// So many failed connections in a row end the measurement.
+/// Number of consecutive failed connections that ends the measurement.
 const MAX_FAILED: u32 = 10;
 
-/// Pause after a failed connection: a server that refuses must not be hammered.
+/// Pause after a failed connection, to limit the load on a server that refuses.
 const PAUSE_NS: u64 = 10_000_000;
 
-/// How long the responder's close is waited for after its response.
+/// Timeout for the responder's close after its response.
 const CLOSE_NS: u64 = 1_000_000_000;
 
-/// Measures transactions of connect, request, response, close. `plan.load` is not looked at.
+/// Measures transactions of connect, request, response and close. Ignores `plan.load`.
 ///
-/// `connect` makes a connection on which the responder already waits ([`super::respond_tcp`] with a limit of one
-/// transaction), authentication included, and bounds its own time. Latency is from before it is called to the whole
-/// response. The responder closes first and keeps the TIME-WAIT state: at the requester it would use up the local ports.
+/// `connect` opens a connection to a responder ([`super::respond_tcp`] limited to one transaction), including
+/// authentication, and bounds its own time. Latency is measured from before the call to the complete response.
+/// The responder closes first and keeps the TIME-WAIT state: on the requester it would use up the local ports.
 ///
-/// A failed connection is a request that was never sent; ten in a row are an error.
+/// A failed connection counts as a request that was not sent; ten in a row are an error.
 pub fn request_connect(
     connect: &mut dyn FnMut() -> io::Result<TcpStream>,
     plan: &RrPlan,
@@ -63,7 +63,7 @@ fn each_connection(connect: &mut dyn FnMut() -> io::Result<TcpStream>, run: &mut
                     failed_in_a_row = 0;
                     continue;
                 }
-                // A server that turns one connection away may take the next.
+                // A server that closes one connection may accept the next.
                 Err(Halt::Failed(RrError::PeerClosed)) => RrError::PeerClosed.to_string(),
                 Err(halt) => return Err(halt),
             },
@@ -97,14 +97,14 @@ fn over(
     Ok(())
 }
 
-/// Waits for the responder's end of stream, so that closing here is the second close.
+/// Waits for the responder's end of stream, so that it closes first.
 fn await_close(mut stream: &TcpStream, done_ns: u64, buffer: &mut [u8], run: &mut Run<'_>) {
     loop {
         run.outcome.syscalls += 1;
         match stream.read(buffer) {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) if would_block(&error) => {}
-            // Closed, reset, or more bytes than asked for: in each case there is nothing to wait for.
+            // Closed, reset, or surplus bytes: in each case the wait is over.
             _ => return,
         }
         let now_ns = monotonic_ns();

@@ -1,40 +1,40 @@
-//! Which UDP requests are in flight, and what a datagram that comes back belongs to.
+//! Tracks UDP requests in flight and matches responses to them.
 
-/// A request that was answered.
+/// Marks an answered request.
 const ANSWERED: u64 = 0;
-/// A request that was given up.
+/// Marks a request that timed out.
 const GIVEN_UP: u64 = 1;
 
-/// A window over the last requests. Requests are numbered from 0 in the order sent.
+/// Window over the latest requests, which are numbered from 0 in the order sent.
 #[derive(Debug)]
 pub(super) struct Flights {
-    /// For each request of the window: when it was sent, or [`ANSWERED`], or [`GIVEN_UP`].
+    /// For each request of the window: time sent, [`ANSWERED`] or [`GIVEN_UP`].
     ring: Box<[u64]>,
-    /// The oldest request that may still be in flight.
+    /// Oldest request that may still be in flight.
     oldest: u64,
-    /// The number of the next request.
+    /// Number of the next request.
     next: u64,
     in_flight: u64,
 }
 
-/// What a response means for its request.
+/// Classification of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// The first response, in time.
+    /// First response, within the timeout.
     First,
-    /// Another one.
+    /// Duplicate response.
     Duplicate,
-    /// The first response, but the request had been given up.
+    /// First response, after the timeout.
     Late,
-    /// No such request, or one too old to identify.
+    /// Unknown request, or one too old to identify.
     Unknown,
 }
 
 impl Flights {
-    /// The most that can be in flight, whatever the rate and the timeout.
+    /// Largest window, independent of rate and timeout.
     const MAX_WINDOW: usize = 1 << 20;
 
-    /// Room for `expected` requests in flight and a margin.
+    /// Creates a window for `expected` requests in flight, with a margin.
     pub(super) fn new(expected: f64) -> Self {
         let window = (expected.clamp(0.0, Self::MAX_WINDOW as f64) as usize * 2)
             .next_power_of_two()
@@ -42,22 +42,22 @@ impl Flights {
         Self { ring: vec![ANSWERED; window].into_boxed_slice(), oldest: 0, next: 0, in_flight: 0 }
     }
 
-    /// Requests sent so far, which is the number of the next.
+    /// Number of requests sent so far, and the number of the next one.
     pub(super) fn launched(&self) -> u64 {
         self.next
     }
 
-    /// Requests neither answered nor given up.
+    /// Number of requests neither answered nor timed out.
     pub(super) fn in_flight(&self) -> u64 {
         self.in_flight
     }
 
-    /// Whether another request has to wait until the oldest is answered or given up.
+    /// Whether the next request must wait until the oldest one is answered or times out.
     pub(super) fn full(&self) -> bool {
         self.next - self.oldest >= self.ring.len() as u64
     }
 
-    /// The next request was sent at `now_ns` (over 1). There must be room.
+    /// Records that the next request was sent at `now_ns` (greater than 1). The window must not be full.
     #[inline]
     pub(super) fn launch(&mut self, now_ns: u64) {
         debug_assert!(!self.full() && now_ns > GIVEN_UP);
@@ -66,7 +66,7 @@ impl Flights {
         self.in_flight += 1;
     }
 
-    /// A response to request `index` arrived.
+    /// Records a response to request `index`.
     #[inline]
     pub(super) fn answer(&mut self, index: u64) -> Answer {
         if index >= self.next || self.next - index > self.ring.len() as u64 {
@@ -83,7 +83,7 @@ impl Flights {
         }
     }
 
-    /// Gives up the requests sent at `before_ns` or earlier, oldest first; calls `lost` with the number of each.
+    /// Times out the requests sent at `before_ns` or earlier, oldest first; calls `lost` with the number of each.
     pub(super) fn give_up(&mut self, before_ns: u64, mut lost: impl FnMut(u64)) {
         while self.oldest < self.next {
             let index = self.oldest;
@@ -112,10 +112,10 @@ impl Flights {
     }
 }
 
-/// How a request's number is written into a datagram: its low bytes, as many of eight as fit into both messages.
+/// Encoding of a request's number in a datagram: up to eight low bytes, as many as fit into both messages.
 ///
-/// Eight bytes identify every response. With fewer, a response that is 256^bytes requests late is taken for a newer
-/// one's: with one-byte messages, one that comes back 256 requests later.
+/// Eight bytes identify every response. With fewer, a response that is 256^bytes requests late is mistaken for
+/// a newer one: with one-byte messages, one that arrives 256 requests later.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SequenceCode {
     base: u64,
@@ -123,25 +123,25 @@ pub(super) struct SequenceCode {
 }
 
 impl SequenceCode {
-    /// The code for these message sizes. `base` is the first number: leftovers of an earlier measurement on the same
-    /// port should not look like ours.
+    /// Creates the encoding for these message sizes. `base` is the first number: leftovers of an earlier
+    /// measurement on the same port should not match.
     pub(super) fn new(base: u64, request_bytes: u32, response_bytes: u32) -> Self {
         Self { base, bytes: Self::len(request_bytes, response_bytes) }
     }
 
-    /// How many leading bytes of a request a responder copies into its response.
+    /// Number of leading bytes of a request that the responder copies into its response.
     pub(super) fn len(request_bytes: u32, response_bytes: u32) -> usize {
         request_bytes.min(response_bytes).min(8) as usize
     }
 
-    /// Writes request `index`'s number into the message.
+    /// Writes the number of request `index` into the message.
     #[inline]
     pub(super) fn write(self, index: u64, message: &mut [u8]) {
         let number = self.base.wrapping_add(index).to_le_bytes();
         message[..self.bytes].copy_from_slice(&number[..self.bytes]);
     }
 
-    /// The newest request under `launched` whose number ends as the message begins.
+    /// Returns the newest request below `launched` whose number matches the start of the message.
     #[inline]
     pub(super) fn read(self, message: &[u8], launched: u64) -> Option<u64> {
         let mut number = [0; 8];
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_window_opens_when_its_oldest_is_given_up() {
+    fn a_full_window_opens_when_its_oldest_request_times_out() {
         let mut flights = Flights::new(0.0);
         while !flights.full() {
             flights.launch(50);
@@ -187,7 +187,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_number_comes_back_if_it_is_new_enough(
+        fn recent_request_numbers_round_trip(
             base: u64, launched in 1u64..1 << 40, behind in 0u64..1000, size in 1u32..12,
         ) {
             prop_assume!(behind < launched && (size > 1 || behind < 256));
@@ -198,7 +198,7 @@ mod tests {
         }
 
         #[test]
-        fn any_number_is_a_sent_request_or_none(base: u64, launched: u64, message: [u8; 8], size in 1u32..12) {
+        fn decoded_numbers_refer_to_sent_requests_only(base: u64, launched: u64, message: [u8; 8], size in 1u32..12) {
             let index = SequenceCode::new(base, size, size).read(&message, launched);
             prop_assert!(index.is_none_or(|index| index < launched));
         }

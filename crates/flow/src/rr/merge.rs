@@ -1,4 +1,4 @@
-//! From streams' outcomes to the document.
+//! Merges the outcomes of streams into a result for the document.
 
 use landspeed_model::{Bucket, LatencyResult};
 use landspeed_stats::LatencyHistogram;
@@ -6,10 +6,10 @@ use landspeed_stats::LatencyHistogram;
 use super::outcome::{Phase, RrOutcome, Tally};
 use super::plan::{Load, RrPlan};
 
-/// The measured phases of all streams that ran `plan` (or the same with other times) as one result.
+/// Merges the measured phases of all streams that ran `plan` (possibly with other times) into one result.
 ///
-/// Streams are taken to have run at the same time: rates add up over the span from the first one's begin to the last
-/// one's end. Unknown figures are zero: without a completed transaction there are no latencies.
+/// Assumes that the streams ran at the same time: the rate is that of all streams over the span from the first
+/// begin to the last end. Unknown values are zero: without a completed transaction there are no latencies.
 pub fn merge<'a>(outcomes: impl IntoIterator<Item = &'a RrOutcome>, plan: &RrPlan) -> LatencyResult {
     let outcomes: Vec<&RrOutcome> = outcomes.into_iter().collect();
     let mut result = merge_phases(outcomes.iter().map(|outcome| &outcome.measured), plan);
@@ -22,7 +22,7 @@ pub fn merge<'a>(outcomes: impl IntoIterator<Item = &'a RrOutcome>, plan: &RrPla
     result
 }
 
-/// The same of any phases.
+/// Merges arbitrary phases in the same way.
 pub(super) fn merge_phases<'a>(phases: impl IntoIterator<Item = &'a Phase>, plan: &RrPlan) -> LatencyResult {
     let mut histogram = LatencyHistogram::new();
     let mut tally = Tally::default();
@@ -36,7 +36,7 @@ pub(super) fn merge_phases<'a>(phases: impl IntoIterator<Item = &'a Phase>, plan
     }
     let duration_ns = to_ns.saturating_sub(from_ns);
     let max_ns = histogram.max_ns().unwrap_or(0);
-    // A quantile is unknown only above a minute, where the largest value is the honest bound.
+    // A quantile is unknown only above one minute; the maximum is then an upper bound.
     let quantile = |p| histogram.quantile(p).unwrap_or(max_ns);
     LatencyResult {
         request_bytes: plan.size.request_bytes,

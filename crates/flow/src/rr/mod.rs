@@ -1,11 +1,11 @@
-//! Request/response: how long a question takes to be answered, and how many can be asked.
+//! Request/response: latency and rate of transactions.
 //!
-//! A requester sends messages of a size and counts whole round trips, never halved; its responder answers each with a
-//! message of another. Sizes are in the [`RrPlan`] both ends hold, not in the data. In a closed loop the next request
-//! leaves when the response has arrived: two system calls for each transaction at each end. In an open loop requests
-//! leave on an absolute schedule and latency counts from the intended time, so that a stall shows in every request it
-//! delayed (no coordinated omission). Everything blocks for 20 ms at most before it looks at its [`crate::shared::Stop`]
-//! and deadlines.
+//! A requester sends messages of one size and measures full round trips, never halved; the responder answers
+//! each with a message of another size. The sizes are in the [`RrPlan`] of both sides, not in the data. In a
+//! closed loop the next request is sent when the response has arrived: two system calls per transaction on each
+//! side. In an open loop requests are sent on an absolute schedule and latency counts from the intended time,
+//! so that a stall affects every request it delayed (no coordinated omission). Calls block for at most 20 ms
+//! before [`crate::shared::Stop`] and the deadlines are checked.
 
 mod cadence;
 mod connect;

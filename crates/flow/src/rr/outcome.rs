@@ -1,4 +1,4 @@
-//! What one stream's requester or responder found.
+//! Outcomes of a stream's requester or responder.
 
 use std::io;
 
@@ -6,31 +6,31 @@ use landspeed_stats::LatencyHistogram;
 
 use super::plan::PlanError;
 
-/// Requests of one phase. `scheduled = sent + unsent` and `sent = completed + unanswered`, exactly.
+/// Request counts of one phase. `scheduled = sent + unsent` and `sent = completed + unanswered`, exactly.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Requests whose intended time fell inside the phase.
+    /// Requests with an intended time in the phase.
     pub scheduled: u64,
-    /// Of these, requests handed to the kernel whole.
+    /// Scheduled requests that were passed to the kernel completely.
     pub sent: u64,
-    /// Of these, requests whose response arrived whole and in time.
+    /// Sent requests whose response arrived completely and in time.
     pub completed: u64,
-    /// Of the sent, requests that were not answered: lost, timed out, or the peer gone.
+    /// Sent requests without a response: lost, timed out, or the peer disconnected.
     pub unanswered: u64,
 }
 
 impl Tally {
-    /// Requests that were due and could not be sent (the peer read too slowly, or went away).
+    /// Number of requests that were due but not sent (the peer read too slowly, or disconnected).
     pub const fn unsent(&self) -> u64 {
         self.scheduled - self.sent
     }
 
-    /// Whether every scheduled request is accounted for, once.
+    /// Whether the counts balance.
     pub const fn holds(&self) -> bool {
         self.scheduled >= self.sent && self.sent == self.completed + self.unanswered
     }
 
-    /// Adds `other` to this.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Self) {
         self.scheduled += other.scheduled;
         self.sent += other.sent;
@@ -39,16 +39,16 @@ impl Tally {
     }
 }
 
-/// Requests intended in `from_ns..to_ns`, and the latencies of those completed.
+/// Requests intended in `from_ns..to_ns`, and the latencies of the completed ones.
 #[derive(Debug, Clone)]
 pub struct Phase {
     /// Begin of the phase, monotonic nanoseconds.
     pub from_ns: u64,
-    /// End of the phase, or when requests stopped being offered if that was earlier.
+    /// End of the phase, or the time requests stopped being offered if that was earlier, monotonic nanoseconds.
     pub to_ns: u64,
-    /// What became of its requests.
+    /// Counts of its requests.
     pub tally: Tally,
-    /// Round-trip times of the completed, whenever they completed.
+    /// Round-trip times of the completed requests, even if they completed after the phase.
     pub histogram: LatencyHistogram,
 }
 
@@ -57,43 +57,44 @@ impl Phase {
         Self { from_ns, to_ns, tally: Tally::default(), histogram: LatencyHistogram::new() }
     }
 
-    /// Length, nanoseconds.
+    /// Duration, nanoseconds.
     pub const fn duration_ns(&self) -> u64 {
         self.to_ns.saturating_sub(self.from_ns)
     }
 }
 
-/// What a requester measured. Always partial results, whatever went wrong; `error` says what did.
+/// Outcome of a requester. Results are partial if `error` is set.
 #[derive(Debug, Clone)]
 pub struct RrOutcome {
-    /// From the end of the omitted part to the end.
+    /// Phase from the end of the omitted part to the end.
     pub measured: Phase,
-    /// The idle part before the load came, if the plan has one.
+    /// Phase on the idle path before the load, if the plan has one.
     pub idle: Option<Phase>,
-    /// Requests in neither: the omitted part.
+    /// Counts of requests in neither phase: the omitted part.
     pub omitted: Tally,
-    /// Open loop: how late requests left, against their intended time. This is our own error, and part of the latency.
+    /// Open loop: delay of sends after their intended time. This is an error of the requester, and part of the
+    /// latency.
     pub send_late: LatencyHistogram,
-    /// When the first request was sent, monotonic nanoseconds.
+    /// Time of the first request, monotonic nanoseconds.
     pub first_ns: Option<u64>,
-    /// When the last response arrived, monotonic nanoseconds.
+    /// Time of the last response, monotonic nanoseconds.
     pub last_ns: Option<u64>,
-    /// System calls made from the first request to the end.
+    /// System calls from the first request to the end.
     pub syscalls: u64,
-    /// UDP: responses that came after their request had been given up (the request stays unanswered).
+    /// UDP: responses that arrived after the timeout (the request stays unanswered).
     pub late: u64,
-    /// UDP: second and further responses to one request.
+    /// UDP: duplicate responses.
     pub duplicate: u64,
-    /// UDP: datagrams that answer no request: wrong length, unknown sequence number.
+    /// UDP: datagrams that do not match a request: wrong length, unknown sequence number.
     pub junk: u64,
-    /// UDP: times the peer's host said that the port is closed. Connect: connections that failed.
+    /// UDP: ICMP "port unreachable" errors. Connect: connections that failed.
     pub refused: u64,
-    /// What cut the measurement short, if anything.
+    /// Error that ended the measurement early.
     pub error: Option<RrError>,
 }
 
 impl RrOutcome {
-    /// All phases together.
+    /// Returns the sum over all phases.
     pub fn total(&self) -> Tally {
         let mut total = self.omitted;
         total.add(&self.measured.tally);
@@ -104,69 +105,69 @@ impl RrOutcome {
     }
 }
 
-/// What a responder did.
+/// Outcome of a responder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ResponderOutcome {
-    /// Requests answered whole.
+    /// Number of requests answered completely.
     pub answered: u64,
     /// UDP: datagrams that are not requests: wrong length.
     pub junk: u64,
-    /// UDP: responses that the kernel did not take.
+    /// UDP: responses that the kernel did not accept.
     pub unsent: u64,
-    /// When the first request arrived, monotonic nanoseconds.
+    /// Time of the first request, monotonic nanoseconds.
     pub first_ns: Option<u64>,
-    /// When the responder ended, monotonic nanoseconds.
+    /// Time the responder ended, monotonic nanoseconds.
     pub last_ns: Option<u64>,
-    /// System calls made.
+    /// Number of system calls.
     pub syscalls: u64,
-    /// What went wrong, if anything. A requester that closes is not an error.
+    /// Error that ended it. A requester that closes is not an error.
     pub error: Option<RrError>,
 }
 
-/// What cut a request/response measurement short.
+/// Errors that end a request/response measurement early.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RrError {
-    /// The plan cannot be carried out.
+    /// The plan is invalid.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// End of stream while requests were outstanding or still due.
+    /// End of stream while responses were outstanding or requests still due.
     #[error("the peer closed the connection before the measurement ended")]
     PeerClosed,
-    /// More bytes than all requests together ask for: the stream cannot be read any further.
+    /// More bytes than all responses together: the stream cannot be parsed further.
     #[error("the peer sent more bytes than the requests asked for: the ends disagree on the response size")]
     Surplus,
-    /// Responses were still missing when the grace period ended.
+    /// Responses were still outstanding when the grace period ended.
     #[error("the peer fell silent: {unanswered} requests were not answered before the deadline")]
     PeerSilent {
-        /// How many were outstanding.
+        /// Number of outstanding responses.
         unanswered: u64,
     },
-    /// The peer's host said again and again that nothing listens.
+    /// The peer's host answered repeatedly with ICMP "port unreachable".
     #[error("nothing answers at the peer's UDP port (refused {times} times in a row)")]
     Refused {
-        /// How many times in a row.
+        /// Number of consecutive refusals.
         times: u32,
     },
-    /// Connections failed again and again.
+    /// Connections failed repeatedly.
     #[error("cannot connect, {times} times in a row: {cause}")]
     Connect {
-        /// How many times in a row.
+        /// Number of consecutive failures.
         times: u32,
-        /// What the last attempt said.
+        /// Error of the last attempt.
         cause: String,
     },
     /// A system call failed.
     #[error("cannot {operation}: {cause}")]
     Io {
-        /// What was attempted.
+        /// Name of the operation.
         operation: &'static str,
-        /// What the system said.
+        /// Error text of the system.
         cause: String,
     },
 }
 
 impl RrError {
-    /// Turns an error of `operation` into ours: the ways a TCP peer goes away are one.
+    /// Converts an error of `operation`; all errors of a disconnected TCP peer become one.
     pub(super) fn io(operation: &'static str, error: &io::Error) -> Self {
         use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
         match error.kind() {

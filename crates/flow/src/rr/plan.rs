@@ -1,20 +1,20 @@
-//! What one request/response stream has to do.
+//! Plan of one request/response stream.
 
 use std::fmt;
 
 use landspeed_model::{RrMode, RrParameters, RrSize};
 
-/// Which transport carries the messages.
+/// Transport protocol of the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
-    /// One connection; messages follow each other.
+    /// One connection; messages are sent back to back.
     Tcp,
-    /// One datagram for each message.
+    /// One datagram per message.
     Udp,
 }
 
 impl Transport {
-    /// The largest message, bytes: 1 MiB over TCP, the largest IPv4 datagram's payload over UDP.
+    /// Returns the largest message, bytes: 1 MiB over TCP, the largest IPv4 UDP payload over UDP.
     pub const fn max_message_bytes(self) -> u32 {
         match self {
             Self::Tcp => 1 << 20,
@@ -32,14 +32,14 @@ impl fmt::Display for Transport {
     }
 }
 
-/// When requests leave.
+/// Timing of the requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Load {
-    /// The next request leaves when the response has arrived.
+    /// The next request is sent when the response has arrived.
     ClosedLoop,
-    /// Requests leave on an absolute schedule, answered or not; latency counts from the intended time.
+    /// Requests are sent on an absolute schedule, answered or not; latency counts from the intended time.
     OpenLoop {
-        /// Requests per second of this stream.
+        /// Request rate of this stream, per second.
         rate_per_s: f64,
     },
     /// Closed loop, with a new connection for each transaction; latency includes the connect (TCP only).
@@ -47,7 +47,7 @@ pub enum Load {
 }
 
 impl Load {
-    /// The load that `parameters` ask of each stream.
+    /// Returns the load of each stream according to `parameters`.
     pub fn from_parameters(parameters: &RrParameters) -> Result<Self, PlanError> {
         match (parameters.mode, parameters.rate_per_s) {
             (RrMode::ClosedLoop, _) => Ok(Self::ClosedLoop),
@@ -57,7 +57,7 @@ impl Load {
         }
     }
 
-    /// The mode's name in documents.
+    /// Returns the mode's name in documents.
     pub const fn mode(self) -> RrMode {
         match self {
             Self::ClosedLoop => RrMode::ClosedLoop,
@@ -67,42 +67,43 @@ impl Load {
     }
 }
 
-/// Everything a requester or a responder needs to know, beyond its socket. Times are this host's `CLOCK_MONOTONIC`.
+/// Everything a requester or a responder needs besides its socket. Times are this host's `CLOCK_MONOTONIC`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RrPlan {
-    /// Message sizes; they are not in the data, so both ends must hold the same.
+    /// Message sizes; they are not in the data, so both sides need the same.
     pub size: RrSize,
-    /// When requests leave.
+    /// Timing of the requests.
     pub load: Load,
-    /// When the first request leaves.
+    /// Time of the first request.
     pub t0_ns: u64,
-    /// Requests intended before this are the omitted part (but see `idle_until_ns`).
+    /// Requests intended before this time are omitted (except those before `idle_until_ns`).
     pub measure_from_ns: u64,
-    /// Requests intended before this, if any, are kept apart as the idle path's; see [`super::ProbePlan`].
+    /// Requests intended before this time are counted separately, for the idle path; see [`super::ProbePlan`].
     pub idle_until_ns: Option<u64>,
-    /// No request is intended at or after this. `u64::MAX` leaves the end to [`crate::shared::Stop`].
+    /// Requests are intended only before this time. With `u64::MAX` the measurement lasts until
+    /// [`crate::shared::Stop`].
     pub end_ns: u64,
-    /// How long after the end outstanding responses are waited for.
+    /// Time to wait for outstanding responses after the end, nanoseconds.
     pub grace_ns: u64,
-    /// UDP: a request without a response for this long is unanswered.
+    /// UDP: timeout after which a request counts as unanswered, nanoseconds.
     pub response_timeout_ns: u64,
-    /// Stop after this many transactions.
+    /// Maximum number of transactions.
     pub max_transactions: Option<u64>,
-    /// Busy-poll instead of sleeping: costs a core of the requester.
+    /// Busy-poll instead of sleeping; uses one core of the requester fully.
     pub spin: bool,
 }
 
 impl RrPlan {
-    /// Default for `grace_ns`.
+    /// Default of `grace_ns`.
     pub const GRACE_NS: u64 = 2_000_000_000;
-    /// Default for `response_timeout_ns`.
+    /// Default of `response_timeout_ns`.
     pub const RESPONSE_TIMEOUT_NS: u64 = 1_000_000_000;
-    /// The fastest open loop, requests per second of one stream.
+    /// Highest rate of an open loop, requests per second of one stream.
     pub const MAX_RATE_PER_S: f64 = 1e7;
-    /// The slowest open loop: one request in about eleven days.
+    /// Lowest rate of an open loop: one request in about eleven days.
     pub const MIN_RATE_PER_S: f64 = 1e-6;
 
-    /// A plan from `t0_ns` to `end_ns`: all of it measured, nothing omitted, defaults for the rest.
+    /// Creates a plan from `t0_ns` to `end_ns` with everything measured and defaults for the rest.
     pub fn new(size: RrSize, load: Load, t0_ns: u64, end_ns: u64) -> Self {
         Self {
             size,
@@ -118,7 +119,7 @@ impl RrPlan {
         }
     }
 
-    /// Whether the plan can be carried out over `transport`. Both ends check: the peer's plan is the outside world.
+    /// Checks that the plan is possible over `transport`. Both sides check: the peer's plan is untrusted input.
     pub fn check(&self, transport: Transport) -> Result<(), PlanError> {
         for bytes in [self.size.request_bytes, self.size.response_bytes] {
             if bytes == 0 || bytes > transport.max_message_bytes() {
@@ -136,42 +137,42 @@ impl RrPlan {
         }
     }
 
-    /// When a responder gives up on a requester that neither closes nor is stopped.
+    /// Time at which a responder gives up on a requester that neither closes nor is stopped.
     pub(super) fn deadline_ns(&self) -> u64 {
         self.end_ns.saturating_add(self.grace_ns)
     }
 }
 
-/// Why a plan cannot be carried out.
+/// Reasons why a plan is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// A message is empty or too large for the transport.
     #[error("a message of {bytes} bytes is out of range: give 1 to {max} bytes")]
     MessageSize {
-        /// What was asked for.
+        /// Requested message size.
         bytes: u32,
-        /// The transport's limit.
+        /// Limit of the transport.
         max: u32,
     },
-    /// An open loop without a rate.
+    /// The open loop has no rate.
     #[error("an open loop needs a rate: give requests per second, for example 1000")]
     NoRate,
-    /// A rate that is not a number, or out of range.
+    /// The rate is not a number, or out of range.
     #[error("a rate of {rate_per_s} requests per second is out of range: give 0.000001 to 10000000")]
     Rate {
-        /// What was asked for, printed.
+        /// Requested rate as text.
         rate_per_s: String,
     },
-    /// Connections do not exist in UDP.
+    /// Connect mode is not possible over UDP.
     #[error("connect/request/response needs TCP: UDP has no connections")]
     ConnectOverUdp,
-    /// Connect mode asked of a function that was handed one connection.
+    /// Connect mode was requested of a function that has a single connection.
     #[error("connect/request/response makes its own connections")]
     NeedsConnector,
-    /// The end lies before the start.
+    /// The end is before the start.
     #[error("the measurement would end before it begins")]
     EndsBeforeItBegins,
-    /// A response timeout of zero would call every request unanswered.
+    /// A response timeout of zero would make every request unanswered.
     #[error("a response timeout of zero leaves no time to answer")]
     NoTimeout,
 }

@@ -1,4 +1,4 @@
-//! Latency under load: a slow open loop beside bulk streams.
+//! Latency under load: a slow open loop next to bulk streams.
 
 use std::net::{TcpStream, UdpSocket};
 
@@ -10,30 +10,30 @@ use super::plan::{Load, RrPlan};
 use super::{request_tcp, request_udp};
 use crate::shared::{Counters, Stop};
 
-/// When to probe, and which part of it is idle and which is loaded. Times are this host's `CLOCK_MONOTONIC`.
+/// Schedule of the probes, with the idle and the loaded part. Times are this host's `CLOCK_MONOTONIC`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProbePlan {
     /// Requests per second.
     pub rate_per_s: f64,
-    /// Message sizes.
+    /// Sizes of request and response.
     pub size: RrSize,
-    /// When the first probe leaves.
+    /// Time of the first probe.
     pub start_ns: u64,
-    /// When the load comes: probes intended before are idle ones.
+    /// Start of the load: probes intended before this time measure the idle path.
     pub idle_until_ns: u64,
-    /// When the load is steady: probes between `idle_until_ns` and this are in neither part.
+    /// Start of the steady load: probes between `idle_until_ns` and this time count for neither part.
     pub loaded_from_ns: u64,
-    /// When the load goes. `u64::MAX` leaves it to [`Stop::stop_sending`].
+    /// End of the load. With `u64::MAX` it is set by [`Stop::stop_sending`].
     pub end_ns: u64,
 }
 
 impl ProbePlan {
-    /// Probes per second when nothing else is asked for.
+    /// Default rate, probes per second.
     pub const RATE_PER_S: f64 = 100.0;
-    /// Message sizes when nothing else is asked for.
+    /// Default message sizes.
     pub const SIZE: RrSize = RrSize { request_bytes: 64, response_bytes: 64 };
 
-    /// Default probes from `start_ns` to `end_ns`, split where the load comes at `boundary_ns`.
+    /// Creates default probes from `start_ns` to `end_ns`, with the start of the load at `boundary_ns`.
     pub fn new(start_ns: u64, boundary_ns: u64, end_ns: u64) -> Self {
         Self {
             rate_per_s: Self::RATE_PER_S,
@@ -45,7 +45,7 @@ impl ProbePlan {
         }
     }
 
-    /// The plan for the requester, and for its responder after moving the times to that host's clock.
+    /// Returns the plan of the requester. Its responder has the same with times of its own host's clock.
     pub fn to_plan(&self) -> RrPlan {
         let load = Load::OpenLoop { rate_per_s: self.rate_per_s };
         RrPlan {
@@ -57,7 +57,7 @@ impl ProbePlan {
 
     /// Probes over `stream`: the outcome's `idle` and `measured` are the two parts.
     ///
-    /// A lost segment delays the probes behind it: over TCP the latency under load is that of an application which
+    /// A lost segment delays the probes after it: over TCP the latency under load is that of an application that
     /// needs its bytes in order.
     pub fn run_tcp(&self, stream: TcpStream, counters: &Counters, stop: &Stop) -> RrOutcome {
         request_tcp(stream, &self.to_plan(), counters, stop)
@@ -68,7 +68,7 @@ impl ProbePlan {
         request_udp(socket, &self.to_plan(), counters, stop)
     }
 
-    /// The two parts of probes' outcomes for the document.
+    /// Merges the two parts of the probes' outcomes for the document.
     pub fn under_load(&self, outcomes: &[RrOutcome]) -> LatencyUnderLoad {
         let plan = self.to_plan();
         let idle: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.idle.as_ref()).collect();

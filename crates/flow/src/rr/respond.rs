@@ -1,4 +1,4 @@
-//! The answering end.
+//! Responder of request/response measurements.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, UdpSocket};
@@ -18,17 +18,18 @@ use crate::shared::{Counters, Stop};
 /// The largest read or write, bytes.
 const CHUNK: usize = 256 * 1024;
 
-/// How many busy rounds may pass between two looks at the clock.
+/// Number of iterations without a wait between two clock reads.
 const CLOCK_EVERY: u64 = 1024;
 
-/// When a responder ends: on request, or a grace period after the plan's end. Checked on each tick and every so many rounds.
+/// State of a responder. It ends on request, or a grace period after the plan's end; checked on each tick and
+/// every `CLOCK_EVERY` iterations.
 struct Responder<'a> {
     deadline_ns: u64,
     max: u64,
     bytes_each: u64,
     stop: &'a Stop,
     counters: &'a Counters,
-    /// What the counters held before: a stream's connections may come one after the other.
+    /// Counter values before it started: a stream's connections may be served one after the other.
     earlier: (u64, u64),
     rounds: u64,
     junk_bytes: u64,
@@ -50,14 +51,14 @@ impl<'a> Responder<'a> {
         }
     }
 
-    /// Before each blocking call: cheap.
+    /// Cheap check before each blocking call.
     #[inline]
     fn over(&mut self) -> bool {
         self.rounds += 1;
         self.stop.receiving() || (self.rounds.is_multiple_of(CLOCK_EVERY) && monotonic_ns() >= self.deadline_ns)
     }
 
-    /// After a call that waited in vain.
+    /// Check after a call that timed out.
     fn over_by_now(&self) -> bool {
         self.stop.receiving() || monotonic_ns() >= self.deadline_ns
     }
@@ -76,7 +77,7 @@ impl<'a> Responder<'a> {
         self.counters.publish(bytes + self.outcome.answered * self.bytes_each, packets + self.outcome.answered);
     }
 
-    /// A datagram that is not a request.
+    /// Counts a datagram that is not a request.
     fn junk(&mut self, bytes: usize) {
         self.outcome.junk += 1;
         self.junk_bytes += bytes as u64;
@@ -94,11 +95,12 @@ impl<'a> Responder<'a> {
     }
 }
 
-/// Answers the requests on `stream` until the peer closes, `stop` stops receivers (seen within about 20 ms),
-/// the plan's end and grace pass, or `plan.max_transactions` are answered; then closes.
+/// Answers the requests on `stream` until the peer closes, `stop` stops receivers (detected within about 20
+/// ms), the plan's end and grace period have passed, or `plan.max_transactions` are answered; then closes.
 ///
-/// `counters` go on from where they are, one packet for each answered request and the bytes of both its messages.
-/// A request is `plan.size.request_bytes` bytes, whatever they are. Requests that arrive together are answered together.
+/// `counters` continue from their current values: one packet for each answered request, and the bytes of both
+/// messages. Every `plan.size.request_bytes` bytes are a request, whatever their content. Requests that arrive
+/// together are answered together.
 #[expect(clippy::needless_pass_by_value, reason = "it is closed at the end")]
 pub fn respond_tcp(stream: TcpStream, plan: &RrPlan, counters: &Counters, stop: &Stop) -> ResponderOutcome {
     let mut responder = Responder::new(plan, counters, stop);
@@ -113,7 +115,7 @@ pub fn respond_tcp(stream: TcpStream, plan: &RrPlan, counters: &Counters, stop: 
 fn answer_stream(mut stream: &TcpStream, plan: &RrPlan, responder: &mut Responder<'_>) -> Result<(), RrError> {
     let request_bytes = u64::from(plan.size.request_bytes);
     let response_bytes = u64::from(plan.size.response_bytes);
-    // A connection for one transaction should not cost more to prepare than to use.
+    // Keeps the set-up of a connection for one transaction cheap.
     let room = |bytes: u64| if responder.max == 1 { bytes.min(CHUNK as u64) as usize } else { CHUNK };
     let mut requests = vec![0; room(request_bytes)];
     let responses = SplitMix64::padding(room(response_bytes));
@@ -139,7 +141,7 @@ fn answer_stream(mut stream: &TcpStream, plan: &RrPlan, responder: &mut Responde
                     return Ok(());
                 }
             }
-            // A requester may reset what it no longer wants to read; it says itself what it missed.
+            // A requester may reset the connection; it reports missing responses itself.
             Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(()),
             Err(error) => return Err(RrError::io("receive a request", &error)),
         }
@@ -177,11 +179,12 @@ fn write_all(
     }
 }
 
-/// Answers the requests on `socket` (connected to a requester that has proved its address) until `stop` asks receivers
-/// to stop (seen within about 20 ms), the plan's end and grace pass, or `plan.max_transactions` are answered.
+/// Answers the requests on `socket` (connected to a requester with a validated address) until `stop` stops
+/// receivers (detected within about 20 ms), the plan's end and grace period have passed, or
+/// `plan.max_transactions` are answered.
 ///
-/// A response begins with the request's number (as many of its eight bytes as fit) and is otherwise ours; a datagram of
-/// another length than a request's gets none.
+/// A response begins with the request's number (as many of its eight bytes as fit), followed by padding.
+/// Datagrams with a different length than a request are not answered.
 #[expect(clippy::needless_pass_by_value, reason = "it is closed at the end")]
 pub fn respond_udp(socket: UdpSocket, plan: &RrPlan, counters: &Counters, stop: &Stop) -> ResponderOutcome {
     let mut responder = Responder::new(plan, counters, stop);
@@ -196,7 +199,7 @@ pub fn respond_udp(socket: UdpSocket, plan: &RrPlan, counters: &Counters, stop: 
 fn answer_datagrams(socket: &UdpSocket, plan: &RrPlan, responder: &mut Responder<'_>) -> Result<(), RrError> {
     let request_bytes = plan.size.request_bytes as usize;
     let number = SequenceCode::len(plan.size.request_bytes, plan.size.response_bytes);
-    // Room for any datagram: what is not a request is counted by its length.
+    // Large enough for any datagram: non-requests are counted by their length.
     let mut request = vec![0; MAX_DATAGRAM_BYTES + 1];
     let mut response = SplitMix64::padding(plan.size.response_bytes as usize);
     while !responder.over() && responder.outcome.answered < responder.max {
@@ -207,12 +210,12 @@ fn answer_datagrams(socket: &UdpSocket, plan: &RrPlan, responder: &mut Responder
                 responder.outcome.syscalls += 1;
                 match socket.send(&response) {
                     Ok(_) => responder.answered(1),
-                    // A datagram that does not leave is a lost datagram.
+                    // A failed send counts as a lost datagram.
                     Err(_) => responder.outcome.unsent += 1,
                 }
             }
             Ok(n) => responder.junk(n),
-            // The requester's port is closed: it may have ended, or not begun.
+            // The requester's port is closed: it may have ended, or not started.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
             Err(error) if would_block(&error) => {
                 if responder.over_by_now() {

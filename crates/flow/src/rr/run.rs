@@ -1,4 +1,4 @@
-//! What all requesters share: counts, deadlines, waiting.
+//! Shared parts of all requesters: counts, deadlines, waiting.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -11,19 +11,20 @@ use super::outcome::{Phase, RrError, RrOutcome, Tally};
 use super::plan::RrPlan;
 use crate::shared::{Counters, Stop};
 
-/// How long anything blocks before it looks at the stop flags again.
+/// Longest time a call blocks before the stop flags are checked again.
 pub(super) const TICK_NS: u64 = 20_000_000;
 
-/// An open loop with nothing in flight sleeps until this long before the next request and spins the rest: timers fire
-/// late by about this much. With something in flight it never spins, so that it cannot take the responder's core.
+/// An open loop with nothing in flight sleeps until this long before the next request and then spins: timers
+/// fire late by about this much. With requests in flight it never spins, so that it cannot take the responder's
+/// core.
 const SPIN_NS: u64 = 20_000;
 
-/// Why a requester's loop ended early.
+/// Reason why a requester's loop ended early.
 #[derive(Debug)]
 pub(super) enum Halt {
     /// Stopped on request, or the grace period ran out.
     GaveUp,
-    /// It cannot go on.
+    /// An error occurred.
     Failed(RrError),
 }
 
@@ -33,7 +34,8 @@ impl From<RrError> for Halt {
     }
 }
 
-/// The two deadlines of a requester: offering ends at the plan's end or on request; waiting ends one grace period later.
+/// Two deadlines of a requester: requests are offered until the plan's end or a stop; responses are awaited one
+/// grace period longer.
 #[derive(Debug)]
 pub(super) struct Watch<'a> {
     end_ns: u64,
@@ -46,7 +48,7 @@ impl<'a> Watch<'a> {
         Self { end_ns: plan.end_ns, grace_ns: plan.grace_ns, stop }
     }
 
-    /// No request is intended at or after this time.
+    /// Returns the time from which no more requests are intended.
     #[inline]
     pub(super) fn cutoff(&mut self, now_ns: u64) -> u64 {
         if self.stop.sending() || self.stop.receiving() {
@@ -61,7 +63,7 @@ impl<'a> Watch<'a> {
         now_ns < self.cutoff(now_ns)
     }
 
-    /// Whether the measurement was aborted: no time to wait, and no error of either end.
+    /// Whether the measurement was aborted: do not wait, and do not report an error.
     fn aborted(&self) -> bool {
         self.stop.receiving()
     }
@@ -72,7 +74,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// One requester's counts.
+/// State and counts of a requester.
 #[derive(Debug)]
 pub(super) struct Run<'a> {
     pub(super) plan: &'a RrPlan,
@@ -102,7 +104,7 @@ impl<'a> Run<'a> {
         Self { plan, watch: Watch::new(plan, stop), outcome, counters, completed: 0, latency_sum_ns: 0 }
     }
 
-    /// Waits for the plan's start. Returns the time; at a stop it returns early.
+    /// Waits for the plan's start and returns the time; returns early on a stop.
     pub(super) fn wait_for_start(&mut self) -> u64 {
         loop {
             let now_ns = monotonic_ns();
@@ -124,19 +126,19 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A request is due.
+    /// Counts a request that is due.
     #[inline]
     pub(super) fn scheduled(&mut self, intended_ns: u64) {
         self.phase_of(intended_ns).0.scheduled += 1;
     }
 
-    /// A request has left whole.
+    /// Counts a request that was sent completely.
     #[inline]
     pub(super) fn sent(&mut self, intended_ns: u64) {
         self.phase_of(intended_ns).0.sent += 1;
     }
 
-    /// The first request leaves.
+    /// Records the time of the first request.
     pub(super) fn stamp_first(&mut self, now_ns: u64) {
         if self.outcome.first_ns.is_none() {
             self.outcome.first_ns = Some(now_ns);
@@ -144,7 +146,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A response has arrived whole.
+    /// Counts a complete response and its latency.
     #[inline]
     pub(super) fn completed(&mut self, intended_ns: u64, now_ns: u64) {
         let (tally, histogram) = self.phase_of(intended_ns);
@@ -162,18 +164,18 @@ impl<'a> Run<'a> {
         self.counters.stamp_last(now_ns);
     }
 
-    /// A sent request will not be answered.
+    /// Counts a sent request without a response.
     pub(super) fn unanswered(&mut self, intended_ns: u64) {
         self.phase_of(intended_ns).0.unanswered += 1;
     }
 
-    /// Whether the plan allows another transaction after `so_far` of them.
+    /// Whether the plan allows another transaction after `so_far` transactions.
     #[inline]
     pub(super) fn may_start(&self, so_far: u64) -> bool {
         self.plan.max_transactions.is_none_or(|max| so_far < max)
     }
 
-    /// Giving up means that the peer is silent, unless the stop was requested.
+    /// Turns giving up into [`RrError::PeerSilent`], unless a stop was requested.
     pub(super) fn blame(&self, halt: Halt, unanswered: u64) -> Halt {
         match halt {
             Halt::GaveUp if !self.watch.aborted() => RrError::PeerSilent { unanswered }.into(),
@@ -181,7 +183,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Closes the counts: requests stopped being offered now or at the cutoff.
+    /// Ends the phases at the time requests were no longer offered, and returns the outcome.
     pub(super) fn finish(mut self, error: Option<RrError>) -> RrOutcome {
         let now_ns = monotonic_ns();
         let to_ns = self.watch.cutoff(now_ns).min(now_ns);
@@ -195,15 +197,15 @@ impl<'a> Run<'a> {
         self.outcome
     }
 
-    /// The outcome of a plan that cannot be carried out.
+    /// Returns the outcome of an invalid plan.
     pub(super) fn refuse(self, error: impl Into<RrError>) -> RrOutcome {
         self.finish(Some(error.into()))
     }
 }
 
-/// Sleeps until the socket is ready, or until `next_ns` for an open loop's next request, but never past a tick.
+/// Sleeps until the socket is ready, or until an open loop's next request at `next_ns`, for at most one tick.
 ///
-/// `idle` says that nothing is in flight.
+/// `idle` is true if no requests are in flight.
 pub(super) fn wait(
     fd: BorrowedFd<'_>,
     for_writing: bool,

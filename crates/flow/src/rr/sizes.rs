@@ -1,11 +1,11 @@
-//! Message sizes as people type them: `64`, `64,1k,16k`, `1..1M`, `64/1024`.
+//! Parses message sizes from the command line: `64`, `64,1k,16k`, `1..1M`, `64/1024`.
 
 use landspeed_model::RrSize;
 use landspeed_units::{Bytes, ParseError};
 
 use super::plan::Transport;
 
-/// Most measurements one list may ask for.
+/// Maximum number of sizes in a list.
 const MAX_SIZES: usize = 256;
 
 /// Parses a list of sizes for TCP; see [`parse_for`].
@@ -13,11 +13,11 @@ pub fn parse(text: &str) -> Result<Vec<RrSize>, SizesError> {
     parse_for(text, Transport::Tcp)
 }
 
-/// Parses a list of sizes, one measurement each.
+/// Parses a list of sizes; each is one measurement.
 ///
-/// Items are separated by commas. A number is the size of both messages; `A..B` is a ladder from A over each power of
-/// two to B; `R/S` is R bytes of request for S bytes of response, and one of the two may be a ladder. Bare `K` and `M`
-/// are powers of 1024. Repeated sizes are measured once.
+/// Items are separated by commas. A number is the size of both messages; `A..B` is a range from A over each
+/// power of two to B; `R/S` is a request of R bytes and a response of S bytes, and one of the two may be a
+/// range. Bare `K` and `M` are powers of 1024. Repeated sizes are measured once.
 pub fn parse_for(text: &str, transport: Transport) -> Result<Vec<RrSize>, SizesError> {
     let mut sizes = Vec::new();
     for item in text.split(',') {
@@ -45,7 +45,7 @@ fn parse_item(item: &str, transport: Transport) -> Result<Vec<RrSize>, SizesErro
     }
 }
 
-/// One size, or each power of two between two.
+/// Parses one size, or a range over the powers of two.
 fn ladder(text: &str, transport: Transport) -> Result<Vec<u32>, SizesError> {
     let Some((low, high)) = text.split_once("..") else {
         return Ok(vec![size(text, transport)?]);
@@ -75,40 +75,40 @@ fn size(text: &str, transport: Transport) -> Result<u32, SizesError> {
     }
 }
 
-/// An item short enough for a message.
+/// Shortens and escapes an item for an error message.
 fn shown(item: &str) -> String {
     item.chars().take(40).flat_map(char::escape_debug).collect()
 }
 
-/// Why a text is not a list of sizes.
+/// Errors in a list of sizes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SizesError {
     /// An item is not a size.
     #[error("{0}; --sizes takes 64, a list 64,1k,16k, a ladder 1..1M, or request/response 64/1024")]
     NotASize(#[from] ParseError),
-    /// A size that no message can have.
+    /// A size is out of the transport's range.
     #[error("a message of {bytes} bytes is out of range: over {transport} messages have 1 to {} bytes", transport.max_message_bytes())]
     OutOfRange {
-        /// What was asked for.
+        /// Requested size.
         bytes: u64,
-        /// Whose limit it is.
+        /// Transport whose limit applies.
         transport: Transport,
     },
-    /// The larger end came first.
+    /// The larger limit of a range comes first.
     #[error("the ladder `{item}` goes down: write {turned}")]
     Backwards {
-        /// The item.
+        /// Item as given.
         item: String,
-        /// The same, the right way round.
+        /// Item with the limits swapped.
         turned: String,
     },
-    /// A ladder on both sides of a pair.
+    /// Both sizes of a pair are ranges.
     #[error("`{item}` has a ladder on both sides: give one size for requests or for responses, as in 64/1..1M")]
     TwoLadders {
-        /// The item.
+        /// Item as given.
         item: String,
     },
-    /// More sizes than anyone waits for.
+    /// The list has more than 256 sizes.
     #[error("more than 256 sizes: give a shorter list")]
     TooMany,
 }
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ladder_has_each_power_of_two_and_both_ends() {
+    fn a_range_has_each_power_of_two_and_both_limits() {
         let powers: Vec<_> = (0..=20).map(|k| both(1 << k)).collect();
         assert_eq!(parse("1..1M").unwrap(), powers);
         assert_eq!(parse("3..20").unwrap(), [3, 4, 8, 16, 20].map(both));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_and_pairs_are_one_measurement_each() {
+    fn lists_ranges_and_pairs_are_parsed() {
         assert_eq!(parse("64, 1k,16K").unwrap(), [64, 1024, 16384].map(both));
         assert_eq!(parse("64/1024").unwrap(), [RrSize { request_bytes: 64, response_bytes: 1024 }]);
         assert_eq!(parse("8/1..4").unwrap().iter().map(|s| s.response_bytes).collect::<Vec<_>>(), [1, 2, 4]);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_to_write() {
+    fn errors_suggest_valid_syntax() {
         let says = |text: &str| parse(text).unwrap_err().to_string();
         assert_eq!(says("0"), "a message of 0 bytes is out of range: over TCP messages have 1 to 1048576 bytes");
         assert_eq!(says("1M..1"), "the ladder `1M..1` goes down: write 1..1048576");
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_has_its_own_limit() {
+    fn udp_sizes_are_limited_to_a_datagram() {
         assert!(parse_for("65507", Transport::Udp).is_ok());
         let error = parse_for("1..1M", Transport::Udp).unwrap_err().to_string();
         assert!(error.ends_with("over UDP messages have 1 to 65507 bytes"), "{error}");
@@ -166,7 +166,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_panics_and_what_is_accepted_is_in_range(text in "[0-9kKmM./, e+-]{0,24}|.{0,12}") {
+        fn any_text_gives_sizes_in_range_or_an_error(text in "[0-9kKmM./, e+-]{0,24}|.{0,12}") {
             if let Ok(sizes) = parse(&text) {
                 prop_assert!(!sizes.is_empty());
                 for size in sizes {
@@ -177,7 +177,7 @@ mod tests {
         }
 
         #[test]
-        fn a_ladder_rises_from_low_to_high(a in 1u32..=1 << 20, b in 1u32..=1 << 20) {
+        fn a_range_rises_from_low_to_high(a in 1u32..=1 << 20, b in 1u32..=1 << 20) {
             let (low, high) = (a.min(b), a.max(b));
             let steps = parse(&format!("{low}..{high}")).unwrap();
             prop_assert_eq!((steps[0], *steps.last().unwrap()), (both(low), both(high)));
@@ -188,7 +188,7 @@ mod tests {
         }
 
         #[test]
-        fn a_pair_means_what_it_says(request_bytes in 1u32..=1 << 20, response_bytes in 1u32..=1 << 20) {
+        fn a_pair_is_request_and_response_size(request_bytes in 1u32..=1 << 20, response_bytes in 1u32..=1 << 20) {
             let sizes = parse(&format!("{request_bytes}/{response_bytes}")).unwrap();
             prop_assert_eq!(sizes, [RrSize { request_bytes, response_bytes }]);
         }

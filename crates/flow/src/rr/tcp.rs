@@ -18,10 +18,12 @@ use crate::shared::{Counters, Stop};
 /// The largest read or write, bytes.
 const CHUNK: usize = 256 * 1024;
 
-/// Sends requests over `stream` (connected, nothing unread) as `plan` says and measures the responses.
+/// Sends requests over `stream` (connected, without unread data) according to `plan` and measures the
+/// responses.
 ///
-/// `counters` get one packet for each completed transaction and the bytes of both its messages. Ends at the plan's end,
-/// or soon after `stop` stops senders; what is outstanding then is waited for, one grace period at most.
+/// `counters` count one packet for each completed transaction, and the bytes of both messages. Ends at the
+/// plan's end, or soon after `stop` stops senders; outstanding responses are awaited for at most one grace
+/// period.
 #[expect(clippy::needless_pass_by_value, reason = "it is closed at the end")]
 pub fn request_tcp(stream: TcpStream, plan: &RrPlan, counters: &Counters, stop: &Stop) -> RrOutcome {
     let mut run = Run::new(plan, counters, stop);
@@ -39,8 +41,8 @@ pub fn request_tcp(stream: TcpStream, plan: &RrPlan, counters: &Counters, stop: 
     })
 }
 
-/// Readies a connection for small messages: no Nagle, and blocking calls that return each tick (or never block, to
-/// spin).
+/// Prepares a connection for small messages: `TCP_NODELAY`, and calls that return after each tick (or never
+/// block, to spin).
 pub(super) fn prepare(stream: &TcpStream, spin: bool) -> Result<(), RrError> {
     let tick = Some(Duration::from_nanos(TICK_NS));
     let set = || -> io::Result<()> {
@@ -52,8 +54,8 @@ pub(super) fn prepare(stream: &TcpStream, spin: bool) -> Result<(), RrError> {
     set().map_err(|error| RrError::io("set up the connection", &error))
 }
 
-/// The buffers of a connection with these messages: what to write, and where to read. The latter has room for one byte
-/// more than a response, so that a peer that sends too much is noticed.
+/// Returns the write and the read buffer for these message sizes. The read buffer is at least one byte longer
+/// than a response if possible, so that surplus bytes are detected.
 pub(super) fn buffers(write_bytes: u32, read_bytes: u32) -> (Box<[u8]>, Box<[u8]>) {
     let write = SplitMix64::padding((write_bytes as usize).min(CHUNK));
     let read = vec![0; (read_bytes as usize + 1).clamp(4096, CHUNK)];
@@ -66,7 +68,8 @@ fn closed_loop(stream: &TcpStream, run: &mut Run<'_>) -> Result<(), Halt> {
     let (request, mut response) = buffers(size.request_bytes, size.response_bytes);
     let mut now_ns = run.wait_for_start();
     let mut transactions = 0;
-    // The end of one transaction is the begin of the next: one clock reading each, and the latencies add up to the span.
+    // The end of one transaction is the start of the next: one clock read each, and the latencies add up to the
+    // duration.
     while run.watch.offering(now_ns) && run.may_start(transactions) {
         run.stamp_first(now_ns);
         now_ns = transact(stream, run, now_ns, &request, &mut response)?;
@@ -75,7 +78,7 @@ fn closed_loop(stream: &TcpStream, run: &mut Run<'_>) -> Result<(), Halt> {
     Ok(())
 }
 
-/// One transaction, begun at `intended_ns`. Returns when its response was complete.
+/// Runs one transaction started at `intended_ns`. Returns the time its response was complete.
 pub(super) fn transact(
     stream: &TcpStream,
     run: &mut Run<'_>,
@@ -153,23 +156,23 @@ fn read_message(
     }
 }
 
-/// Whether a call only has to be made again: nothing there yet, a tick has passed, or a signal came.
+/// Whether to retry the call: no data yet, a tick has passed, or a signal arrived.
 pub(super) fn would_block(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-/// Where an open loop's byte stream stands. Responses come in the order of the requests, so counts are enough.
+/// Position in an open loop's byte stream. Responses arrive in the order of the requests, so counts suffice.
 #[derive(Debug, Default)]
 struct Pipeline {
     /// Requests whose intended time has come.
     due: u64,
     /// Request bytes written.
     written: u64,
-    /// Requests written whole.
+    /// Requests written completely.
     sent: u64,
     /// Response bytes read.
     read: u64,
-    /// Responses read whole.
+    /// Responses read completely.
     completed: u64,
 }
 
@@ -188,7 +191,7 @@ fn open_loop(stream: &TcpStream, rate_per_s: f64, run: &mut Run<'_>) -> Result<(
 
 fn drive(stream: &TcpStream, cadence: &Cadence, at: &mut Pipeline, run: &mut Run<'_>) -> Result<(), Halt> {
     let plan = run.plan;
-    // Room for many small messages: a late wake-up leaves several due.
+    // Large enough for many small messages: after a late wake-up several are due.
     let (request, mut response) = (SplitMix64::padding(CHUNK), vec![0; CHUNK].into_boxed_slice());
     let max = plan.max_transactions.unwrap_or(u64::MAX);
     let (mut readable, mut blocked) = (false, false);
@@ -204,7 +207,7 @@ fn drive(stream: &TcpStream, cadence: &Cadence, at: &mut Pipeline, run: &mut Run
         if !blocked {
             let sent = send(stream, cadence, at, &request, run);
             if sent.is_err() {
-                // Responses that came before the connection broke still count.
+                // Responses that arrived before the connection broke still count.
                 receive(stream, cadence, at, &mut response, run)?;
             }
             blocked = !sent?;
@@ -230,8 +233,8 @@ fn drive(stream: &TcpStream, cadence: &Cadence, at: &mut Pipeline, run: &mut Run
     }
 }
 
-/// Writes requests that are due, one buffer at most: responses must not wait for a long backlog. False if the
-/// connection takes no more.
+/// Writes due requests, at most one buffer, so that a long backlog does not delay reading responses. Returns
+/// false if the send buffer is full.
 fn send(
     mut stream: &TcpStream,
     cadence: &Cadence,
@@ -262,7 +265,7 @@ fn send(
     Ok(true)
 }
 
-/// Reads what has arrived and counts the responses that are complete.
+/// Reads available data and counts complete responses.
 fn receive(
     mut stream: &TcpStream,
     cadence: &Cadence,

@@ -18,21 +18,22 @@ use super::run::{Halt, Run, TICK_NS, wait};
 use super::tcp::would_block;
 use crate::shared::{Counters, Stop};
 
-/// So many refusals in a row over so long a time, and nothing in between, mean that the responder is gone.
+/// Number of consecutive ICMP refusals, and the time they must span, after which the responder counts as gone.
 const MAX_REFUSED: u32 = 10;
 const REFUSED_FOR_NS: u64 = 200_000_000;
 
-/// Receive buffer asked for, bytes.
+/// Requested receive buffer, bytes.
 const RECEIVE_BUFFER: usize = 4 << 20;
 
-/// Most datagrams read before the schedule is looked at again.
+/// Maximum number of datagrams read before the schedule is checked again.
 const READ_BATCH: usize = 64;
 
-/// Sends requests over `socket` (connected to the responder) as `plan` says and measures the responses.
+/// Sends requests over `socket` (connected to the responder) according to `plan` and measures the responses.
 ///
-/// A lost request or response costs `response_timeout_ns` and is unanswered; the measurement goes on. Messages of eight
-/// bytes and more carry a 64-bit number that identifies every response. Shorter ones carry what fits: a one-byte
-/// message cannot distinguish a response from one that belongs to the request 256 before.
+/// A lost request or response costs `response_timeout_ns` and counts as unanswered; the measurement continues.
+/// Messages of eight or more bytes contain a 64-bit number that identifies every response. Shorter ones contain
+/// as much of it as fits: with one-byte messages, a response cannot be distinguished from one to the request
+/// 256 before.
 #[expect(clippy::needless_pass_by_value, reason = "it is closed at the end")]
 pub fn request_udp(socket: UdpSocket, plan: &RrPlan, counters: &Counters, stop: &Stop) -> RrOutcome {
     let mut run = Run::new(plan, counters, stop);
@@ -47,7 +48,7 @@ pub fn request_udp(socket: UdpSocket, plan: &RrPlan, counters: &Counters, stop: 
     let total = run.outcome.total();
     let error = match ended {
         Err(Halt::Failed(error)) => Some(error),
-        // Single losses are what UDP is measured for; no answer at all is another matter.
+        // Single losses are part of the result; if nothing was answered, report an error.
         _ if total.completed == 0 && total.unanswered > 0 => {
             Some(RrError::PeerSilent { unanswered: total.unanswered })
         }
@@ -56,7 +57,7 @@ pub fn request_udp(socket: UdpSocket, plan: &RrPlan, counters: &Counters, stop: 
     run.finish(error)
 }
 
-/// One requester's socket, messages and memory of what is in flight.
+/// State of a requester: socket, message buffers and requests in flight.
 struct Exchange<'a> {
     socket: &'a UdpSocket,
     request: Box<[u8]>,
@@ -68,15 +69,15 @@ struct Exchange<'a> {
     refused_since_ns: u64,
 }
 
-/// What one `recv` brought.
+/// Result of one `recv`.
 enum Received {
-    /// The first response to a request that is not given up: its number.
+    /// First response to the request with this number, which has not timed out.
     Answer { index: u64 },
-    /// Nothing to book: late, duplicate, junk.
+    /// Late, duplicate or unknown datagram.
     Other,
-    /// The peer's host says that its port is closed.
+    /// ICMP "port unreachable".
     Refused,
-    /// Nothing at all yet.
+    /// No datagram available.
     Nothing,
 }
 
@@ -86,7 +87,7 @@ impl<'a> Exchange<'a> {
         Self {
             socket,
             request: SplitMix64::padding(size.request_bytes as usize),
-            // One more than a response, so that a longer datagram is noticed.
+            // One byte longer than a response, so that longer datagrams are detected.
             response: vec![0; size.response_bytes as usize + 1].into_boxed_slice(),
             response_bytes: size.response_bytes as usize,
             code: SequenceCode::new(plan.t0_ns, size.request_bytes, size.response_bytes),
@@ -96,7 +97,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Sends the next request at `now_ns`. False if the socket's buffer has no room.
+    /// Sends the next request at `now_ns`. Returns false if the send buffer is full.
     #[inline]
     fn send(&mut self, now_ns: u64, run: &mut Run<'_>) -> Result<bool, RrError> {
         self.code.write(self.flights.launched(), &mut self.request);
@@ -108,7 +109,7 @@ impl<'a> Exchange<'a> {
                     run.stamp_first(now_ns);
                     return Ok(true);
                 }
-                // Speaks of an earlier datagram; this one was not sent.
+                // The error belongs to an earlier datagram; this one was not sent.
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => self.refused(run)?,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if would_block(&error) || out_of_buffers(&error) => return Ok(false),
@@ -163,16 +164,17 @@ impl<'a> Exchange<'a> {
     }
 }
 
-/// The device queue or the kernel's memory was full for a moment (udp(7)).
+/// Whether the device queue or kernel memory was full temporarily (udp(7)).
 fn out_of_buffers(error: &io::Error) -> bool {
     const ENOBUFS: i32 = 105;
     error.raw_os_error() == Some(ENOBUFS)
 }
 
-/// Readies either end's socket: calls return each tick or never block, and a batch of small messages finds room.
+/// Prepares a socket of either side: calls return after each tick or never block, and the receive buffer is
+/// enlarged.
 pub(super) fn prepare(socket: &UdpSocket, nonblocking: bool, tick_ns: u64) -> Result<(), RrError> {
-    // The default holds some 250 small datagrams, which an open loop fills while its peer does not run for a
-    // moment. As much as net.core.rmem_max allows will do.
+    // The default size fits about 250 small datagrams, which an open loop exceeds while the peer is not scheduled.
+    // The kernel limits the size to net.core.rmem_max.
     let _ = SockRef::from(socket).set_recv_buffer_size(RECEIVE_BUFFER);
     let tick = Some(Duration::from_nanos(tick_ns.max(1_000)));
     let set = || -> io::Result<()> {
@@ -210,18 +212,18 @@ fn closed_loop(socket: &UdpSocket, run: &mut Run<'_>) -> Result<(), Halt> {
     Ok(())
 }
 
-/// Waits for the response to the request sent at `sent_ns`: when it came, or `None` at the timeout.
+/// Waits for the response to the request sent at `sent_ns`. Returns its arrival time, or `None` on a timeout.
 #[inline]
 fn await_response(exchange: &mut Exchange<'_>, sent_ns: u64, run: &mut Run<'_>) -> Result<Option<u64>, Halt> {
     loop {
         match exchange.receive(run)? {
-            // Only one request is in flight, so a first answer is this one's.
+            // Only one request is in flight, so a first response belongs to it.
             Received::Answer { .. } => {
                 let now_ns = monotonic_ns();
                 run.completed(sent_ns, now_ns);
                 return Ok(Some(now_ns));
             }
-            // So is a refusal; the next request must not leave at once, or there would be a flood of them.
+            // A refusal belongs to it too; pause to avoid a flood of refused requests.
             Received::Refused => {
                 sleep_until(monotonic_ns() + TICK_NS);
                 return Ok(None);
@@ -283,7 +285,7 @@ fn drive(cadence: &Cadence, exchange: &mut Exchange<'_>, run: &mut Run<'_>) -> R
     }
 }
 
-/// Sends the requests that are due. False if the socket's buffer has no room; a full window waits for its oldest.
+/// Sends due requests until the window is full. Returns false if the send buffer is full.
 fn send_due(cadence: &Cadence, exchange: &mut Exchange<'_>, due: u64, run: &mut Run<'_>) -> Result<bool, Halt> {
     while exchange.flights.launched() < due && !exchange.flights.full() {
         let intended_ns = cadence.at(exchange.flights.launched());
@@ -297,7 +299,7 @@ fn send_due(cadence: &Cadence, exchange: &mut Exchange<'_>, due: u64, run: &mut 
     Ok(true)
 }
 
-/// Reads what has arrived. True if there may be more.
+/// Reads available datagrams. Returns true if there may be more.
 fn receive_batch(cadence: &Cadence, exchange: &mut Exchange<'_>, run: &mut Run<'_>) -> Result<bool, Halt> {
     for _ in 0..READ_BATCH {
         match exchange.receive(run)? {

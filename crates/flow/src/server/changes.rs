@@ -1,5 +1,5 @@
-//! Changes to the server's host for a client, for as long as its connection lasts. This crate changes nothing: the code that
-//! sets up the server passes in a [`HostChanger`].
+//! Changes to the server's host on behalf of a client, for as long as its connection lasts. This crate makes no
+//! changes itself: the code that sets up the server passes in a [`HostChanger`].
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,40 +17,40 @@ use crate::control::message::{MAX_MESSAGE, ToClient, ToServer};
 use crate::control::printable;
 use crate::error::FlowError;
 
-/// A client that sends nothing for this long is gone. It sends a heartbeat.
+/// Timeout without a message from the client, which sends heartbeats.
 const SILENCE: Duration = Duration::from_secs(15);
-/// Longest session.
+/// Maximum duration of a session.
 pub(super) const LONGEST: Duration = Duration::from_hours(1);
-/// How often the stop flag is looked at.
+/// Interval between checks of the stop flag.
 const POLL: Duration = Duration::from_millis(100);
-/// How long an answer may take to leave.
+/// Timeout for sending an answer.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// What can change the server's host.
+/// Makes changes to the server's host.
 pub trait HostChanger: Send + Sync {
-    /// A client that sends nothing for this long is gone.
+    /// Timeout without a message from the client.
     fn longest_silence(&self) -> Duration {
         SILENCE
     }
-    /// Begins for a client. It rolls its changes back after `limit` at the latest.
+    /// Starts a session for a client. It rolls its changes back after `limit` at the latest.
     fn begin(&self, limit: Duration) -> Result<Box<dyn HeldChanges>, ErrorEntry>;
 }
 
-/// Changes that are held. Dropping them rolls them back.
+/// Applied changes of a session. Dropping them rolls them back.
 pub trait HeldChanges: Send {
-    /// Host and network namespace: two that are equal are the same settings.
+    /// Identifies host and network namespace: sessions with equal values change the same settings.
     fn place(&self) -> String;
-    /// What would be done. Writes nothing.
+    /// Returns the planned writes. Writes nothing.
     fn plan(&mut self, changes: &[Change]) -> Result<Vec<PlannedChange>, ErrorEntry>;
-    /// Holds exactly these changes: all of them or none. What was held before is rolled back first.
+    /// Applies exactly these changes, all or none. Earlier ones are rolled back first.
     fn apply(&mut self, changes: &[Change]) -> Result<Vec<AppliedChange>, ErrorEntry>;
-    /// Rolls back what is held. Returns whether there was anything.
+    /// Rolls back all applied changes. Returns whether there were any.
     fn roll_back(&mut self) -> Result<bool, ErrorEntry>;
-    /// Lets what is held stay.
+    /// Keeps the applied changes.
     fn keep(&mut self) -> Result<(), ErrorEntry>;
 }
 
-/// The changer of a server's set-up.
+/// Host changer that a server is configured with.
 #[derive(Clone)]
 pub struct ChangeHook(pub Arc<dyn HostChanger>);
 
@@ -60,11 +60,11 @@ impl std::fmt::Debug for ChangeHook {
     }
 }
 
-/// The one client that may change the host, until dropped. A server that stops waits for it, as for a test.
+/// Exclusive right to change the host, until dropped. A stopping server waits for it, as for a test.
 pub(super) struct Turn<'a>(&'a Shared);
 
 impl<'a> Turn<'a> {
-    /// Unless another client has it.
+    /// Takes the right, unless another client holds it.
     pub fn take(shared: &'a Shared) -> Option<Self> {
         let free = shared.changing.compare_exchange(false, true, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         free.then(|| {
@@ -81,8 +81,8 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Serves a client that may change the host, until it leaves or falls silent or the server stops. Then everything that is
-/// held is rolled back, whatever the reason.
+/// Serves a client that may change the host, until it leaves, stops responding, or the server stops. All
+/// applied changes are rolled back in the end.
 pub(super) fn serve(
     held: Box<dyn HeldChanges>,
     (limit, longest_silence): (Duration, Duration),
@@ -106,7 +106,7 @@ pub(super) fn serve(
         Ok(false) => {}
         Err(entry) => session.log(&format!("not rolled back in full: {}", entry.message)),
     }
-    // The client cannot know why the connection ends.
+    // Report the reason: the client cannot see it otherwise.
     if let Err(error) = &outcome {
         let _ = tx.send(&ToClient::Error(error.entry()), &shared.step(POLL));
     }
@@ -125,7 +125,7 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Answers requests until the end, and says what that was.
+    /// Answers requests until the session ends, and returns the reason.
     fn listen(&mut self, tx: &mut Sender, rx: &mut Receiver) -> Result<&'static str, FlowError> {
         let mut heard_ns = clock::monotonic_ns();
         loop {
@@ -184,18 +184,18 @@ impl Session<'_> {
         }
     }
 
-    /// A client's words reach the log only as text.
+    /// Logs an event; text from the client is made printable.
     fn log(&self, what: &str) {
         self.shared.report(ServerEvent::HostChanged { peer: self.peer, what: printable(what, 400) });
     }
 }
 
-/// Why a session ends without a fault of its client.
+/// Returns the error of a session that the server ends without an error of the client.
 fn ended(code: &'static str, message: &str) -> FlowError {
     FlowError::Other { code, message: message.to_owned(), advice: "begin again; everything was rolled back" }
 }
 
-/// One line of the log.
+/// Describes a change in one line for the log.
 fn describe(change: &AppliedChange) -> String {
     let AppliedChange { change, before, after, rounded } = change;
     let note = if *rounded { format!(" ({} was asked for)", change.desired) } else { String::new() };
@@ -213,7 +213,7 @@ fn bounded(changes: &[Change]) -> Result<&[Change], ErrorEntry> {
     Err(refusal(&format!("{} changes are asked for; {MAX_CHANGES} at once are the most", changes.len())))
 }
 
-/// The refusal of a server that changes nothing for clients.
+/// Returns the refusal of a server that does not permit changes by clients.
 pub(super) fn without_permission() -> ErrorEntry {
     ErrorEntry {
         advice: Some("start it with --allow-host-changes".to_owned()),
@@ -221,7 +221,7 @@ pub(super) fn without_permission() -> ErrorEntry {
     }
 }
 
-/// The refusal while another client changes the host.
+/// Returns the refusal while another client changes the host.
 pub(super) fn taken() -> ErrorEntry {
     ErrorEntry {
         code: "server-busy".to_owned(),

@@ -1,4 +1,4 @@
-//! How often a server describes its host: reading all its settings costs more than a client's question does.
+//! Rate limit of host descriptions: reading all settings costs the server more than the request costs a client.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -7,15 +7,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use landspeed_model::Facts;
 use landspeed_sys::clock;
 
-/// Facts are this fresh, nanoseconds.
+/// Maximum age of the facts, nanoseconds.
 const FRESH_NS: u64 = 1_000_000_000;
 
-/// How often one client host may ask: so many times at once, and again after so long, nanoseconds.
+/// Rate limit per client host: burst, and time per request, nanoseconds.
 const HOST: Allowance = Allowance { burst: 10, each_ns: 2_000_000_000 };
-/// The same for all of them together.
+/// Rate limit of all client hosts together.
 const ALL: Allowance = Allowance { burst: 40, each_ns: 100_000_000 };
 
-/// A burst, and how long each of it takes to come back: a virtual scheduling queue (ITU-T I.371, GCRA).
+/// Rate limit with a burst, as a virtual scheduling queue (ITU-T I.371, GCRA).
 #[derive(Debug, Clone, Copy)]
 struct Allowance {
     burst: u64,
@@ -23,7 +23,8 @@ struct Allowance {
 }
 
 impl Allowance {
-    /// The queue's new end if one more fits at `now_ns`; otherwise how long until it does, nanoseconds.
+    /// Returns the new end of the queue if a request is admitted at `now_ns`; otherwise the time until one is,
+    /// nanoseconds.
     fn next(self, end_ns: u64, now_ns: u64) -> Result<u64, u64> {
         let end_ns = end_ns.max(now_ns) + self.each_ns;
         let latest_ns = now_ns + self.burst * self.each_ns;
@@ -31,7 +32,7 @@ impl Allowance {
     }
 }
 
-/// Descriptions of this host.
+/// Cached facts of this host, and the rate limits for sending them.
 #[derive(Debug, Default)]
 pub struct Descriptions {
     queues: Mutex<Queues>,
@@ -45,21 +46,21 @@ struct Queues {
 }
 
 impl Descriptions {
-    /// Whether a client host may have one now.
+    /// Whether a client host may have a description now.
     ///
     /// # Errors
-    /// After how many nanoseconds it may.
+    /// The time until it may, nanoseconds.
     pub fn admit(&self, host: IpAddr, now_ns: u64) -> Result<(), u64> {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         let mine_ns = HOST.next(queues.hosts.get(&host).copied().unwrap_or(0), now_ns)?;
         queues.all_ns = ALL.next(queues.all_ns, now_ns)?;
-        // No more than the total admits in the time a host's queue takes to empty.
+        // Bounded: the total limit admits few hosts in the time that one host's queue takes to drain.
         queues.hosts.retain(|_, end_ns| *end_ns > now_ns);
         queues.hosts.insert(host, mine_ns);
         Ok(())
     }
 
-    /// The facts, read at most a second ago.
+    /// Returns the facts, at most a second old.
     pub fn facts(&self) -> Arc<Facts> {
         let mut kept = self.facts.lock().unwrap_or_else(PoisonError::into_inner);
         match &*kept {
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn many_hosts_are_limited_in_total_and_soon_forgotten() {
+    fn many_hosts_are_limited_in_total_and_soon_removed() {
         let descriptions = Descriptions::default();
         let mut admitted = 0;
         for n in 0..10_000 {

@@ -1,8 +1,8 @@
 //! One listening address, TCP and UDP on the same port, for any [`Service`].
 //!
-//! One thread accepts, never blocked by a client: connections that have not shown what they are for wait in a bounded
-//! list, each with a deadline. When the list is full the oldest of the client host that holds most of it makes room, and is
-//! sent that the server is busy. A second thread answers datagrams.
+//! One thread accepts connections and never blocks on a client: connections wait in a bounded list until their
+//! opening bytes are complete, each with a deadline. When the list is full, the oldest connection of the client
+//! host with most entries is refused as "busy". A second thread answers datagrams.
 
 use std::fs::File;
 use std::io;
@@ -21,21 +21,21 @@ use super::{ServerEvent, Shared};
 use crate::address::{client_host, unmap};
 use crate::error::FlowError;
 
-/// How long a connection may take to show what it is for, nanoseconds.
+/// Timeout for the opening bytes of a connection, nanoseconds.
 const OPENING_NS: u64 = 5_000_000_000;
-/// How often the stop flag is looked at.
+/// Interval between checks of the stop flag.
 const TICK_MS: u32 = 100;
-/// How long to leave the listener alone when there is no descriptor for a connection, nanoseconds.
+/// Pause when no descriptor is free for a connection, nanoseconds.
 const EXHAUSTED_NS: u64 = 50_000_000;
-/// How long a connection of a host with a running test may take to show what it is for before it has to make room: its data
-/// connections arrive in numbers, nanoseconds.
+/// Minimum time for the opening bytes of a connection from a host with a running test, before the connection may
+/// be refused as busy: data connections of a test arrive many at a time, nanoseconds.
 const GRACE_NS: u64 = 20_000_000;
-/// How long to leave the listener alone while all that wait have this grace, nanoseconds.
+/// Pause while all waiting connections are within this minimum time, nanoseconds.
 const GRACE_NAP_NS: u64 = 1_000_000;
-/// Bytes that are read of a datagram: more than any protocol's longest.
+/// Maximum number of bytes read from a datagram: more than the longest of any protocol.
 pub const MAX_DATAGRAM: usize = 256;
 
-/// One listening address.
+/// Listening sockets of one address, and their protocol.
 pub(super) struct Door {
     listener: TcpListener,
     udp: UdpSocket,
@@ -49,10 +49,10 @@ struct Waiting {
 }
 
 impl Door {
-    /// Binds TCP and UDP to one port.
+    /// Binds TCP and UDP to the same port.
     pub fn bind(addr: SocketAddr, service: Arc<dyn Service>) -> Result<Self, FlowError> {
         let fail = |transport: &str, source| FlowError::Setup { what: service.listening(transport, addr), source };
-        // With port 0 the port TCP got may be taken for UDP: try again with another.
+        // With port 0, the port chosen for TCP may be in use for UDP: retry with another.
         let mut attempts = if addr.port() == 0 { 16 } else { 1 };
         let (listener, udp) = loop {
             attempts -= 1;
@@ -67,17 +67,17 @@ impl Door {
         Ok(Self { listener, udp, service })
     }
 
-    /// Where it listens.
+    /// Returns the listening address.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// The name of its protocol.
+    /// Returns the name of its protocol.
     pub fn protocol(&self) -> &'static str {
         self.service.name()
     }
 
-    /// Accepts until the server stops.
+    /// Accepts connections until the server stops.
     pub fn accept(&self, shared: &Arc<Shared>) {
         let mut waiting: Vec<Waiting> = Vec::new();
         let mut ready = Vec::new();
@@ -108,11 +108,11 @@ impl Door {
         now: u64,
     ) {
         let most = shared.admission.waiting_at_a_door();
-        // A bounded number at a time, so that a flood of connections cannot starve those already waiting.
+        // At most this many at a time, so that a flood of connections cannot starve those already waiting.
         for visitor in 0..256 {
             if waiting.len() >= most {
                 if visitor == 0 {
-                    // A client that has sent a valid preface by now does not count as waiting.
+                    // Connections with a complete preface no longer count as waiting.
                     look_at(waiting, |_| true, shared, now);
                 }
                 if waiting.len() >= most && !self.make_room(waiting, shared, now) {
@@ -139,11 +139,11 @@ impl Door {
                     waiting.push(Waiting { visitor, deadline_ns, opening });
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // The visitor left again.
+                // The client has closed the connection already.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(_) => {
-                    // Out of descriptors or memory, which the bounds should have prevented: visitors that show nothing
-                    // leave first. The listener stays ready, so without a pause this would spin.
+                    // Out of descriptors or memory, in spite of the limits: refuse connections that have sent
+                    // nothing first. The listener stays readable, so without a pause this would spin.
                     let answered = spare.answer(&self.listener, &self.service.busy());
                     let roomier = self.make_room(waiting, shared, u64::MAX);
                     if !answered && !roomier {
@@ -155,8 +155,8 @@ impl Door {
         }
     }
 
-    /// Reports to one waiting connection that the server is busy: the oldest of the client host that has most of them. False if none
-    /// waits, or if that host has a test here and the connection is too young to have sent its preface.
+    /// Refuses one waiting connection as busy: the oldest of the client host with most entries. Returns false if
+    /// none waits, or if that host has a running test and the connection is within its minimum time.
     fn make_room(&self, waiting: &mut Vec<Waiting>, shared: &Shared, now: u64) -> bool {
         let oldest = oldest_of_busiest_host(waiting.iter().map(|w| (client_host(w.visitor.peer), w.visitor.order)));
         let Some(at) = waiting.iter().position(|w| Some(w.visitor.order) == oldest) else { return false };
@@ -185,7 +185,7 @@ impl Door {
     }
 }
 
-/// Reads connections that have data; admits clients with a valid preface, and drops invalid and late ones.
+/// Reads connections that have data; admits those with a valid preface, and drops invalid and late ones.
 fn look_at(waiting: &mut Vec<Waiting>, is_ready: impl Fn(usize) -> bool, shared: &Arc<Shared>, now: u64) {
     for at in (0..waiting.len()).rev() {
         let Waiting { visitor, deadline_ns, opening } = &mut waiting[at];
@@ -193,7 +193,7 @@ fn look_at(waiting: &mut Vec<Waiting>, is_ready: impl Fn(usize) -> bool, shared:
         match shown {
             Ok(true) => {
                 let Waiting { visitor, deadline_ns, opening } = waiting.swap_remove(at);
-                // The deadline is that of the whole: what drips gains nothing by getting this far.
+                // The deadline covers all steps: slow clients gain no time by completing one.
                 let more = opening.admit(visitor, shared);
                 waiting.extend(more.map(|(visitor, opening)| Waiting { visitor, deadline_ns, opening }));
             }
@@ -206,7 +206,7 @@ fn look_at(waiting: &mut Vec<Waiting>, is_ready: impl Fn(usize) -> bool, shared:
     }
 }
 
-/// A descriptor that is kept, so that there is one left to turn a client away with when there are no others.
+/// Reserved descriptor, freed to refuse a connection when no other descriptor is available.
 #[derive(Debug)]
 struct Spare(Option<File>);
 
@@ -217,7 +217,7 @@ impl Default for Spare {
 }
 
 impl Spare {
-    /// Takes one connection off a listener in place of the spare, answers it and closes it; false if there was none.
+    /// Frees the descriptor, accepts one connection, answers and closes it; false if there was none.
     fn answer(&mut self, listener: &TcpListener, words: &[u8]) -> bool {
         self.0 = None;
         let answered = listener.accept().map(|(stream, _)| turn_away(stream, words)).is_ok();
@@ -226,7 +226,7 @@ impl Spare {
     }
 }
 
-/// A listener that also takes multipath connections where the kernel can; plain ones cost the same there.
+/// Opens a listener for MPTCP and TCP if the kernel supports MPTCP; plain TCP connections cost the same on it.
 fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
     let domain = Domain::for_address(addr);
     let multipath = Socket::new(domain, Type::STREAM, Some(Protocol::MPTCP)).and_then(|s| finish_listener(s, addr));
@@ -248,19 +248,19 @@ fn finish_listener(socket: Socket, addr: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// The unconnected UDP socket of a door.
+/// Opens the unconnected UDP socket of a listening address.
 fn bind_udp(addr: SocketAddr) -> io::Result<UdpSocket> {
     let socket = Socket::new(Domain::for_address(addr), Type::DGRAM, Some(Protocol::UDP))?;
     if addr.is_ipv6() {
         socket.set_only_v6(!addr.ip().is_unspecified())?;
     }
-    // Each stream gets its own socket on this port, connected to its client: the kernel prefers connected sockets.
+    // Each stream has a connected socket on this port: the kernel prefers it to this unconnected one.
     socket.set_reuse_port(true)?;
     socket.bind(&addr.into())?;
     Ok(socket.into())
 }
 
-/// A socket on the server's own port that hears only `peer`.
+/// Opens a UDP socket on the server's port that is connected to `peer`.
 ///
 /// # Errors
 /// When it cannot be opened, bound or connected.

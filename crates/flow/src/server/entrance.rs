@@ -1,4 +1,4 @@
-//! Landspeed's own protocol at a door: connections open with a preface, UDP flows with a hello.
+//! landspeed's own protocol: connections open with a preface, UDP flows with a hello.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
@@ -13,10 +13,10 @@ use crate::control::credentials::TestName;
 use crate::control::preface::{self, BadPreface, PREFACE_LEN, Purpose, Status};
 use crate::error::FlowError;
 
-/// Its name in events.
+/// Name of the protocol in events.
 pub(super) const NAME: &str = "landspeed";
 
-/// Landspeed's protocol.
+/// Service of landspeed's own protocol.
 pub(super) struct Entrance {
     cookies: Cookies,
 }
@@ -50,7 +50,7 @@ impl Service for Entrance {
     }
 }
 
-/// As much of a preface as has come.
+/// Preface as far as it is received.
 struct Preface {
     bytes: [u8; PREFACE_LEN],
     have: usize,
@@ -62,7 +62,7 @@ impl Opening for Preface {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(n) => {
                 self.have += n;
-                // Junk shows in its first bytes: no need to wait for 48 of them.
+                // Detect other protocols by their first bytes, without waiting for all 48.
                 let magic = self.have.min(8);
                 if self.bytes[..magic] != preface::encode(Purpose::Control { keyed: false })[..magic] {
                     return Err(io::ErrorKind::InvalidData.into());
@@ -87,7 +87,7 @@ impl Opening for Preface {
                 Some(slot) => {
                     let _ = stream.set_nodelay(true);
                     if stream.write_all(&preface::encode_answer(Status::Welcome)).is_ok() {
-                        // An unexpected stream is closed: its client sees the end of file.
+                        // An unexpected stream is closed: its client sees end of file.
                         drop(slot.deliver_tcp(number, stream));
                     }
                 }

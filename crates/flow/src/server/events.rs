@@ -1,4 +1,4 @@
-//! What a server reports of its life, and how it describes tests.
+//! Events of a server, and one-line descriptions of tests.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -8,74 +8,74 @@ use landspeed_units::{BitRate, Bytes, Nanos};
 
 use crate::end::EndReport;
 
-/// What a server says of its life.
+/// Events reported by a server.
 #[derive(Debug, Clone)]
 pub enum ServerEvent {
-    /// It listens.
+    /// The server listens on an address.
     Listening {
-        /// What it speaks there.
+        /// Name of the protocol.
         protocol: &'static str,
-        /// Where.
+        /// Listening address.
         addr: SocketAddr,
     },
-    /// It does not, though it might have.
+    /// An optional address could not be used.
     NotListening {
-        /// What it would have spoken.
+        /// Name of the protocol.
         protocol: &'static str,
-        /// Where it would have.
+        /// Address that could not be used.
         addr: SocketAddr,
-        /// Why not.
+        /// Error message.
         why: String,
     },
     /// A test was accepted.
     TestStarted {
-        /// Its identifier.
+        /// Identifier of the test.
         id: String,
-        /// Its client.
+        /// Address of its client.
         peer: SocketAddr,
-        /// In words.
+        /// Description of the test.
         what: String,
     },
-    /// A client was sent what this host is.
+    /// The facts of this host were sent to a client.
     Described {
-        /// Who asked.
+        /// Address of the client.
         peer: SocketAddr,
     },
     /// A client changed a setting of this host, or its changes were rolled back.
     HostChanged {
-        /// The client.
+        /// Address of the client.
         peer: SocketAddr,
-        /// In words.
+        /// Description of the change.
         what: String,
     },
     /// A test is over.
     TestEnded {
-        /// Its identifier.
+        /// Identifier of the test.
         id: String,
-        /// How.
+        /// Description of the outcome.
         outcome: String,
     },
-    /// A client was turned away.
+    /// A client was refused.
     Refused {
-        /// The client.
+        /// Address of the client.
         peer: SocketAddr,
-        /// Why.
+        /// Reason.
         why: String,
     },
 }
 
-/// Counts of a server, for its log and its tests.
+/// Counters of a server, for its log and for tests.
 #[derive(Debug, Default)]
 pub struct ServerCounts {
-    /// Tests running, and the client that may change the host.
+    /// Number of running tests, plus one while a client may change the host.
     pub running: AtomicUsize,
-    /// Tests completed.
+    /// Number of tests completed.
     pub completed: AtomicU64,
-    /// Connections dropped for a bad or late preface.
+    /// Number of connections dropped because of an invalid or late preface.
     pub dropped: AtomicU64,
 }
 
-/// What a test moved, in words: `complete: received 1.17 GiB at 9.41 Gb/s in 10.0 s`.
+/// Describes the outcome of a test: `complete: received 1.17 GiB at 9.41 Gb/s in 10.0 s`.
 pub fn describe_outcome(report: &EndReport, answered: u64) -> String {
     let (sent, received) = report.streams.iter().fold((0, 0), |(s, r), stream| {
         if stream.sends { (s + stream.end.bytes, r) } else { (s, r + stream.end.bytes) }
@@ -97,7 +97,7 @@ pub fn describe_outcome(report: &EndReport, answered: u64) -> String {
     format!("complete: {} in {time}", parts.join(", "))
 }
 
-/// A test in a few words.
+/// Describes the parameters of a test in a few words.
 pub fn describe_test(p: &Parameters) -> String {
     let kind = match p.protocol {
         Protocol::Tcp => "TCP",

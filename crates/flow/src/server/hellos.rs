@@ -1,4 +1,4 @@
-//! Opens UDP flows: answers hellos of expected streams, and nothing else.
+//! Opens UDP flows: answers hellos of expected streams only.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd as _;
@@ -14,22 +14,22 @@ use crate::control::credentials::{self, HmacSha256, Nonce, Proof, TestId, TestNa
 use crate::control::hello;
 use crate::control::keyed_hello::{KEYED_HELLO_LEN, KeyedHello, Kind};
 
-/// A cookie is good for this long at least and twice as long at most, seconds: longer than a client tries.
+/// Minimum lifetime of a cookie, seconds; at most twice as long. Longer than a client tries.
 const COOKIE_S: u64 = 8;
 
-// A datagram that is longer than a hello is seen to be.
+// A datagram longer than a hello must be detectable.
 const _: () = assert!(KEYED_HELLO_LEN < MAX_DATAGRAM);
 
 /// Answers a datagram.
 pub fn answer(cookies: &Cookies, datagram: &Datagram<'_>, shared: &Shared) {
     let Datagram { udp, bound, from, bytes } = *datagram;
-    // A client that does not name a test gets no answer.
+    // Datagrams that do not identify a test are not answered.
     let Some(asked) = Asked::decode(bytes) else { return };
     let Some(slot) = shared.registry.find(asked.name) else { return };
     if !shared.takes_data_from(from, &slot) || !slot.expects(asked.stream) {
         return;
     }
-    // A door on every address answers from the one the client speaks to, a door on one address from that one.
+    // A wildcard socket answers from the address that the client uses, others from their own.
     let here = unmap(bound);
     let local = SocketAddr::new(if here.ip().is_unspecified() { slot.local_ip } else { here.ip() }, here.port());
     match asked.said {
@@ -38,7 +38,7 @@ pub fn answer(cookies: &Cookies, datagram: &Datagram<'_>, shared: &Shared) {
             let _ = udp::send_from(udp.as_fd(), bound.is_ipv6(), &asked.challenge(&slot, nonce), local.ip(), from);
         }
         Said::Proof { nonce, .. } if cookies.made(from, &asked, &nonce) && asked.proves(&slot) => {
-            // Only now is the stream taken: a hello that was copied on the path locks no client out.
+            // Claim the stream only now: a replayed hello cannot lock out a client.
             if slot.claim(asked.stream)
                 && let Ok(socket) = connect_back(local, from)
                 && let Ok(flow) = ProvedFlow::new(socket, asked, &slot)
@@ -55,7 +55,7 @@ pub fn answer(cookies: &Cookies, datagram: &Datagram<'_>, shared: &Shared) {
 struct Asked {
     stream: u32,
     name: TestName,
-    /// Zero without a key.
+    /// All zero without a key.
     client_nonce: Nonce,
     said: Said,
 }
@@ -64,9 +64,9 @@ struct Asked {
 enum Said {
     Hello,
     Proof {
-        /// The server's.
+        /// Nonce of the server.
         nonce: Nonce,
-        /// Zero without a key: the token is all there is.
+        /// All zero without a key: the token suffices.
         proof: Proof,
     },
 }
@@ -92,7 +92,7 @@ impl Asked {
         Some(Self { stream, name: TestName::Token(token), client_nonce: Nonce::default(), said })
     }
 
-    /// Whether it proves the stream's secret; without a key its token has done so.
+    /// Whether the datagram proves the stream's secret; without a key the token suffices.
     fn proves(&self, slot: &Slot) -> bool {
         match (self.said, self.name) {
             (Said::Hello, _) => false,
@@ -113,7 +113,7 @@ impl Asked {
         }
     }
 
-    /// The last word; as long as the proof that it answers.
+    /// Returns the welcome; as long as the proof that it answers.
     fn welcome(&self, slot: &Slot) -> Vec<u8> {
         match (self.name, self.said) {
             (TestName::Id(test), Said::Proof { nonce, .. }) => self.keyed(Kind::Welcome, test, nonce, slot),
@@ -131,11 +131,12 @@ impl Asked {
     }
 }
 
-/// Nonces that only this door can make, each for one sender and one stream: nothing has to be kept of a hello.
+/// Nonces that only this server can make, each valid for one client address and one stream, so that no state is
+/// kept for a hello.
 pub struct Cookies(HmacSha256);
 
 impl Cookies {
-    /// With a fresh secret.
+    /// Creates cookies with a random secret.
     pub fn new() -> std::io::Result<Self> {
         Ok(Self(credentials::with_key(&landspeed_sys::random::bytes()?)))
     }
@@ -144,10 +145,11 @@ impl Cookies {
         self.at(clock::monotonic_ns() / (COOKIE_S * 1_000_000_000), from, asked)
     }
 
-    /// Whether a nonce was made for this sender and stream a short while ago.
+    /// Whether a nonce was made for this client address and stream recently.
     fn made(&self, from: SocketAddr, asked: &Asked, nonce: &Nonce) -> bool {
         let now = clock::monotonic_ns() / (COOKIE_S * 1_000_000_000);
-        // A guess is 128 bits long and costs a datagram; what a comparison byte by byte might betray is worth nothing.
+        // No constant-time comparison needed: nonces have 128 bits and a guess costs a datagram, so a timing leak is
+        // useless.
         [now, now.saturating_sub(1)].into_iter().any(|epoch| self.at(epoch, from, asked) == *nonce)
     }
 
@@ -166,10 +168,10 @@ impl Cookies {
     }
 }
 
-/// A UDP flow whose client has proved what it had to, until its test starts.
+/// A UDP flow whose client has proved its address (and with a key the secret), until its test starts.
 #[derive(Debug)]
 pub struct ProvedFlow {
-    /// Stream number.
+    /// Stream number within the test.
     pub stream: u32,
     socket: UdpSocket,
     asked: Asked,
@@ -178,7 +180,7 @@ pub struct ProvedFlow {
 }
 
 impl ProvedFlow {
-    /// Sends the welcome.
+    /// Wraps the socket and sends the welcome.
     fn new(socket: UdpSocket, asked: Asked, slot: &Slot) -> std::io::Result<Self> {
         socket.set_nonblocking(true)?;
         let welcome = asked.welcome(slot);
@@ -186,12 +188,12 @@ impl ProvedFlow {
         Ok(Self { stream: asked.stream, socket, asked, welcome, next_ns: clock::monotonic_ns() })
     }
 
-    /// Where its client is.
+    /// Returns the client's address.
     pub fn client(&self) -> Option<SocketAddr> {
         self.socket.peer_addr().ok()
     }
 
-    /// Answers what arrived: a repeated proof gets the welcome again, which was lost.
+    /// Handles datagrams: retransmits the welcome for a retransmitted proof.
     pub fn poll(&mut self) {
         let mut buffer = [0; KEYED_HELLO_LEN + 1];
         while let Ok(n) = self.socket.recv(&mut buffer) {
@@ -200,7 +202,7 @@ impl ProvedFlow {
                     && (asked.stream, asked.name) == (self.asked.stream, self.asked.name)
                     && asked.client_nonce == self.asked.client_nonce
             });
-            // At most one answer for each datagram of the same length, and not faster than one a millisecond.
+            // At most one answer per datagram, of the same length, and at most one per millisecond.
             let now = clock::monotonic_ns();
             if again && now >= self.next_ns {
                 let _ = self.socket.send(&self.welcome);
@@ -209,7 +211,7 @@ impl ProvedFlow {
         }
     }
 
-    /// The socket.
+    /// Returns the socket, in blocking mode.
     pub fn into_socket(self) -> std::io::Result<UdpSocket> {
         self.socket.set_nonblocking(false)?;
         Ok(self.socket)

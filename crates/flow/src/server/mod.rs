@@ -1,10 +1,10 @@
-//! The server: many tests on one port, and further protocols on other ports.
+//! The server: many tests on one port, and other protocols on other ports.
 //!
-//! At each [`door`] one thread accepts connections and reads what they open with, never blocking on one; a second one
-//! answers datagrams on the same port. What they speak there is a [`Service`]. Who gets a test is the business of
-//! [`admission`], and each test has its own session thread. What belongs to a test of landspeed's own protocol finds it
-//! through the registry by the name that its data sockets show: the test's secret token or, with a key, its public
-//! identifier.
+//! For each listening address ([`door`]) one thread accepts connections and reads their opening bytes without
+//! blocking; a second one answers datagrams on the same port. The protocol of an address is a [`Service`].
+//! [`admission`] decides which tests run, and each test has a session thread. Data sockets of landspeed's own
+//! protocol are matched to their test in the registry, by the secret token or, with a key, by the public
+//! identifier that they send.
 
 pub mod admission;
 mod changes;
@@ -44,85 +44,87 @@ pub use service::{Datagram, Opening, Service, Visitor};
 pub use tap::{FlowSink, RunningTap, TapHook, Tapper, TestFlow, TestTransport};
 pub use third_party::ThirdPartyTargets;
 
-/// How long a test may still take to end when the server stops.
+/// Time for a running test to end when the server stops.
 const STOP_GRACE: Duration = Duration::from_millis(800);
 
-/// How a server is set up.
+/// Configuration of a server.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
-    /// Where to listen; port 0 takes any.
+    /// Listening addresses; port 0 lets the kernel choose.
     pub listen: Vec<SocketAddr>,
-    /// What a test may ask for.
+    /// Limits of every test.
     pub limits: Limits,
-    /// Clients may come from these networks; empty means from anywhere.
+    /// Networks from which clients may connect; empty means any.
     pub allow: Vec<IpNet>,
-    /// Both ends must hold this key.
+    /// Pre-shared key, which clients need as well; `None` for no authentication.
     pub key: Option<Key>,
-    /// Without a key: take the data of a test from other addresses than its control connection's, too.
+    /// Without a key: accept data from other addresses than that of the control connection.
     pub data_from_anywhere: bool,
-    /// Describe this host to clients that hold no key. With a key, its holders may ask; so may who may change the host.
+    /// Describe this host to clients without a key. Clients with the server's key may always ask, and all clients
+    /// if host changes are permitted.
     pub describe: bool,
-    /// Captures at the server for clients that ask; without it none may.
+    /// Captures packets for clients; `None` permits no captures.
     pub tap: Option<TapHook>,
-    /// Changes this host for clients that ask, one at a time; without it none may.
+    /// Changes this host for clients, one at a time; `None` permits no changes.
     pub changes: Option<ChangeHook>,
-    /// Runs tests against these servers for clients that ask; without it against none. With a key, the targets need the same.
+    /// Servers against which clients may have this one run tests; `None` permits none. With a key, the targets need
+    /// the same.
     pub third_party: Option<ThirdPartyTargets>,
 }
 
-/// A further protocol, and where the server speaks it.
+/// An additional protocol and its listening addresses.
 pub struct Port {
-    /// Where to listen; nowhere if empty.
+    /// Listening addresses; may be empty.
     pub listen: Vec<SocketAddr>,
-    /// Whether it matters little if a port is taken: another program may serve the same protocol there.
+    /// Whether an address in use is not an error: another program may serve the same protocol there.
     pub optional: bool,
-    /// The protocol.
+    /// Implementation of the protocol.
     pub service: Arc<dyn Service>,
 }
 
-/// What all threads of a server share.
+/// State shared by all threads of a server.
 pub struct Shared {
     pub(crate) config: ServerConfig,
     registry: registry::Registry,
     counts: Arc<ServerCounts>,
-    /// Who may test.
+    /// Admission control for all tests.
     pub admission: Arc<Admission>,
     descriptions: descriptions::Descriptions,
-    /// Whether a client may change the host now.
+    /// Whether a client currently may change the host.
     changing: AtomicBool,
     stop: Arc<AtomicBool>,
     events: Box<dyn Fn(ServerEvent) + Send + Sync>,
 }
 
 impl Shared {
-    /// Reports an event to the owner of the server.
+    /// Reports an event to the server's owner.
     pub fn report(&self, event: ServerEvent) {
         (self.events)(event);
     }
 
-    /// Reports the end of a test that was completed, and counts it.
+    /// Counts a completed test and reports its end.
     pub fn report_completed(&self, id: String, outcome: String) {
         self.counts.completed.fetch_add(1, Ordering::Relaxed);
         self.report(ServerEvent::TestEnded { id, outcome });
     }
 
-    /// Whether the server stops.
+    /// Whether the server is stopping.
     pub fn stopping(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// A step of a session: it ends in time, and soon when the server stops.
+    /// Returns the deadline of a session's step, which is shortened when the server stops.
     pub fn step(&self, limit: Duration) -> Deadline<'_> {
         Deadline::after(limit).or_stop_within(&self.stop, STOP_GRACE)
     }
 
-    /// Whether data may come from this address for a test whose control connection comes from `client`, unless it proves
-    /// itself.
+    /// Whether an unauthenticated data socket from this address is accepted for a test whose control connection
+    /// comes from `client`.
     pub fn is_data_address(&self, from: SocketAddr, client: std::net::IpAddr) -> bool {
         self.config.data_from_anywhere || crate::address::unmap(from).ip() == client
     }
 
-    /// Whether a data socket may come from here: with a key it proves itself wherever it comes from.
+    /// Whether a data socket from this address is accepted: with a key it proves itself, from any address.
     fn takes_data_from(&self, from: SocketAddr, slot: &registry::Slot) -> bool {
         slot.credentials.is_keyed() || self.is_data_address(from, slot.client_ip)
     }
@@ -135,10 +137,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Binds every address of landspeed's protocol and of further protocols, TCP and UDP.
+    /// Binds every address of landspeed's protocol and of additional protocols, TCP and UDP.
     ///
     /// # Errors
-    /// When it cannot listen at an address that is not optional.
+    /// When an address that is not optional cannot be bound.
     pub fn bind(
         config: ServerConfig,
         further: &[Port],
@@ -161,7 +163,7 @@ impl Server {
             }
         }
         let counts = Arc::<ServerCounts>::default();
-        // Its descriptors are counted when everything that stays open is.
+        // Must follow the binding: it counts the open descriptors.
         let admission = Admission::new(config.limits, config.allow.clone(), doors.len(), Arc::clone(&counts));
         let shared = Arc::new(Shared {
             config,
@@ -179,18 +181,18 @@ impl Server {
         Ok(Self { shared, doors })
     }
 
-    /// Where it listens for clients of landspeed.
+    /// Returns the listening addresses for landspeed clients.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         let own = self.doors.iter().filter(|door| door.protocol() == entrance::NAME);
         own.filter_map(|door| door.local_addr().ok()).collect()
     }
 
-    /// Setting this ends [`Server::run`] and every test.
+    /// Returns the flag that ends [`Server::run`] and every test when set.
     pub fn stop_flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.shared.stop)
     }
 
-    /// Its counts.
+    /// Returns its counters.
     pub fn counts(&self) -> Arc<ServerCounts> {
         Arc::clone(&self.shared.counts)
     }
@@ -198,7 +200,7 @@ impl Server {
     /// Serves until the stop flag is set.
     ///
     /// # Errors
-    /// When a listening socket has lost its address.
+    /// When the address of a listening socket cannot be read.
     pub fn run(self) -> io::Result<()> {
         let Self { shared, doors } = self;
         std::thread::scope(|scope| {

@@ -1,7 +1,7 @@
 //! A data connection of a test with a key, between its preface and its proof.
 //!
-//! A state of the doorman's waiting list: it never blocks, and it holds nothing of the test. The stream is taken only when
-//! the proof has come, so a preface that was copied on the path locks no client out.
+//! It waits in the list of its listening address: it never blocks and holds no resources of the test. The
+//! stream is claimed only when the proof has arrived, so a replayed preface cannot lock out a client.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use super::service::{Opening, Visitor};
 use crate::control::credentials::{Nonce, PROOF_LEN, Proof, Step, StreamSecret, encode_challenge};
 use crate::control::preface::{self, Status};
 
-/// A challenge that was sent, and as much of the answer as has come.
+/// Challenge sent to the client, and its answer as far as received.
 pub struct Proving {
     slot: Arc<Slot>,
     stream: u32,
@@ -28,7 +28,7 @@ impl Proving {
     /// Answers a preface and sends the server's nonce and proof.
     ///
     /// # Errors
-    /// When the new connection's empty send buffer does not take them at once.
+    /// When they do not fit into the new connection's empty send buffer.
     pub fn begin(tcp: &mut TcpStream, slot: Arc<Slot>, stream: u32, client_nonce: Nonce) -> io::Result<Self> {
         let server_nonce = landspeed_sys::random::bytes()?;
         let secret = slot.credentials.stream(stream);
@@ -41,7 +41,7 @@ impl Proving {
 }
 
 impl Opening for Proving {
-    /// Reads nothing behind the proof; [`io::ErrorKind::PermissionDenied`] when it is wrong.
+    /// Reads the proof and no bytes after it; [`io::ErrorKind::PermissionDenied`] if it is wrong.
     fn read(&mut self, tcp: &mut TcpStream) -> io::Result<bool> {
         match tcp.read(&mut self.proof[self.have..]) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -60,7 +60,7 @@ impl Opening for Proving {
     }
 
     fn admit(self: Box<Self>, visitor: Visitor, _: &Arc<Shared>) -> Option<(Visitor, Box<dyn Opening>)> {
-        // A stream that has arrived already: the client sees the end of file.
+        // A stream that is already connected is closed: the client sees end of file.
         drop(self.slot.deliver_tcp(self.stream, visitor.stream));
         None
     }

@@ -1,4 +1,4 @@
-//! Which test a data socket belongs to.
+//! Matches data sockets to tests.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -10,28 +10,28 @@ use super::hellos::ProvedFlow;
 use super::tap::{FlowSink, TestFlow, TestTransport};
 use crate::control::credentials::{Credentials, TestName};
 
-/// A data socket that found its test.
+/// A data socket that was matched to its test.
 #[derive(Debug)]
 pub enum Arrival {
-    /// A TCP data connection: answered and, with a key, proved.
+    /// TCP data connection with its stream number: answered and, with a key, authenticated.
     Tcp(u32, TcpStream),
-    /// A UDP flow whose client proved its address and, with a key, the stream's secret.
+    /// UDP flow with a validated client address and, with a key, a proved stream secret.
     Udp(ProvedFlow),
 }
 
-/// A test that waits for, or runs on, its data sockets.
+/// A test that accepts data sockets.
 #[derive(Debug)]
 pub struct Slot {
-    /// Server address the client talks to: data sockets answer from it.
+    /// Server address that the client uses; data sockets answer from it.
     pub local_ip: IpAddr,
-    /// Address of the client's end of the control connection.
+    /// Client address of the control connection.
     pub client_ip: IpAddr,
-    /// What data sockets of the test have to show.
+    /// Authenticates the test's data sockets.
     pub credentials: Credentials,
     arrivals: mpsc::SyncSender<Arrival>,
-    /// Streams of connect/request/response: each takes many connections.
+    /// Queues of connect/request/response streams, which have many connections each.
     acceptors: HashMap<u32, mpsc::SyncSender<TcpStream>>,
-    /// Streams that may still arrive by TCP or UDP.
+    /// Stream numbers that have not arrived by TCP or UDP yet.
     expected: Mutex<Vec<u32>>,
     flows: Mutex<Flows>,
 }
@@ -39,7 +39,7 @@ pub struct Slot {
 /// Data sockets that have arrived, for the test's capture.
 #[derive(Default)]
 struct Flows {
-    /// Before a sink was set.
+    /// Arrivals before a sink was set.
     past: Vec<TestFlow>,
     sink: Option<Arc<FlowSink>>,
 }
@@ -50,11 +50,11 @@ impl std::fmt::Debug for Flows {
     }
 }
 
-/// Arrivals remembered for a capture that begins after them.
+/// Maximum number of arrivals stored until a capture begins.
 const PAST_FLOWS: usize = 1024;
 
 impl Slot {
-    /// For a test that expects these streams.
+    /// Creates the entry of a test that expects these streams.
     pub fn new(
         (local_ip, client_ip): (IpAddr, IpAddr),
         credentials: Credentials,
@@ -66,7 +66,7 @@ impl Slot {
         Self { local_ip, client_ip, credentials, arrivals, acceptors, expected, flows }
     }
 
-    /// Reports to `sink` every data socket that has arrived or arrives later.
+    /// Reports all past and future data sockets to `sink`.
     pub fn report_flows(&self, sink: Arc<FlowSink>) {
         let mut flows = lock(&self.flows);
         flows.past.drain(..).for_each(|flow| sink(flow));
@@ -84,7 +84,7 @@ impl Slot {
         }
     }
 
-    /// Hands over a TCP connection; returns it if no test expects it.
+    /// Delivers a TCP connection to the test; returns it if the stream is not expected.
     pub fn deliver_tcp(&self, stream: u32, tcp: TcpStream) -> Result<(), TcpStream> {
         if tcp.set_nonblocking(false).is_err() {
             return Err(tcp);
@@ -119,7 +119,7 @@ impl Slot {
         lock(&self.expected).contains(&stream)
     }
 
-    /// The same; it is from now on taken.
+    /// Claims an expected stream; false if it is not expected or already claimed.
     pub fn claim(&self, stream: u32) -> bool {
         let mut expected = lock(&self.expected);
         match expected.iter().position(|&s| s == stream) {
@@ -131,7 +131,7 @@ impl Slot {
         }
     }
 
-    /// Hands over a UDP flow.
+    /// Delivers a UDP flow to the test.
     pub fn deliver_udp(&self, flow: ProvedFlow) {
         let client = flow.client();
         if self.arrivals.try_send(Arrival::Udp(flow)).is_ok() {
@@ -140,19 +140,19 @@ impl Slot {
     }
 }
 
-/// All tests of a server.
+/// Running tests of a server, by the name that their data sockets send.
 #[derive(Debug, Default)]
 pub struct Registry {
     slots: Mutex<HashMap<TestName, Arc<Slot>>>,
 }
 
 impl Registry {
-    /// The test that a data socket names.
+    /// Returns the test that a data socket names.
     pub fn find(&self, name: TestName) -> Option<Arc<Slot>> {
         lock(&self.slots).get(&name).cloned()
     }
 
-    /// Enters a test; it leaves when the entry is dropped.
+    /// Adds a test; it is removed when the entry is dropped.
     pub fn enter(&self, slot: Slot) -> Entry<'_> {
         let (name, slot) = (slot.credentials.name(), Arc::new(slot));
         lock(&self.slots).insert(name, Arc::clone(&slot));
@@ -160,12 +160,12 @@ impl Registry {
     }
 }
 
-/// A test's place in the registry.
+/// Registry entry of a test; removes the test when dropped.
 #[derive(Debug)]
 pub struct Entry<'a> {
     registry: &'a Registry,
     name: TestName,
-    /// What the doormen know about the test.
+    /// Test as seen by the accepting threads.
     pub slot: Arc<Slot>,
 }
 
@@ -175,7 +175,7 @@ impl Drop for Entry<'_> {
     }
 }
 
-/// A poisoned lock only means that some thread panicked while it held plain data.
+/// Locks a mutex, ignoring poison: the data is plain, so a panic elsewhere cannot leave it inconsistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

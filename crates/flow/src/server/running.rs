@@ -1,4 +1,4 @@
-//! The run of a test at its server.
+//! Runs a test on the server.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use crate::control::message::{SenderDone, ToClient, ToServer};
 use crate::end::{self, EndPlan, EndReport, Peer, Watch};
 use crate::error::FlowError;
 
-/// A client that says nothing for this long during a test is gone, nanoseconds.
+/// Timeout without a message from the client during a test, nanoseconds.
 const SILENCE_NS: u64 = 15_000_000_000;
-/// How often the live figures are sent, and the grid of their times, nanoseconds.
+/// Interval of live readings, aligned to a grid of this period, nanoseconds.
 const PROGRESS_NS: u64 = 200_000_000;
 
-/// The run: traffic on its own threads, the control connection on this one. Returns the report and the number of requests
-/// answered.
+/// Runs the test: traffic on its own threads, control connection on this one. Returns the report and the number
+/// of requests answered.
 ///
-/// Nothing in here waits for the client: rate, silence and the end of the server are looked at every 20 ms, whatever the
+/// Does not block on the client: rate limit, timeouts and the stop flag are checked every 20 ms, whatever the
 /// client sends or leaves unread.
 ///
 /// # Errors
-/// When the client went away or silent, or moved more than it may.
+/// When the client disconnected, stopped responding, or exceeded its rate limit.
 pub fn run_end(
     plan: EndPlan,
     tx: &mut Sender,
@@ -41,18 +41,18 @@ pub fn run_end(
     Ok((report, watch.answered()))
 }
 
-/// The client of a running test.
+/// Control connection to the client during a test.
 struct Client<'a> {
     tx: &'a mut Sender,
     rx: &'a mut Receiver,
     shared: &'a Shared,
     guard: Option<RateGuard>,
     t0_ns: u64,
-    /// When its last message came.
+    /// Time of its last message.
     heard_ns: u64,
-    /// When the next live figures are due.
+    /// Time of the next live reading.
     progress_ns: u64,
-    /// Time of the last live figures, nanoseconds after the start.
+    /// Time of the last live reading sent, nanoseconds after the start.
     shown_ns: u64,
 }
 

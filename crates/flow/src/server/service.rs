@@ -1,5 +1,5 @@
-//! A protocol that the server speaks at some of its addresses: how its connections and datagrams open, and who serves
-//! them.
+//! Interface of a protocol on the server's listening addresses: opening bytes of connections, datagrams, and
+//! who serves them.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -7,60 +7,61 @@ use std::sync::Arc;
 
 use super::Shared;
 
-/// A protocol of the server. It sees no client that its networks exclude.
+/// A protocol of the server. Clients from excluded networks never reach it.
 pub trait Service: Send + Sync {
-    /// Its name in events.
+    /// Returns its name in events.
     fn name(&self) -> &'static str;
 
-    /// What failed when it cannot listen, for [`FlowError::Setup`](crate::error::FlowError::Setup).
+    /// Returns the failed operation for [`FlowError::Setup`](crate::error::FlowError::Setup) if it cannot listen.
     fn listening(&self, transport: &str, addr: SocketAddr) -> String {
         format!("listen on {transport} {addr}")
     }
 
-    /// What a connection that was just accepted has to show.
+    /// Returns the parser of a new connection's opening bytes.
     fn opening(&self) -> Box<dyn Opening>;
 
-    /// The answer to a client without a free slot.
+    /// Returns the answer to a client without a free slot.
     fn busy(&self) -> Vec<u8>;
 
-    /// The answer to a client that may not connect; `None` closes the connection.
+    /// Returns the answer to a client that may not connect; `None` closes the connection.
     fn not_allowed(&self) -> Option<Vec<u8>>;
 
-    /// Answers a datagram that came to the unconnected UDP socket of a door. Must not block.
+    /// Answers a datagram on the unconnected UDP socket. Must not block.
     fn answer(&self, datagram: &Datagram<'_>, shared: &Shared);
 }
 
-/// What a connection has shown so far, and what becomes of it.
+/// Parser of a connection's opening bytes.
 pub trait Opening: Send {
-    /// Reads without blocking what is there; true when it is whole.
+    /// Reads available bytes without blocking; true when the opening is complete.
     ///
     /// # Errors
-    /// When the connection ended or shows what no client of the protocol would.
+    /// When the connection ended or the bytes are invalid in this protocol.
     fn read(&mut self, stream: &mut TcpStream) -> io::Result<bool>;
 
-    /// Decides what a connection is for and takes it there, without blocking. Gives back one that has to show more.
+    /// Passes the connection on according to its opening, without blocking. Returns it with another parser if more
+    /// bytes are needed.
     fn admit(self: Box<Self>, visitor: Visitor, shared: &Arc<Shared>) -> Option<(Visitor, Box<dyn Opening>)>;
 }
 
-/// A connection at a door; it does not block.
+/// An accepted, non-blocking connection that is not admitted yet.
 #[derive(Debug)]
 pub struct Visitor {
-    /// The connection.
+    /// Socket in non-blocking mode.
     pub stream: TcpStream,
-    /// Its client.
+    /// Address of the client.
     pub peer: SocketAddr,
-    /// Connections accepted before it at the same door.
+    /// Sequence number of the connection on its listening address.
     pub order: u64,
 }
 
-/// A datagram at a door.
+/// A datagram received on a listening address.
 #[derive(Debug)]
 pub struct Datagram<'a> {
-    /// The socket it came to.
+    /// Socket that received it.
     pub udp: &'a UdpSocket,
-    /// Where that is bound.
+    /// Address that the socket is bound to.
     pub bound: SocketAddr,
-    /// Where it came from, IPv4 not wrapped in IPv6.
+    /// Source address; IPv4-mapped IPv6 is converted to IPv4.
     pub from: SocketAddr,
     /// Its first bytes, up to [`super::door::MAX_DATAGRAM`].
     pub bytes: &'a [u8],

@@ -1,7 +1,7 @@
-//! One test, seen from the server: greeting, data sockets, the run, the report.
+//! One test on the server: handshake, data sockets, run, report.
 //!
-//! Every wait has a deadline and every message a size limit; whatever the client does, the session ends and gives
-//! back what it held.
+//! Every wait has a deadline and every message a size limit; whatever the client does, the session ends and
+//! releases its resources.
 
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
@@ -33,21 +33,20 @@ use crate::end::{EndPlan, Side};
 use crate::error::FlowError;
 use crate::layout;
 
-/// How long a client may take for its greeting, and for each step until the start.
+/// Timeout for the client's first request, and for each step until the start.
 pub const STEP: Duration = Duration::from_secs(10);
-/// How long a client may take for the key handshake.
+/// Timeout for the key handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
-/// How long a report may take to leave, all parts together: this, and a second for each 64 KiB.
+/// Timeout for sending a report, all parts together: this, plus one second per 64 KiB.
 const REPORT: Duration = Duration::from_secs(20);
 const REPORT_BYTES_PER_S: u64 = 64 * 1024;
-/// How long a description may take to leave, all parts together.
+/// Timeout for sending a description, all parts together.
 const DESCRIPTION: Duration = Duration::from_secs(30);
-/// How long the client may take to read why it is refused, and to say good-bye.
+/// Timeouts for the client to read a refusal, and to send the final message.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 const FAREWELL: Duration = Duration::from_secs(10);
 
-/// Welcomes a control connection and serves it on a new thread; returns it, unanswered, if there is no descriptor
-/// or thread for that.
+/// Serves a control connection on a new thread; returns it, unanswered, if no descriptor or thread is free.
 pub(super) fn spawn(stream: TcpStream, peer: SocketAddr, shared: &Arc<Shared>) -> Result<(), TcpStream> {
     let session = Arc::clone(shared);
     shared.admission.greet(stream, peer, "session", move |visit, mut stream| {
@@ -111,7 +110,7 @@ impl Session {
         }
     }
 
-    /// Tells a client that is still there why its test failed here, which it cannot know.
+    /// Sends the reason of a failed test to the client if it is still connected.
     fn explain(&self, result: Result<(), FlowError>, tx: &mut Sender) -> Result<(), FlowError> {
         if let Err(error) = &result
             && !matches!(error, FlowError::PeerLost { .. })
@@ -142,7 +141,7 @@ impl Session {
             Ok(target) => target,
             Err(why) => return self.refuse(third_party::bad_target(&why), tx, rx),
         };
-        // The limits are those of a server: this host's upload is its clients' download.
+        // The limits are those of a server: this host's upload counts as its clients' download.
         let mirrored = third_party::mirrored(&asked.parameters);
         let (granted, notes) = match self.visit.grant(&mirrored, Dialect::LANDSPEED) {
             Ok((granted, notes)) => (third_party::mirrored(&granted), notes),
@@ -176,7 +175,7 @@ impl Session {
         Ok(())
     }
 
-    /// Tells the client if it lost its slot to other clients.
+    /// Informs the client if it lost its slot to other clients.
     fn crowded_out(&self, tx: Option<&mut Sender>) -> Option<FlowError> {
         let stream = self.visit.lost()?;
         let entry = NotGranted::CrowdedOut.entry();
@@ -186,14 +185,14 @@ impl Session {
                 let _ = tx.send(&ToClient::Refused(entry), &self.shared.step(LAST_WORDS));
                 &[]
             }
-            // In the key handshake there is no message yet.
+            // No messages are possible during the key handshake.
             None => &channel::BUSY_HANDSHAKE,
         };
         self.visit.refuse_lost(stream, answer);
         Some(error)
     }
 
-    /// Sends this host's facts to clients that may have them: they name its addresses and programs.
+    /// Sends this host's facts to clients that may have them: the facts contain addresses and program names.
     fn describe_host(&mut self, tx: &mut Sender, rx: &mut Receiver) -> Result<(), FlowError> {
         let config = &self.shared.config;
         if config.key.is_none() && !config.describe && config.changes.is_none() {
@@ -220,12 +219,12 @@ impl Session {
             tx.send(&part, &deadline)?;
         }
         self.shared.report(ServerEvent::Described { peer: self.peer });
-        // The client closes when it has everything.
+        // The client closes when it has received everything.
         let _ = rx.wait::<ToServer>("the client to leave", LAST_WORDS, &self.shared.stop);
         Ok(())
     }
 
-    /// Changes this host for a client until its connection ends, if it may and no other client does.
+    /// Changes this host for a client until its connection ends, if permitted and not in use by another client.
     fn change_host(&mut self, n: u32, limit: Duration, tx: &mut Sender, rx: &mut Receiver) -> Result<(), FlowError> {
         let shared = Arc::clone(&self.shared);
         let Some(hook) = &shared.config.changes else { return self.refuse(changes::without_permission(), tx, rx) };
@@ -243,7 +242,7 @@ impl Session {
         }
     }
 
-    /// Tells a client why it is refused, and lets it read that before the connection goes.
+    /// Sends a refusal, and lets the client read it before the connection is closed.
     fn refuse(&self, entry: ErrorEntry, tx: &mut Sender, rx: &mut Receiver) -> Result<(), FlowError> {
         let (code, message) = (entry.code.clone(), entry.message.clone());
         tx.send(&ToClient::Refused(entry), &self.shared.step(STEP))?;
@@ -311,7 +310,7 @@ impl Session {
     }
 }
 
-/// The client says good-bye; if it does not, nothing is lost any more.
+/// Waits for the client's final message; without it nothing is lost.
 fn await_farewell(rx: &mut Receiver, shared: &Shared) {
     let farewell = Deadline::after(FAREWELL).or_stop(&shared.stop);
     while let Ok(slice) = farewell.slice() {
@@ -322,7 +321,7 @@ fn await_farewell(rx: &mut Receiver, shared: &Shared) {
     }
 }
 
-/// Bytes of a part of a report; 0 for other messages.
+/// Returns the bytes of a part of a report; 0 for other messages.
 pub(super) fn report_bytes(part: &ToClient) -> usize {
     if let ToClient::Report { text, .. } = part { text.len() } else { 0 }
 }

@@ -1,4 +1,4 @@
-//! From acceptance to start: the data sockets of a test arrive and are proved.
+//! Set-up of a test between acceptance and start: its data sockets arrive and are authenticated.
 
 use std::collections::HashMap;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -21,14 +21,14 @@ use crate::error::FlowError;
 use crate::layout::{Link, MTU_STREAM, StreamSpec};
 use crate::sockets;
 
-/// How far ahead a client may put the start, nanoseconds.
+/// Maximum time to the start that a client may request, nanoseconds.
 const MAX_LEAD_NS: u64 = 10_000_000_000;
-/// How long setting up may take in all, the path MTU probe included, nanoseconds.
+/// Timeout for the whole set-up, including the path MTU probe, nanoseconds.
 const SETUP_NS: u64 = 60_000_000_000;
-/// Connections of one connect/request/response stream that may wait for their turn.
+/// Connections of one connect/request/response stream that may be queued.
 const CONNECTIONS_WAITING: usize = 8;
 
-/// Where the data sockets of a test arrive.
+/// Receiver of a test's data sockets.
 pub struct Doors {
     arrivals: mpsc::Receiver<Arrival>,
     deliver: mpsc::SyncSender<Arrival>,
@@ -40,7 +40,7 @@ pub struct Doors {
 }
 
 impl Doors {
-    /// For the streams of a test.
+    /// Creates the receiver for the streams of a test.
     pub fn new(specs: &[StreamSpec], probe_mtu: bool) -> Self {
         let ids = |connects: bool| specs.iter().filter(move |s| (s.link == Link::Connect) == connects).map(|s| s.id);
         let mut expected: Vec<u32> = ids(false).collect();
@@ -59,7 +59,7 @@ impl Doors {
         }
     }
 
-    /// Where the doormen deliver.
+    /// Creates the registry entry to which data sockets are delivered.
     pub fn slot(&mut self, local: SocketAddr, peer: SocketAddr, credentials: Credentials) -> Slot {
         let mut senders = HashMap::new();
         for &id in &self.connects {
@@ -71,7 +71,7 @@ impl Doors {
         Slot::new(ips, credentials, self.deliver.clone(), senders, self.expected.clone())
     }
 
-    /// Takes in what has arrived and repeats lost welcomes.
+    /// Receives delivered sockets and retransmits lost welcomes.
     fn poll(&mut self) {
         while let Ok(arrival) = self.arrivals.try_recv() {
             match arrival {
@@ -84,20 +84,20 @@ impl Doors {
         self.flows.iter_mut().for_each(ProvedFlow::poll);
     }
 
-    /// Whether every stream of the test proper is here.
+    /// Whether every stream of the test has arrived; the MTU probe does not count.
     fn complete(&self) -> bool {
         let wanted = self.expected.iter().filter(|&&id| id != MTU_STREAM).count();
         let flows = self.flows.iter().filter(|flow| flow.stream != MTU_STREAM).count();
         self.tcp.len() + flows >= wanted
     }
 
-    /// Takes the MTU probe's socket once it is here.
+    /// Returns the MTU probe's socket once it has arrived.
     fn take_mtu(&mut self) -> Option<UdpSocket> {
         let at = self.flows.iter().position(|flow| flow.stream == MTU_STREAM)?;
         self.flows.swap_remove(at).into_socket().ok()
     }
 
-    /// Every stream with its socket, set up as asked.
+    /// Returns every stream with its socket, configured as requested.
     fn take_streams(&mut self, test: &Test<'_>) -> Result<Vec<StreamPlan>, FlowError> {
         let Test { credentials, specs, parameters } = *test;
         let mut udp = HashMap::new();
@@ -134,18 +134,18 @@ impl Doors {
     }
 }
 
-/// What is to be set up.
+/// Test that is being set up.
 pub struct Test<'a> {
-    /// What its data sockets have to show.
+    /// Authenticates its data sockets.
     pub credentials: &'a Credentials,
-    /// Its streams.
+    /// Specifications of its streams.
     pub specs: &'a [StreamSpec],
-    /// What is in force.
+    /// Effective parameters.
     pub parameters: &'a Parameters,
 }
 
-/// From acceptance to start: the moment, and every stream set up as asked. `None` when the client changed its mind.
-/// `capture` serves clients that want a capture at the server.
+/// Sets up a test. Returns its start time and all streams, configured as requested; `None` if the client ended
+/// the test first. `capture` serves clients that request a capture on the server.
 pub fn prepare(
     tx: &mut Sender,
     rx: &mut Receiver,
@@ -162,11 +162,11 @@ pub fn prepare(
     loop {
         doors.poll();
         if let Some(socket) = doors.take_mtu() {
-            // The client drives the probe and goes on when it has its answers; serving it has its own bound in time.
+            // The client drives the probe and continues when it has its answers; serving it has its own time limit.
             crate::mtu::serve(&socket, credentials.datagram_tag(MTU_STREAM), &shared.stop);
             deadline = clock::monotonic_ns() + STEP.as_nanos() as u64;
         }
-        // However lively the client: a place among the tests is for testing.
+        // A slot must not be held by set-up forever, even by an active client.
         let deadline_now = deadline.min(begun + SETUP_NS);
         if opened && streams.is_none() && doors.complete() {
             streams = Some(doors.take_streams(test)?);
@@ -182,7 +182,7 @@ pub fn prepare(
         }
         tx.flush()?;
         if tx.is_blocked() {
-            // A client that does not read its answers is not read from either.
+            // Do not read from a client that does not read its answers.
             clock::sleep_until(now + 2_000_000);
             continue;
         }

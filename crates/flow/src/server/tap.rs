@@ -1,5 +1,5 @@
-//! A capture at the server during a test. This crate does not capture packets: the code that sets up the
-//! server passes in a [`Tapper`].
+//! Packet capture on the server during a test. This crate does not capture packets itself: the code that sets
+//! up the server passes in a [`Tapper`].
 
 use std::io::Read;
 use std::net::SocketAddr;
@@ -16,51 +16,51 @@ use crate::control::message::{CAPTURE_PART, ToClient};
 use crate::error::FlowError;
 use crate::layout::{Link, StreamSpec};
 
-/// How long a capture may take to leave.
+/// Timeout for sending a capture.
 const LEAVE: Duration = Duration::from_mins(10);
 
 /// The transport of a data socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TestTransport {
-    /// TCP.
+    /// TCP data connection.
     Tcp,
-    /// UDP.
+    /// UDP flow.
     Udp,
 }
 
 /// A data socket of a test that the server accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TestFlow {
-    /// Its transport.
+    /// Transport protocol.
     pub transport: TestTransport,
-    /// Its client's address and port.
+    /// Address and port of the client.
     pub client: SocketAddr,
-    /// When it was accepted, nanoseconds since the Unix epoch: after its handshake and before its data.
+    /// Time of acceptance, nanoseconds since the Unix epoch: after its handshake and before its data.
     pub arrived_unix_ns: u64,
 }
 
-/// Gets every data socket of a test.
+/// Callback for every data socket of a test.
 pub type FlowSink = dyn Fn(TestFlow) + Send + Sync;
 
-/// What can capture.
+/// Captures packets.
 pub trait Tapper: Send + Sync {
-    /// Begins to capture the data of a test between two addresses, the near one's port included; takes packets when it
-    /// returns. The far one's port is that of the control connection, which is not to be captured. The error says why not,
-    /// in words for the client.
+    /// Begins to capture the data of a test; packets are captured from when it returns. `local` includes the port.
+    /// The port of `peer` is that of the control connection, which is not captured. The error is a message for the
+    /// client.
     fn begin(&self, local: SocketAddr, peer: SocketAddr) -> Result<Box<dyn RunningTap>, String>;
 }
 
-/// A capture that is being taken. Dropping it ends it and leaves nothing behind.
+/// A running capture. Dropping it ends it and deletes its data.
 pub trait RunningTap: Send {
-    /// Where the test's data sockets are reported: only packets of these leave the server.
+    /// Returns the callback for the test's data sockets: only their packets are sent to the client.
     fn flows(&self) -> Arc<FlowSink>;
-    /// All data sockets have arrived: packets of other sockets are no longer needed.
+    /// Reports that all data sockets have arrived: packets of other sockets are no longer needed.
     fn all_arrived(&mut self);
-    /// Ends it; what it took of the test's own data sockets can then be read.
+    /// Ends the capture; returns the packets of the test's own data sockets.
     fn finish(self: Box<Self>) -> Result<Box<dyn Read>, String>;
 }
 
-/// The tapper of a server's set-up.
+/// Tapper that a server is configured with.
 #[derive(Clone)]
 pub struct TapHook(pub Arc<dyn Tapper>);
 
@@ -70,7 +70,7 @@ impl std::fmt::Debug for TapHook {
     }
 }
 
-/// The capture of one test, if its client asks for one.
+/// Capture of one test, if its client requests one.
 pub(super) struct Capture<'a> {
     hook: Option<&'a TapHook>,
     local: SocketAddr,
@@ -80,12 +80,12 @@ pub(super) struct Capture<'a> {
 }
 
 impl<'a> Capture<'a> {
-    /// None is taken yet.
+    /// Creates the state without a running capture.
     pub fn new(hook: Option<&'a TapHook>, (local, peer): (SocketAddr, SocketAddr), slot: &'a Slot) -> Self {
         Self { hook, local, peer, slot, tap: None }
     }
 
-    /// Begins a capture for a client that asked for one, and informs it. A second request changes nothing.
+    /// Begins a capture at the client's request, and confirms it. A second request has no effect.
     pub fn begin(&mut self, tx: &mut Sender) -> Result<(), FlowError> {
         if self.tap.is_some() {
             return Ok(());
@@ -105,7 +105,7 @@ impl<'a> Capture<'a> {
         tx.queue(&ToClient::Tapping { refused })
     }
 
-    /// All data sockets of the test are here, unless each transaction opens one.
+    /// Reports that all data sockets have arrived, unless each transaction opens one.
     pub fn all_arrived(&mut self, specs: &[StreamSpec]) {
         if let Some(tap) = &mut self.tap
             && specs.iter().all(|spec| spec.link != Link::Connect)

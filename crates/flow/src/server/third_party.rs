@@ -1,7 +1,7 @@
-//! Tests that this server runs, as client, against other servers, for clients that ask.
+//! Tests that this server runs, as client, against other servers, on behalf of clients.
 //!
-//! What it sends to another host begins with one TCP connection and a preface; data goes only to a server that accepts the
-//! test. So it amplifies nothing.
+//! Cannot be abused for amplification: traffic to another host begins with one TCP connection and a preface,
+//! and data is sent only to a server that accepts the test.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,26 +22,26 @@ use crate::control::message::{ToClient, ToServer, report_parts};
 use crate::control::third_party::{ThirdPartyEvent, ThirdPartyResult};
 use crate::error::FlowError;
 
-/// A client that sends nothing for this long is gone, nanoseconds. It sends a heartbeat.
+/// Timeout without a message from the client, which sends heartbeats, nanoseconds.
 const SILENCE_NS: u64 = 15_000_000_000;
-/// How often the client hears that the test is under way, nanoseconds.
+/// Interval of heartbeats to the client, nanoseconds.
 const HEARTBEAT_NS: u64 = 1_000_000_000;
-/// How often live figures are sent, and the grid of their times, nanoseconds.
+/// Interval of live figures, aligned to a grid of this period, nanoseconds.
 const PROGRESS_NS: u64 = 200_000_000;
-/// How long the client is listened to at once.
+/// Poll timeout for a message from the client.
 const POLL: Duration = Duration::from_millis(20);
-/// How often a test that has to end is looked at, nanoseconds.
+/// Poll interval while a test ends, nanoseconds.
 const ENDING_NS: u64 = 2_000_000;
-/// How long a result may take to leave, all parts together: this, and a second for each 64 KiB.
+/// Timeout for sending a result, all parts together: this, plus one second per 64 KiB.
 const RESULT: Duration = Duration::from_secs(20);
 const RESULT_BYTES_PER_S: u64 = 64 * 1024;
 
-/// Servers against which this one runs tests for clients.
+/// Servers against which clients may have this one run tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ThirdPartyTargets {
-    /// Any.
+    /// Any server.
     Any,
-    /// Those with an address in one of these networks.
+    /// Servers with an address in one of these networks.
     Networks(Vec<IpNet>),
 }
 
@@ -54,26 +54,27 @@ impl ThirdPartyTargets {
     }
 }
 
-/// A test for a client.
+/// Test that a client requested.
 pub(super) struct ThirdPartyTest<'a> {
-    /// Servers that it may be against.
+    /// Permitted targets.
     pub targets: &'a ThirdPartyTargets,
-    /// The other server.
+    /// Address of the other server.
     pub target: Target,
-    /// What is granted.
+    /// Granted parameters.
     pub parameters: Parameters,
-    /// What can move in each direction, all streams together, bits/s.
+    /// Rate limit per direction over all streams, bits/s.
     pub rate_limit_bps: Option<u64>,
-    /// How fast each TCP stream is read at most, bits/s.
+    /// Read rate limit of each TCP stream, bits/s.
     pub receive_cap_bps: Option<u64>,
-    /// Where what is granted is less than what was asked for.
+    /// Differences between granted and requested parameters.
     pub notes: Vec<String>,
 }
 
-/// Parameters as the other end sees them: for a server that is a test's client, its upload is what it sends.
+/// Swaps client and server in the parameters: for a server that is the client of a test, upload is what it
+/// sends.
 pub(super) fn mirrored(p: &Parameters) -> Parameters {
     let direction = match p.direction {
-        // Request/response has one direction in its parameters and goes both ways.
+        // Request/response tests have one direction in their parameters but use both.
         other if matches!(p.protocol, Protocol::TcpRr | Protocol::UdpRr) => other,
         Direction::Upload => Direction::Download,
         Direction::Download => Direction::Upload,
@@ -91,8 +92,9 @@ pub(super) fn mirrored(p: &Parameters) -> Parameters {
     }
 }
 
-/// Runs the test and sends its result. It ends soon after the client left, fell silent or asked for it, or the server stops.
-/// Returns how it ended, in words for the log, and whether both ends reported.
+/// Runs the test and sends its result. The test ends early if the client disconnects, stops responding or
+/// requests it, or if the server stops. Returns a description of the outcome for the log, and whether both
+/// sides reported.
 pub(super) fn serve(
     test: &ThirdPartyTest<'_>,
     (peer, shared): (SocketAddr, &Shared),
@@ -133,7 +135,7 @@ pub(super) fn serve(
     Ok((outcome, complete))
 }
 
-/// The test itself, against an address that is checked once its name is resolved.
+/// Runs the test, against an address that is checked after name resolution.
 #[expect(clippy::needless_pass_by_value, reason = "the channel ends with the test")]
 fn measure(
     test: &ThirdPartyTest<'_>,
@@ -167,7 +169,7 @@ fn measure(
         receive_cap_bps: test.receive_cap_bps,
         longest_ns: shared.admission.limits.max_duration_ns,
     };
-    // A client that has left is noticed by who listens to it.
+    // The thread that polls the client detects a lost connection.
     let say = |event| drop(events.send(event));
     let mut observe = |event: RunEvent<'_>| match event {
         RunEvent::Accepted { id, parameters, notes, path } => say(ThirdPartyEvent::Accepted {
@@ -183,13 +185,13 @@ fn measure(
     client::measure(&request, Some(&bounds), over, &mut observe, None)
 }
 
-/// The client that asked.
+/// Control connection to the client that requested the test.
 struct Asker<'a> {
     tx: &'a mut Sender,
     rx: &'a mut Receiver,
-    /// When its last message came.
+    /// Time of its last message.
     heard_ns: u64,
-    /// When the last message left for it.
+    /// Time of the last message sent to it.
     said_ns: u64,
     /// Time of the last live figures, nanoseconds after the start.
     shown_ns: u64,
@@ -197,7 +199,7 @@ struct Asker<'a> {
 }
 
 impl Asker<'_> {
-    /// Hears the client and tells it what happened, without waiting for it.
+    /// Forwards events to the client and handles its messages, without blocking on it.
     fn attend(&mut self, events: &mpsc::Receiver<ThirdPartyEvent>) -> Result<(), FlowError> {
         self.tx.flush()?;
         let now_ns = clock::monotonic_ns();
@@ -234,7 +236,7 @@ impl Asker<'_> {
     }
 }
 
-/// Sends the result, then the reports of the two ends.
+/// Sends the result, then the reports of both sides.
 fn deliver(
     found: Ingredients,
     peer: SocketAddr,
@@ -268,7 +270,7 @@ fn deliver(
     parts.iter().try_for_each(|part| tx.send(part, &deadline))
 }
 
-/// The refusal of a server that runs no tests for clients.
+/// Returns the refusal of a server that runs no tests for clients.
 pub(super) fn without_permission() -> ErrorEntry {
     ErrorEntry {
         code: "not-permitted".to_owned(),
@@ -277,7 +279,7 @@ pub(super) fn without_permission() -> ErrorEntry {
     }
 }
 
-/// The refusal of a target that is no address.
+/// Returns the refusal of an invalid target.
 pub(super) fn bad_target(why: &client::BadTarget) -> ErrorEntry {
     ErrorEntry { code: "bad-target".to_owned(), message: why.to_string(), advice: None }
 }

@@ -1,7 +1,7 @@
-//! TCP bulk streams: the loops that move bytes.
+//! Send and receive loops of TCP bulk streams.
 //!
-//! A loop owns its socket's data path and its counters; everything it needs to know was decided before it started.
-//! Stop flags are seen within [`TICK_MS`] because the sockets carry a send and a receive timeout of that length.
+//! A loop owns its socket's data path and its counters; its plan is complete before it starts. Stop flags are
+//! seen within [`TICK_MS`] because the sockets have send and receive timeouts of that length.
 
 mod receiver;
 mod sender;
@@ -9,10 +9,10 @@ mod sender;
 pub use receiver::{ReceiveOutcome, ReceivePlan, receive_stream};
 pub use sender::{SendOutcome, SendPlan, send_stream};
 
-/// How long a data system call may block before the loop looks at its stop flag, milliseconds.
+/// Longest time a data call blocks before the loop checks its stop flag, milliseconds.
 pub const TICK_MS: u64 = 20;
 
-/// Whether an error of a data call only means "look at the stop flag and try again".
+/// Whether an error of a data call only means to check the stop flag and retry.
 fn is_tick(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted)
 }

@@ -1,4 +1,4 @@
-//! The receiving loop.
+//! Receive loop.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -11,38 +11,38 @@ use landspeed_sys::{clock, socket};
 use super::is_tick;
 use crate::shared::{Counters, Stop};
 
-/// How long one discarding read may gather. What is published lags by no more than that.
+/// Longest time that one discarding read may wait for more data. Published counters lag by at most this.
 const GATHER: Duration = Duration::from_millis(1);
 
-/// What a receiver was asked to do.
+/// Plan of a receiver.
 #[derive(Debug, Clone)]
 pub struct ReceivePlan {
-    /// What happens to the bytes.
+    /// Copy the data to user space, or discard it in the kernel.
     pub mode: ReceiveMode,
     /// Bytes per read.
     pub read_bytes: usize,
-    /// Read no faster than this, bytes/s (to reproduce a slow reader).
+    /// Read rate limit, bytes/s (to reproduce a slow reader).
     pub rate_bytes_per_s: Option<u64>,
-    /// When the test starts, monotonic nanoseconds: the slow reader's schedule begins there.
+    /// Start of the test, and of the slow reader's schedule, monotonic nanoseconds.
     pub start_ns: u64,
 }
 
-/// What a receiver did.
+/// Outcome of a receiver.
 #[derive(Debug, Default)]
 pub struct ReceiveOutcome {
     /// Payload bytes read.
     pub bytes: u64,
-    /// Data system calls.
+    /// Number of data system calls.
     pub syscalls: u64,
-    /// Time a slow reader spent waiting for its own schedule, nanoseconds.
+    /// Time a slow reader waited for its own schedule, nanoseconds.
     pub app_wait_ns: u64,
-    /// Whether the sender's end of file was read: nothing can follow.
+    /// Whether end of file was read.
     pub complete: bool,
-    /// Why it ended before that.
+    /// Error that ended it early.
     pub error: Option<io::Error>,
 }
 
-/// Reads until end of file, until stopped, or until the connection fails.
+/// Reads until end of file, a stop, or an error of the connection.
 pub fn receive_stream(fd: BorrowedFd<'_>, plan: &ReceivePlan, counters: &Counters, stop: &Stop) -> ReceiveOutcome {
     let mut outcome = ReceiveOutcome::default();
     outcome.error = drive(fd, plan, counters, stop, &mut outcome).err();
@@ -61,12 +61,12 @@ fn drive(
         ReceiveMode::Discard => None,
     };
     let read_bytes = match plan.rate_bytes_per_s {
-        // A slow reader takes ten sips a second at least, so that its rate is smooth at the sampling grain.
+        // Short reads (10 ms of the rate), so that a slow reader's rate is smooth in the samples.
         Some(rate) => plan.read_bytes.min((rate / 100).max(1) as usize),
         None => plan.read_bytes,
     };
-    // Bytes nobody looks at need not come back one packet at a time: the call stays in the kernel, which takes in, and
-    // acknowledges, each packet as it comes.
+    // Discarded data needs no return to user space for each packet: the call stays in the kernel, which receives
+    // and acknowledges packets as they arrive.
     let gathers = buffer.is_none() && plan.rate_bytes_per_s.is_none();
     let mut last_ns = 0;
     while !stop.receiving() {
@@ -100,8 +100,8 @@ fn drive(
                 }
                 outcome.bytes += n as u64;
                 counters.publish(outcome.bytes, 0);
-                // A clock reading for each read would cost; the time of the last byte is needed once, so it is taken
-                // when a stop is near and at the end of file.
+                // Reading the clock for each read would be expensive; the time of the last byte matters
+                // only at the end, so it is read once a stop is near and at end of file.
                 if stop.sending() {
                     last_ns = clock::monotonic_ns();
                 }

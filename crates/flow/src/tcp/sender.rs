@@ -1,4 +1,4 @@
-//! The sending loops, one for each way of handing bytes to the kernel.
+//! Send loops, one for each method of passing data to the kernel.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,43 +11,43 @@ use landspeed_sys::{clock, socket};
 use super::is_tick;
 use crate::shared::{Budget, Counters, Stop};
 
-/// Sends of `MSG_ZEROCOPY` that may be outstanding before the loop waits for completions.
+/// Outstanding `MSG_ZEROCOPY` sends at which the loop waits for completions.
 const ZEROCOPY_IN_FLIGHT: u64 = 256;
-/// Longest time one scheduled chunk may take at the application's rate, nanoseconds.
+/// Maximum length of a scheduled chunk at the application's rate, nanoseconds.
 const CHUNK_NS: u64 = 1_000_000;
 
-/// What a sender was asked to do.
+/// Plan of a sender.
 #[derive(Debug, Clone)]
 pub struct SendPlan {
-    /// How bytes are handed to the kernel.
+    /// Method of passing data to the kernel.
     pub mode: SendMode,
     /// Bytes per write.
     pub write_bytes: usize,
-    /// When to start, monotonic nanoseconds.
+    /// Start time, monotonic nanoseconds.
     pub start_ns: u64,
-    /// Offer no more than this, bytes/s of payload.
+    /// Payload rate limit, bytes/s.
     pub rate_bytes_per_s: Option<u64>,
-    /// Send whole blocks of this length, bytes: one that is begun is finished, whatever the time and the budget.
+    /// Block length, bytes: a block that was started is completed, even after the end of the time or the budget.
     pub block_bytes: Option<u64>,
 }
 
-/// What a sender did.
+/// Outcome of a sender.
 #[derive(Debug, Default)]
 pub struct SendOutcome {
     /// Payload bytes the kernel accepted.
     pub bytes: u64,
-    /// Data system calls.
+    /// Number of data system calls.
     pub syscalls: u64,
     /// Time spent waiting for its own schedule, nanoseconds.
     pub app_wait_ns: u64,
-    /// `MSG_ZEROCOPY` accounting.
+    /// Completions of `MSG_ZEROCOPY` sends.
     pub zerocopy: Option<ZeroCopyUse>,
-    /// The error that ended it early.
+    /// Error that ended it early.
     pub error: Option<io::Error>,
 }
 
-/// Sends until stopped, the budget is spent or the connection fails. Leaves the socket open, so that what the
-/// kernel still holds can be counted.
+/// Sends until a stop, the end of the budget or an error of the connection. Leaves the socket open, so that
+/// unsent data in the kernel can be counted.
 pub fn send_stream(
     fd: BorrowedFd<'_>,
     plan: &SendPlan,
@@ -112,7 +112,7 @@ fn drive(
     Ok(())
 }
 
-/// Sends what its block still lacks. An iperf3 counts whole blocks only.
+/// Completes the current block: iperf3 counts whole blocks only.
 fn finish_block(
     writer: &mut Writer<'_>,
     plan: &SendPlan,
@@ -135,8 +135,8 @@ fn finish_block(
     Ok(())
 }
 
-/// An application's own pace: chunk `i` is due at `start + i × chunk / rate`. A stall is not repaid by a burst longer
-/// than one chunk: the schedule slips instead, so the rate is an upper bound at every time scale.
+/// Schedule of an application-limited sender: chunk `i` is due at `start + i × chunk / rate`. After a stall it
+/// catches up at most 10 ms or ten chunks, whichever is longer; beyond that the schedule slips.
 struct Schedule {
     rate: u64,
     chunk_bytes: u64,
@@ -154,7 +154,7 @@ impl Schedule {
         }
     }
 
-    /// Waits until the next chunk is due; false when stopped first.
+    /// Waits until the next chunk is due; false on a stop.
     fn wait(&mut self, outcome: &mut SendOutcome, stop: &Stop) -> bool {
         let step = (u128::from(self.chunk_bytes) * 1_000_000_000 / u128::from(self.rate)) as u64;
         let mut now = clock::monotonic_ns();
@@ -173,7 +173,7 @@ impl Schedule {
     }
 }
 
-/// The four ways of handing bytes to the kernel.
+/// Methods of passing data to the kernel.
 enum Writer<'a> {
     Copy { fd: BorrowedFd<'a>, block: RepeatedBuffer },
     Sendfile { fd: BorrowedFd<'a>, file: std::fs::File, len: usize },
@@ -217,7 +217,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Hands at most `want` bytes to the kernel; says how many it took.
+    /// Passes at most `want` bytes to the kernel; returns how many it accepted.
     #[inline]
     fn write(&mut self, want: usize, outcome: &mut SendOutcome) -> io::Result<usize> {
         match self {
@@ -250,7 +250,7 @@ impl<'a> Writer<'a> {
                         Ok(n)
                     }
                     Err(error) if error.raw_os_error() == Some(ENOBUFS) => {
-                        // The socket's option memory is full of completions: reap them and send this one by copy.
+                        // The socket's option memory is full of completions: reap them and send this one by copying.
                         *enobufs += 1;
                         outcome.syscalls += 2;
                         socket::reap_completions(*fd, done)?;
@@ -262,7 +262,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Waits for outstanding completions, as far as the peer still acknowledges.
+    /// Waits for outstanding completions while the peer still acknowledges.
     fn finish(&mut self, stop: &Stop, outcome: &mut SendOutcome) -> io::Result<()> {
         if let Self::Zerocopy { fd, sends, done, enobufs, .. } = self {
             while *sends > done.completed && !stop.receiving() {

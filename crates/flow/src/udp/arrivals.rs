@@ -1,11 +1,11 @@
-//! What a receiver makes of the messages it gets: pure, the times are arguments.
+//! Accounting of received messages. Pure: times are arguments.
 
 use landspeed_stats::Jitter;
 
 use super::header::Format;
 use super::ledger::SequenceLedger;
 
-/// Counts what arrives for one stream.
+/// Counters of one stream's arrivals.
 #[derive(Debug)]
 pub(super) struct Arrivals {
     format: Format,
@@ -39,8 +39,8 @@ impl Arrivals {
         }
     }
 
-    /// Takes a message of datagrams of `segment_bytes` each (the last may be shorter), stamped by the kernel's clock,
-    /// that came up at `now_ns` of the receiver's. Returns whether any of it belongs to the stream.
+    /// Processes a message of datagrams of `segment_bytes` each (the last may be shorter) with the kernel's
+    /// timestamp, read at `now_ns` of the receiver's clock. Returns whether any of it belongs to the stream.
     #[inline]
     pub(super) fn take(&mut self, data: &[u8], segment_bytes: usize, stamp_ns: Option<u64>, now_ns: u64) -> bool {
         let delivered_before = self.ledger.delivered();
@@ -58,7 +58,7 @@ impl Arrivals {
                     ours += 1;
                     let bytes = datagram.len() as u64;
                     match &mut run {
-                        // Only equally long ones, so that a duplicate's share of the run's bytes is known.
+                        // Only datagrams of equal length, so that the bytes of a duplicate in the run are known.
                         Some(run)
                             if run.first.wrapping_add(u64::from(run.count)) == header.seq
                                 && u64::from(run.count) * bytes == run.bytes =>
@@ -101,8 +101,8 @@ impl Arrivals {
         }
     }
 
-    /// Feeds the jitter with the first datagram of a message, unless it left in the same system call as the last one
-    /// fed: then the spacing between them is the sender's batch, not the path's doing.
+    /// Updates the jitter with the first datagram of a message, unless the sender sent it in the same system call
+    /// as the last one used: then their spacing is due to the sender's batch, not to the path.
     #[inline]
     fn time(&mut self, sent_ns: Option<u64>, stamp_ns: Option<u64>) {
         let (Some(sent_ns), Some(stamp_ns)) = (sent_ns, stamp_ns) else { return };
@@ -112,7 +112,7 @@ impl Arrivals {
         }
     }
 
-    /// Says when the sender stopped: what arrives later, or has already, is late.
+    /// Sets the time the sender stopped; later arrivals count as late, including past ones.
     pub(super) fn sender_stopped(&mut self, stopped_ns: u64) {
         self.late.sender_stopped(stopped_ns);
     }
@@ -121,17 +121,18 @@ impl Arrivals {
         &self.ledger
     }
 
-    /// Payload bytes of first copies.
+    /// Payload bytes without duplicates.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Foreign or damaged datagrams.
+    /// Number of foreign or corrupt datagrams.
     pub(super) fn foreign(&self) -> u64 {
         self.foreign
     }
 
-    /// First copies that arrived after the sender had stopped, to a millisecond.
+    /// Number of datagrams, without duplicates, that arrived after the sender had stopped, accurate to a
+    /// millisecond.
     pub(super) fn late(&self) -> u64 {
         self.late.late
     }
@@ -140,18 +141,18 @@ impl Arrivals {
         self.jitter.jitter_ns().map(|ns| ns.round() as u64)
     }
 
-    /// Whether any message held more than one datagram.
+    /// Whether any message contained more than one datagram.
     pub(super) fn coalesced(&self) -> bool {
         self.coalesced
     }
 }
 
-/// Counts first copies that arrive after the sender has stopped, although that is learnt only some time later: remembers
-/// how many arrived in each of the last milliseconds.
+/// Counts datagrams, without duplicates, that arrive after the sender has stopped. The stop is known only
+/// later, so the number of arrivals in each of the last milliseconds is stored.
 #[derive(Debug)]
 struct LateCount {
     slots: Box<[u64]>,
-    /// The newest slot; slots are numbered from the clock's zero.
+    /// Newest slot; a slot's number is its time in milliseconds.
     newest: u64,
     stopped_ns: Option<u64>,
     late: u64,
@@ -159,7 +160,7 @@ struct LateCount {
 
 impl LateCount {
     const SLOT_NS: u64 = 1_000_000;
-    /// Four seconds: longer than a control message takes.
+    /// Four seconds: longer than a control message takes to arrive.
     const SLOTS: u64 = 4096;
 
     fn new() -> Self {
@@ -174,7 +175,7 @@ impl LateCount {
         }
         let slot = now_ns / Self::SLOT_NS;
         while self.newest < slot {
-            // After a long pause, only the slots that stay in the window need clearing.
+            // After a long pause, clear only the slots within the window.
             self.newest = (self.newest + 1).max(slot.saturating_sub(Self::SLOTS));
             self.slots[(self.newest % Self::SLOTS) as usize] = 0;
         }
@@ -185,7 +186,7 @@ impl LateCount {
         if self.stopped_ns.replace(stopped_ns).is_some() {
             return;
         }
-        // Whole milliseconds after the one it stopped in, as far back as is remembered.
+        // Sum the full milliseconds after the one in which it stopped, as far back as stored.
         let oldest = (self.newest + 1).saturating_sub(Self::SLOTS);
         let from = (stopped_ns / Self::SLOT_NS).saturating_add(1).max(oldest);
         self.late = (from..=self.newest).map(|slot| self.slots[(slot % Self::SLOTS) as usize]).sum();
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_coalesced_batch_counts_as_its_datagrams() {
+    fn each_datagram_of_a_coalesced_batch_is_counted() {
         let mut arrivals = Arrivals::new(FORMAT);
         assert!(arrivals.take(&message(0..128, 64), 64, Some(1), 1));
         assert_eq!((arrivals.ledger().delivered(), arrivals.bytes(), arrivals.coalesced()), (128, 8192, true));
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_with_gaps_and_repeats_is_counted_right() {
+    fn gaps_and_duplicates_within_a_batch_are_counted() {
         let mut arrivals = Arrivals::new(FORMAT);
         arrivals.take(&message([0, 1, 4, 5, 5, 2, 9], 30), 30, None, 1);
         let ledger = arrivals.ledger();
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_and_damaged_datagrams_change_only_their_count() {
+    fn foreign_and_corrupt_datagrams_affect_only_the_foreign_count() {
         let mut arrivals = Arrivals::new(FORMAT);
         let mut other = datagram(5, 30);
         Format::Landspeed { tag: 0x5eed_0002 }.write_constant(&mut other);
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_foreign_datagram_in_a_batch_hides_no_other() {
+    fn a_foreign_datagram_does_not_hide_others_in_its_batch() {
         let mut arrivals = Arrivals::new(FORMAT);
         let data = [message(0..2, 30), vec![0xff; 30], message(2..4, 30)].concat();
         assert!(arrivals.take(&data, 30, None, 1));
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn late_packets_are_counted_though_the_stop_is_learnt_later() {
+    fn late_packets_are_counted_retroactively_from_the_stop_time() {
         let mut arrivals = Arrivals::new(FORMAT);
         for seq in 0..100 {
             arrivals.take(&datagram(seq, 30), 30, None, 5_000 * MS + seq * MS);
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_silence_clears_the_late_window() {
+    fn a_long_pause_clears_the_late_window() {
         let mut late = LateCount::new();
         late.record(10 * MS, 5);
         late.record(10 * MS + LateCount::SLOTS * MS * 3, 7);
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn jitter_ignores_packets_that_left_together() {
+    fn jitter_ignores_packets_sent_in_the_same_call() {
         let mut arrivals = Arrivals::new(FORMAT);
         for seq in 0..50u64 {
             let mut data = datagram(seq, 30);

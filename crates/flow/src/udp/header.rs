@@ -1,48 +1,49 @@
-//! What each datagram of a UDP stream starts with, in landspeed's format and in iperf3's. The rest of the payload is filler.
+//! Header of UDP datagrams, in landspeed's and in iperf3's format. The rest of the payload is padding.
 //!
-//! Ours, 24 bytes, big-endian:
+//! landspeed, 24 bytes, big-endian:
 //!
 //! | offset | bytes | field | meaning |
 //! |---|---|---|---|
-//! | 0 | 4 | `tag` | names the test and stream; whatever carries another one is foreign |
+//! | 0 | 4 | `tag` | identifies test and stream; datagrams with another tag are foreign |
 //! | 4 | 1 | version | 1 |
-//! | 5 | 3 | reserved | zero when sent; a reader refuses anything else, so that later versions can use them |
-//! | 8 | 8 | `seq` | number of the datagram, from 0, never reused, never wrapping |
-//! | 16 | 8 | `sent_ns` | when it left by the sender's clock, nanoseconds after the stream's start |
+//! | 5 | 3 | reserved | sent as zero; other values are rejected, so that later versions can use them |
+//! | 8 | 8 | `seq` | sequence number, from 0, never reused, never wrapping |
+//! | 16 | 8 | `sent_ns` | departure on the sender's clock, nanoseconds after the stream's start |
 //!
-//! iperf3's (`Timeval`), 12 or 16 bytes, big-endian: seconds (4) and microseconds (4) of the sender's monotonic clock, then the number
-//! of the datagram, from 1, in 4 bytes (which wrap) or in 8. Nothing in it identifies a stray datagram.
+//! iperf3 (`Timeval`), 12 or 16 bytes, big-endian: seconds (4) and microseconds (4) of the sender's monotonic
+//! clock, then the sequence number, from 1, in 4 bytes (wrapping) or 8. It has no field that identifies stray
+//! datagrams.
 
-/// How the datagrams of a stream are numbered and stamped.
+/// Header format of a stream's datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Ours.
+    /// landspeed's header.
     Landspeed {
-        /// Names the test and stream.
+        /// Identifies test and stream.
         tag: u32,
     },
-    /// Seconds and microseconds, then a number, as iperf3 writes them.
+    /// iperf3's header: seconds, microseconds and sequence number.
     Timeval {
-        /// Whether numbers have 64 bits.
+        /// Whether sequence numbers have 64 bits; 32 otherwise.
         wide: bool,
     },
 }
 
-/// What a header says.
+/// Variable fields of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
-    /// Number of the datagram, from 0.
+    /// Sequence number of the datagram, from 0.
     pub seq: u64,
-    /// When it left by the sender's clock, nanoseconds: read once per system call, just before it.
+    /// Departure on the sender's clock, nanoseconds: read once per system call, just before it.
     pub sent_ns: u64,
 }
 
-/// Length of our header, and so the least payload of a datagram, bytes.
+/// Length of landspeed's header, which is the minimum payload of a datagram, bytes.
 pub const BYTES: usize = 24;
 const VERSION: u8 = 1;
 
 impl Format {
-    /// Length of a header, and so the least payload of a datagram, bytes.
+    /// Length of a header, which is the minimum payload of a datagram, bytes.
     pub const fn bytes(self) -> usize {
         match self {
             Self::Landspeed { .. } => BYTES,
@@ -51,10 +52,10 @@ impl Format {
         }
     }
 
-    /// Writes what is the same in all datagrams of a stream.
+    /// Writes the fields that are equal in all datagrams of a stream.
     ///
     /// # Panics
-    /// If `datagram` is shorter than a header; so does [`Format::stamp`].
+    /// If `datagram` is shorter than a header; [`Format::stamp`] panics too.
     pub fn write_constant(self, datagram: &mut [u8]) {
         if let Self::Landspeed { tag } = self {
             datagram[..4].copy_from_slice(&tag.to_be_bytes());
@@ -62,7 +63,7 @@ impl Format {
         }
     }
 
-    /// Writes what differs from datagram to datagram.
+    /// Writes the fields that differ between datagrams.
     #[inline]
     pub fn stamp(self, datagram: &mut [u8], stamp: Stamp) {
         let Stamp { seq, sent_ns } = stamp;
@@ -83,8 +84,8 @@ impl Format {
         }
     }
 
-    /// Reads the header of a datagram; `None` if it is too short or not of this stream. `next` is the number that is
-    /// expected: a short number stands for the one nearest to it.
+    /// Decodes the header of a datagram; `None` if it is too short or not part of this stream. `next` is the
+    /// expected sequence number: a 32-bit number is extended to the nearest 64-bit one.
     #[inline]
     pub fn decode(self, datagram: &[u8], next: u64) -> Option<Stamp> {
         match self {
@@ -110,12 +111,12 @@ impl Format {
     }
 }
 
-/// Seconds and microseconds, 32 bits each.
+/// Encodes seconds and microseconds, 32 bits each.
 fn timeval(ns: u64) -> u64 {
     ((ns / 1_000_000_000) << 32) | (ns % 1_000_000_000 / 1_000)
 }
 
-/// The number with these lower 32 bits that is nearest to `next`.
+/// Returns the number with these lower 32 bits that is nearest to `next`.
 fn nearest(low: u32, next: u64) -> Option<u64> {
     next.checked_add_signed(i64::from(low.wrapping_sub(next as u32) as i32))
 }
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_layouts_are_the_documented_ones() {
+    fn header_layouts_match_the_documentation() {
         let stamp = Stamp { seq: 0x1112_1314_1516_1718, sent_ns: 0x21 };
         let expected =
             [1, 2, 3, 4, 1, 0, 0, 0, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0, 0, 0, 0, 0, 0, 0, 0x21];
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn another_tag_version_or_reserved_bit_is_not_ours() {
+    fn other_tags_versions_and_reserved_bits_are_foreign() {
         for at in 0..8 {
             let mut bytes = encode(OURS, Stamp { seq: 2, sent_ns: 3 });
             bytes[at] ^= 0x80;
@@ -173,7 +174,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_header_survives_the_wire(seq in 0..u64::MAX, us in 0..u64::MAX / 5000, filler in prop::collection::vec(any::<u8>(), 0..40)) {
+        fn headers_round_trip(seq in 0..u64::MAX, us in 0..u64::MAX / 5000, filler in prop::collection::vec(any::<u8>(), 0..40)) {
             let stamp = Stamp { seq, sent_ns: us % 4_000_000_000_000 * 1000 };
             for format in [OURS, WIDE] {
                 let datagram = [encode(format, stamp).as_slice(), &filler].concat();
@@ -182,14 +183,14 @@ mod tests {
         }
 
         #[test]
-        fn short_numbers_are_unwrapped_around_what_is_expected(seq in 1u64 << 31..1 << 60, off in -(1i64 << 30)..1 << 30) {
+        fn wrapped_32_bit_numbers_extend_to_the_nearest(seq in 1u64 << 31..1 << 60, off in -(1i64 << 30)..1 << 30) {
             let datagram = encode(NARROW, Stamp { seq, sent_ns: 0 });
             let next = seq.checked_add_signed(off).unwrap();
             prop_assert_eq!(NARROW.decode(&datagram, next).map(|stamp| stamp.seq), Some(seq));
         }
 
         #[test]
-        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..100), next: u64) {
+        fn decoding_any_bytes_does_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..100), next: u64) {
             for format in [OURS, WIDE, NARROW] {
                 let _ = format.decode(&bytes, next);
             }

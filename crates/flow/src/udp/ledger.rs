@@ -1,14 +1,14 @@
-//! Which datagrams have arrived: a sequence bitmap in fixed memory.
+//! Tracks which datagrams have arrived, in a sequence bitmap of fixed size.
 
-/// Accounts for every arrival of a stream whose datagrams are numbered from 0.
+/// Accounting of the arrivals of a stream with datagrams numbered from 0.
 ///
-/// A bitmap remembers the last [`SequenceLedger::WINDOW`] numbers up to the highest seen. An older number can be identified
-/// neither as a first copy nor as a duplicate, and is counted separately. Memory is allocated once.
+/// A bitmap stores the arrivals of the last [`SequenceLedger::WINDOW`] numbers up to the highest. Datagrams
+/// with older numbers may be late or duplicate and are counted separately. Memory is allocated once.
 #[derive(Debug)]
 pub struct SequenceLedger {
-    /// Bit `seq % WINDOW` says whether `seq` has arrived, for the numbers in the window.
+    /// Bit `seq % WINDOW` is set if `seq` has arrived, for numbers in the window.
     words: Box<[u64]>,
-    /// Highest number seen plus one.
+    /// Highest number received plus one.
     next: u64,
     delivered: u64,
     duplicates: u64,
@@ -17,26 +17,26 @@ pub struct SequenceLedger {
 }
 
 impl SequenceLedger {
-    /// How far back duplicates are recognised: 4 Mi packets, 512 KiB of bitmap; 0.5 s at 8.5 Mpps.
+    /// Range in which duplicates are recognized: 4 Mi packets, 512 KiB of bitmap; 0.5 s at 8.5 Mpps.
     pub const WINDOW: u64 = 1 << 22;
-    /// How far the sequence may jump ahead at once. A larger jump (two minutes of loss at 35 Mpps) is not a plausible
-    /// loss but a damaged or forged datagram, and taking it would push all that is real out of the window.
+    /// Largest accepted jump of the sequence number. A larger one (two minutes of loss at 35 Mpps) is not plausible
+    /// loss but a corrupt or forged datagram, which would push all real numbers out of the window.
     pub const LONGEST_JUMP: u64 = 1 << 32;
 
-    /// A ledger that has seen nothing.
+    /// Creates a ledger without arrivals.
     pub fn new() -> Self {
         let words = vec![0; (Self::WINDOW / 64) as usize].into_boxed_slice();
         Self { words, next: 0, delivered: 0, duplicates: 0, reordered: 0, beyond_window: 0 }
     }
 
-    /// Whether the ledger would take `seq`; see [`SequenceLedger::LONGEST_JUMP`].
+    /// Whether `seq` is acceptable; see [`SequenceLedger::LONGEST_JUMP`].
     #[inline]
     pub fn plausible(&self, seq: u64) -> bool {
         seq < self.next.saturating_add(Self::LONGEST_JUMP).min(u64::MAX - u64::from(u32::MAX))
     }
 
-    /// Takes `count` arrivals with consecutive numbers from `first` on, in this order. Returns how many were first
-    /// copies, for sure.
+    /// Records `count` arrivals with consecutive numbers from `first`, in this order. Returns how many are known
+    /// not to be duplicates.
     ///
     /// # Panics
     /// In debug builds, if `first` is not [`SequenceLedger::plausible`].
@@ -50,7 +50,7 @@ impl SequenceLedger {
         (first..first + u64::from(count)).map(|seq| u32::from(self.record(seq))).sum()
     }
 
-    /// Takes one arrival; whether it was a first copy, for sure.
+    /// Records one arrival; returns whether it is known not to be a duplicate.
     fn record(&mut self, seq: u64) -> bool {
         if seq >= self.next {
             self.skip_to(seq);
@@ -74,7 +74,7 @@ impl SequenceLedger {
         (((seq % Self::WINDOW) / 64) as usize, 1 << (seq % 64))
     }
 
-    /// Marks the `count` numbers from `next` on as arrived.
+    /// Marks the `count` numbers from `next` as arrived.
     #[inline]
     fn append(&mut self, count: u64) {
         self.fill(count, u64::MAX);
@@ -91,7 +91,7 @@ impl SequenceLedger {
         }
     }
 
-    /// Moves `next` on by `count`, setting the bits passed to those of `pattern` (all ones or zeros), word by word.
+    /// Advances `next` by `count`, setting the bits to those of `pattern` (all ones or all zeros), word by word.
     #[inline]
     fn fill(&mut self, count: u64, pattern: u64) {
         let mut left = count;
@@ -106,39 +106,39 @@ impl SequenceLedger {
         }
     }
 
-    /// First copies.
+    /// Number of datagrams delivered, without duplicates.
     pub fn delivered(&self) -> u64 {
         self.delivered
     }
 
-    /// Further copies.
+    /// Number of duplicates.
     pub fn duplicates(&self) -> u64 {
         self.duplicates
     }
 
-    /// First copies that came after a higher number (RFC 4737 section 3.3, type-P-reordered).
+    /// Number of delivered datagrams that arrived after a higher number (RFC 4737 section 3.3, type-P-reordered).
     pub fn reordered(&self) -> u64 {
         self.reordered
     }
 
-    /// Arrivals older than the window: neither first copies nor duplicates for sure.
+    /// Number of arrivals older than the window: late or duplicate.
     pub fn beyond_window(&self) -> u64 {
         self.beyond_window
     }
 
-    /// Highest number seen plus one; 0 before the first arrival.
+    /// Highest number received plus one; 0 before the first arrival.
     pub fn highest_seq(&self) -> u64 {
         self.next
     }
 
-    /// What is missing of the `sent` that the sender says it sent: lost, except that up to
-    /// [`SequenceLedger::beyond_window`] of them did arrive, too late to identify. Negative if more arrived than were sent,
-    /// which is an error of an end and is not hidden.
+    /// Number of datagrams missing of the `sent` that the sender reports: lost, except that up to
+    /// [`SequenceLedger::beyond_window`] of them arrived too late to identify. Negative if more arrived than were
+    /// sent, which indicates an error on one side.
     pub fn missing(&self, sent: u64) -> i64 {
         sent.wrapping_sub(self.delivered).cast_signed()
     }
 
-    /// How many of the missing were sent after the last arrival: the tail.
+    /// Number of missing datagrams that were sent after the last arrival (tail loss).
     pub fn missing_tail(&self, sent: u64) -> u64 {
         sent.saturating_sub(self.next)
     }
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_tail_is_counted() {
+    fn tail_loss_is_counted() {
         let ledger = after(&[(0, 900)]);
         assert_eq!((ledger.missing(1404), ledger.missing_tail(1404)), (504, 504));
     }
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_first_copy_is_reordered_and_not_a_duplicate() {
+    fn a_late_datagram_is_reordered_not_duplicate() {
         let ledger = after(&[(0, 5), (6, 4), (5, 1), (5, 1)]);
         assert_eq!((ledger.reordered(), ledger.duplicates(), ledger.missing(10)), (1, 1, 0));
     }
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_over_the_whole_window_forgets_what_is_behind() {
+    fn a_jump_beyond_the_window_clears_it() {
         let mut ledger = after(&[(0, 1000), (3 * WINDOW + 500, 1)]);
         assert_eq!(ledger.record_run(3 * WINDOW, 100), 100, "none of these has been seen");
         assert_eq!(ledger.duplicates(), 0);
@@ -209,11 +209,11 @@ mod tests {
     }
 
     #[test]
-    fn more_than_was_sent_shows_as_a_negative() {
+    fn surplus_arrivals_make_missing_negative() {
         assert_eq!(after(&[(0, 10)]).missing(9), -1);
     }
 
-    /// The same account, kept without limits and without cleverness.
+    /// Reference implementation with unlimited memory.
     #[derive(Default)]
     struct Naive {
         seen: HashSet<u64>,
@@ -236,7 +236,7 @@ mod tests {
         }
     }
 
-    /// Runs near where the sequence stands: ahead in order, with gaps, behind, around the window's edge, far off.
+    /// Runs near the current sequence number: in order, with gaps, behind, around the window's edge, far away.
     fn steps() -> impl Strategy<Value = Vec<(i64, u32)>> {
         let window = WINDOW as i64;
         let offset = prop_oneof![
@@ -270,7 +270,7 @@ mod tests {
         }
 
         #[test]
-        fn every_arrival_lands_in_one_column(steps in steps()) {
+        fn every_arrival_is_counted_exactly_once(steps in steps()) {
             let mut ledger = SequenceLedger::new();
             let mut arrivals = 0;
             for (offset, count) in steps {

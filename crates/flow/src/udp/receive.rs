@@ -1,4 +1,4 @@
-//! The receiving end of a UDP stream.
+//! Receiver of a UDP stream.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -13,19 +13,19 @@ use super::wait::LOOK_UP_NS;
 use super::{Finish, GRO_FROM_PPS, ReceiveOutcome, ReceivePlan, StreamError};
 use crate::shared::{Counters, Stop};
 
-/// Messages per call.
+/// Maximum number of messages per call.
 const CALL_MESSAGES: usize = 64;
-/// Longest message: what GRO builds.
+/// Longest message, as built by GRO.
 const MESSAGE_BYTES: usize = 65_535;
-/// Bytes that one call should take at most, so that they are still in the cache when they are read.
+/// Maximum number of bytes per call, so that they are still in the cache when processed.
 const CALL_BYTES: usize = 256 * 1024;
-/// After a stop request: how long the data already in the socket's buffer may take to be counted.
+/// Time to process data already in the socket's buffer after a stop, nanoseconds.
 const LAST_LOOK_NS: u64 = 20_000_000;
 
-/// Receives a stream from `socket`, which is connected, until `finish` knows the sender's final count and either all of
-/// it has arrived or nothing has for the plan's quiet time; or until `stop`.
+/// Receives a stream from `socket`, which must be connected, until a stop, or until `finish` has the sender's
+/// final count and all datagrams have arrived or none for the plan's quiet time.
 ///
-/// When all has arrived it stays for a quarter of the quiet time, for duplicates.
+/// After all have arrived it waits for another quarter of the quiet time for duplicates.
 pub fn receive_stream(
     socket: BorrowedFd<'_>,
     plan: &ReceivePlan,
@@ -49,10 +49,10 @@ struct Receiver<'a> {
     batch: ReceiveBatch,
     arrivals: Arrivals,
     drops_before: Option<u32>,
-    /// When anything of this stream arrived last, or when waiting began.
+    /// Time of the stream's last arrival, or of the start of waiting.
     last_heard_ns: u64,
     nap: Nap,
-    /// All bytes that came up, whatever they were.
+    /// All bytes read, including foreign datagrams.
     arrived_bytes: u64,
     outcome: ReceiveOutcome,
 }
@@ -119,13 +119,13 @@ impl<'a> Receiver<'a> {
                 Err(source) => return Err(StreamError::Receive { source }),
             }
             if self.finish.known().is_some() && self.is_over(monotonic_ns()) {
-                // Time also passes while this thread waits for a core: its socket is quiet only when it is empty.
+                // The quiet time may include time this thread waited for a core: process what is in the socket first.
                 return self.last_look();
             }
         }
     }
 
-    /// Counts what is in the socket's buffer already.
+    /// Processes the data already in the socket's buffer.
     fn last_look(&mut self) -> Result<(), StreamError> {
         let until_ns = monotonic_ns() + LAST_LOOK_NS;
         loop {
@@ -146,7 +146,7 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    /// Accounts for the messages of the last call; returns their bytes.
+    /// Processes the messages of the last call; returns their bytes.
     fn take(&mut self, messages: usize, now_ns: u64) -> usize {
         let mut bytes = 0;
         let (mut first_stamp_ns, mut last_stamp_ns) = (None, None);
@@ -177,7 +177,7 @@ impl<'a> Receiver<'a> {
         bytes
     }
 
-    /// Whether the stream has ended, now that the sender's final count is known.
+    /// Whether the stream has ended; false until the sender's final count is known.
     fn is_over(&mut self, now_ns: u64) -> bool {
         let Some((sent, stopped_ns)) = self.finish.known() else { return false };
         self.arrivals.sender_stopped(stopped_ns);
@@ -220,7 +220,8 @@ impl<'a> Receiver<'a> {
     }
 }
 
-/// Time-outs and signals, and ICMP errors about what this socket may have sent: none of them ends a receiver.
+/// Whether a receiver continues after an error: timeouts, signals, and ICMP errors about datagrams this socket
+/// may have sent.
 fn transient(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, HostUnreachable, Interrupted, NetworkUnreachable, TimedOut, WouldBlock};
     matches!(
@@ -229,18 +230,18 @@ fn transient(error: &io::Error) -> bool {
     )
 }
 
-/// The monotonic time of an arrival that the kernel stamped with the real time, not much before `now_ns`.
+/// Converts the kernel's real-time timestamp of an arrival, shortly before `now_ns`, to the monotonic clock.
 fn arrived_ns(now_ns: u64, stamp_ns: Option<u64>) -> u64 {
     let ago_ns = stamp_ns.map_or(0, |stamp_ns| realtime_ns().saturating_sub(stamp_ns));
-    // More than a second ago is a step of the real-time clock.
+    // A difference of more than a second is a step of the real-time clock.
     if ago_ns < 1_000_000_000 { now_ns.saturating_sub(ago_ns) } else { now_ns }
 }
 
-/// Lets datagrams gather in the socket's buffer while they come fast but one by one, instead of waking for each: the
-/// kernel stamps their times, so nothing is lost by looking later.
+/// Sleeps between calls while datagrams arrive fast but one by one, instead of a wake-up for each: they collect
+/// in the socket's buffer, and the kernel's timestamps stay exact.
 #[derive(Debug, Default)]
 struct Nap {
-    /// What may gather, bytes of socket buffer; 0: nothing.
+    /// Buffer space that may fill during a sleep, bytes; 0 disables sleeping.
     gather_bytes: u64,
     since_ns: u64,
     messages: usize,
@@ -249,24 +250,25 @@ struct Nap {
 }
 
 impl Nap {
-    /// How often the pace is looked at.
+    /// Interval between estimates of the arrival rate.
     const LOOK_NS: u64 = 5_000_000;
     const LONGEST_NS: u64 = 500_000;
-    /// A shorter nap costs what it saves.
+    /// A shorter sleep costs as much as it saves.
     const SHORTEST_NS: u64 = 100_000;
-    /// Fewer messages than this in the longest nap are not worth one.
+    /// Minimum number of messages in the longest sleep that makes it worthwhile.
     const WORTH_MESSAGES: u64 = 8;
-    /// Half the kernel's default buffer of 208 KiB.
+    /// Half of the kernel's default buffer of 208 KiB.
     const SMALL_GATHER_BYTES: u64 = 104 * 1024;
-    /// Buffer space a message takes beyond its bytes (`skb->truesize`: the sk_buff, shared info, rounding).
+    /// Buffer space per message in addition to its bytes (`skb->truesize`: `sk_buff`, shared info, rounding).
     const OVERHEAD_BYTES: u64 = 1280;
 
-    /// What may gather in a buffer of `rcvbuf` bytes: an eighth, which leaves the rest for a receiver that is kept from its core.
+    /// Returns the space that may fill in a buffer of `rcvbuf` bytes: an eighth, which leaves the rest for a
+    /// receiver that is not scheduled in time.
     fn share_of(rcvbuf: u64) -> u64 {
         (rcvbuf / 8).max(Self::SMALL_GATHER_BYTES).min(rcvbuf / 2)
     }
 
-    /// Takes note of a call's messages; returns how long to nap before the next call.
+    /// Records a call's messages; returns the length of the sleep before the next call, nanoseconds.
     fn after(&mut self, now_ns: u64, messages: usize, bytes: usize, drained: bool) -> u64 {
         self.messages += messages;
         self.bytes += bytes;
@@ -291,7 +293,7 @@ mod tests {
     use super::*;
 
     const SECOND: u64 = 1_000_000_000;
-    /// The kernel's default buffer, bytes.
+    /// Kernel's default buffer, bytes.
     const DEFAULT: u64 = 208 << 10;
 
     fn nap_ns(rcvbuf: u64, messages: u64, bytes: u64) -> u64 {
@@ -304,15 +306,15 @@ mod tests {
     }
 
     #[test]
-    fn a_gigabit_of_small_packets_is_gathered() {
+    fn small_packets_at_1_gbit_s_are_read_in_batches() {
         let nap_ns = nap_ns(DEFAULT, 86_000, 125_000_000);
         assert!((Nap::SHORTEST_NS..=Nap::LONGEST_NS).contains(&nap_ns), "{nap_ns}");
     }
 
     #[test]
-    fn the_receiver_sleeps_less_than_the_buffer_lasts() {
+    fn sleeps_are_shorter_than_the_buffer_takes_to_fill() {
         assert_eq!(nap_ns(DEFAULT, 80_000, 5_000_000_000), 0);
-        // A buffer of 8 MiB lasts longer.
+        // A buffer of 8 MiB takes longer to fill.
         assert!(nap_ns(8 << 20, 80_000, 5_000_000_000) >= Nap::SHORTEST_NS);
     }
 }

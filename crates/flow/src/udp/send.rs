@@ -1,4 +1,4 @@
-//! The sending end of a UDP stream.
+//! Sender of a UDP stream.
 
 use std::io;
 use std::num::NonZeroU32;
@@ -19,25 +19,26 @@ use super::{Pacing, SendOutcome, SendPlan, StreamError};
 use crate::schedule::{Departure, Pacer};
 use crate::shared::{Budget, Counters, Stop};
 
-/// Payload that one system call hands over when there is no schedule to keep: enough that the call itself costs
-/// nothing, little enough that the buffer stays in the cache.
+/// Payload per system call without pacing: enough to make the cost of the call negligible, little enough that
+/// the buffer stays in the cache.
 const CALL_BYTES: usize = 64 * 1024;
-/// Most datagrams in a call, and in one without offload, so that a call stays well under a millisecond.
+/// Maximum number of datagrams per call with and without GSO, so that a call takes well under a millisecond.
 const CALL_DATAGRAMS: usize = 1024;
 const CALL_DATAGRAMS_PLAIN: usize = 64;
-/// What may leave at once when late: about what a sleep overshoots.
+/// Length of schedule that may be sent together when late: the typical overshoot of a sleep.
 const AT_ONCE_NS: u64 = 50_000;
-/// After the local queue refused a datagram of an unpaced stream: how long it gets to drain.
+/// Time for the local queue to drain after it refused a datagram of an unpaced stream.
 const BACK_OFF_NS: u64 = 50_000;
-/// A peer that refuses, with no more than [`REFUSAL_PAUSE_NS`] between refusals, for this long is gone.
+/// Time after which a peer that refuses all datagrams, with at most [`REFUSAL_PAUSE_NS`] between refusals,
+/// counts as gone.
 const REFUSED_FOR_NS: u64 = 3_000_000_000;
 const REFUSAL_PAUSE_NS: u64 = 1_000_000_000;
-/// `EMSGSIZE` in a row after which it is no longer the echo of an earlier ICMP message.
+/// Number of consecutive `EMSGSIZE` errors after which they are not caused by an earlier ICMP message.
 const TOO_LONG_LIMIT: u32 = 3;
 
-/// Sends a stream on `socket`, which is connected, until the plan's end, the budget's end, or `stop`.
+/// Sends a stream on `socket`, which must be connected, until the plan's end, the budget's end, or `stop`.
 ///
-/// A budget that is not a whole number of datagrams is rounded down. Steady state allocates nothing.
+/// A budget that is not a whole number of datagrams is rounded down. The loop does not allocate.
 pub fn send_stream(
     socket: BorrowedFd<'_>,
     plan: &SendPlan,
@@ -64,11 +65,11 @@ struct Sender<'a> {
     budget: &'a Budget,
     batch: SendBatch,
     payload: u64,
-    /// Datagrams per super-packet; 1 without offload.
+    /// Datagrams per GSO super-packet; 1 without GSO.
     segments: usize,
-    /// Number of the next datagram, and so of those the kernel has accepted.
+    /// Sequence number of the next datagram, and number of datagrams the kernel has accepted.
     seq: u64,
-    /// Why this host refused the first datagrams it did, where it said so.
+    /// First error of this host when it refused datagrams, if it was reported.
     refusal: Option<io::Error>,
     refused_since_ns: Option<u64>,
     refused_last_ns: u64,
@@ -149,14 +150,14 @@ impl<'a> Sender<'a> {
         let mut lateness = LatencyHistogram::new();
         let packet_bytes = NonZeroU32::new(self.plan.payload.bytes()).expect("a payload is not empty");
         let mut now_ns = self.wait_for_start();
-        // A start that has passed already is not a debt.
+        // A start time in the past does not count as a backlog.
         let start_ns = now_ns.max(self.plan.start_ns);
         let at_once_ns = AT_ONCE_NS.max(4 * pacing.grain_ns);
         let first_ns =
             if start_ns - self.plan.start_ns > Pacer::DEBT_LIMIT_NS { start_ns } else { self.plan.start_ns };
         let (rate_bps, burst) = (pacing.rate_bps, pacing.burst_packets);
         let mut pacer = Pacer::new(first_ns, self.plan.end_ns, rate_bps, packet_bytes, burst, at_once_ns);
-        // Gathering a grain gains nothing where bursts are further apart than that.
+        // Batching is useless if bursts are further apart than a batch is long.
         let grain_ns = if pacer.gap_ns() < pacing.grain_ns { pacing.grain_ns } else { 0 };
         let limit = self.batch.capacity() as u32;
         let give_up_ns = self.plan.end_ns.saturating_add(Pacer::DEBT_LIMIT_NS);
@@ -177,7 +178,7 @@ impl<'a> Sender<'a> {
                 }
                 now_ns = monotonic_ns();
                 self.outcome.last_ns = Some(now_ns);
-                // While there is a grain to gather, what came due during the call is left to gather too.
+                // When batching, datagrams that became due during the call also wait for the next batch.
                 if due == limit || grain_ns == 0 {
                     continue;
                 }
@@ -194,14 +195,14 @@ impl<'a> Sender<'a> {
             self.outcome.app_wait_ns += woken_ns - now_ns;
             now_ns = woken_ns;
         };
-        // Packets still due when time is up are dropped, too.
+        // Packets still due at the end are dropped and count as slip.
         let owed_ns = if now_ns >= give_up_ns { self.plan.end_ns.saturating_sub(pacer.due_ns()) } else { 0 };
         self.outcome.slipped_ns = pacer.slipped_ns() + owed_ns;
         self.outcome.udp.departure_error = departure_error(&lateness);
         finished
     }
 
-    /// Sleeps until the start, or until stopped; returns the time.
+    /// Sleeps until the start or a stop; returns the time.
     fn wait_for_start(&self) -> u64 {
         let mut now_ns = monotonic_ns();
         while now_ns < self.plan.start_ns && !self.stop.sending() {
@@ -211,12 +212,13 @@ impl<'a> Sender<'a> {
         now_ns
     }
 
-    /// Claims whole datagrams of the budget. A rest smaller than a datagram is claimed and left, so that the budget ends.
+    /// Claims whole datagrams of the budget. A remainder smaller than a datagram is claimed and not sent, so that
+    /// the budget ends.
     fn claim(&self, datagrams: u64) -> usize {
         (self.budget.claim(datagrams * self.payload) / self.payload) as usize
     }
 
-    /// Sends `packets` datagrams, whatever it takes; gives the rest back if the stream is to stop.
+    /// Sends `packets` datagrams, retrying temporary failures; on a stop returns the rest to the budget.
     fn depart(&mut self, packets: usize, now_ns: u64) -> Result<(), StreamError> {
         if self.seq == 0 && self.outcome.first_ns.is_none() {
             self.outcome.first_ns = Some(now_ns);
@@ -274,7 +276,7 @@ impl<'a> Sender<'a> {
         self.counters.publish(self.seq * self.payload, self.seq);
     }
 
-    /// Counts one message of up to `left` datagrams as refused by this host; returns how many datagrams that were.
+    /// Counts one message of up to `left` datagrams as refused by this host; returns its number of datagrams.
     fn refuse(&mut self, left: usize) -> usize {
         let datagrams = left.min(self.segments);
         self.outcome.udp.send_errors += datagrams as u64;
@@ -283,20 +285,20 @@ impl<'a> Sender<'a> {
         datagrams
     }
 
-    /// sendmmsg stopped short of `left` datagrams and keeps the cause to itself. Unless it has waited for buffer space,
-    /// the next message was refused, and is gone like any other that was.
+    /// Handles a `sendmmsg` call that stopped short of `left` datagrams and does not report why. Unless it waited
+    /// for buffer space, the next message was refused and counts as such.
     fn after_short_send(&mut self, left: usize, called_ns: u64) -> usize {
         let waited = monotonic_ns() - called_ns >= LOOK_UP_NS / 2;
         if waited { 0 } else { self.refuse(left) }
     }
 
-    /// Decides whether the stream goes on after a failure that sent nothing.
+    /// Decides whether the stream continues after a call that sent nothing.
     fn survive(&mut self, failure: SendFailure) -> Result<(), StreamError> {
         match failure {
             SendFailure::Full | SendFailure::Interrupted | SendFailure::Dropped(_) => Ok(()),
             SendFailure::NoOffload(error) => {
                 drain_error_queue(self.socket);
-                // Kernels before 6.9 take 64 segments; less than that is a matter of the route.
+                // Kernels before 6.9 accept at most 64 segments; if 64 are refused too, the route does not support GSO.
                 let fewer = if self.segments > MAX_SEGMENTS_OLD { MAX_SEGMENTS_OLD } else { 1 };
                 if fewer == 1 {
                     let note = format!("segmentation offload refused on this route ({error}): sending one by one");

@@ -1,36 +1,36 @@
-//! Waiting for a time: asleep as long as that is safe, then spinning.
+//! Precise waits: sleep as long as is safe, then spin.
 
 use landspeed_sys::clock::{monotonic_ns, sleep_until};
 use landspeed_sys::udp::precise_sleeps;
 
 use crate::shared::Stop;
 
-/// Longest sleep without a look at the stop flag.
+/// Longest sleep between checks of the stop flag.
 pub(super) const LOOK_UP_NS: u64 = 20_000_000;
 
-/// Waits precisely, knowing how late this host's sleeps end.
+/// Waits precisely, based on the wake-up latency of this host's sleeps.
 ///
-/// The margin follows the 99th percentile of that lateness: up by 99 steps when a sleep ends later than the margin,
-/// down by one when not (a stochastic quantile tracker).
+/// The margin tracks the 99th percentile of that latency: it grows by 99 steps when a sleep ends later than the
+/// margin, and shrinks by one otherwise (a stochastic quantile tracker).
 #[derive(Debug)]
 pub(super) struct Waiter {
     margin_ns: u64,
-    /// Median lateness of sleeps, tracked likewise with equal steps.
+    /// Median wake-up latency, tracked in the same way with equal steps.
     typical_ns: u64,
-    /// Sleeps end on time, as they do in virtual time: there is nothing to spin for.
+    /// Sleeps end on time, as in virtual time: spinning is unnecessary.
     punctual: bool,
 }
 
 impl Waiter {
     const STEP_NS: u64 = 100;
     const MARGIN_NS: std::ops::RangeInclusive<u64> = 3_000..=250_000;
-    /// No CPU wakes up this soon: time is virtual, where reading the clock is all that takes any.
+    /// Wake-up latency up to which time counts as virtual, nanoseconds: no real CPU wakes up this soon.
     const PUNCTUAL_NS: u64 = 600;
-    /// A sleep shorter than this costs more than it saves.
+    /// A shorter sleep costs more than it saves.
     const SHORTEST_SLEEP_NS: u64 = 10_000;
 
-    /// Tries a few sleeps to learn how late they end: about a millisecond, and on a loaded host no more than
-    /// `budget_ns`. Turns the calling thread's timer slack off.
+    /// Measures the wake-up latency of a few sleeps: takes about a millisecond, on a loaded host at most
+    /// `budget_ns`. Minimizes the calling thread's timer slack.
     pub(super) fn calibrate(budget_ns: u64) -> Self {
         precise_sleeps();
         let begin_ns = monotonic_ns();
@@ -45,18 +45,18 @@ impl Waiter {
             }
         }
         lateness.sort_unstable();
-        // Twice the median: an outlier among nine says little.
+        // Twice the median: robust against outliers among nine values.
         let margin_ns = (2 * lateness[4]).clamp(*Self::MARGIN_NS.start(), *Self::MARGIN_NS.end());
         let punctual = lateness[8] <= Self::PUNCTUAL_NS;
         Self { margin_ns: if punctual { 0 } else { margin_ns }, typical_ns: lateness[4], punctual }
     }
 
-    /// Whether spinning through the margin of a wait of `gap_ns` costs little: a twentieth of a core, at most.
+    /// Whether spinning through the margin in every gap of `gap_ns` uses at most 5 % of a core.
     pub(super) fn spins_cheaply(&self, gap_ns: u64) -> bool {
         gap_ns / 20 > self.margin_ns
     }
 
-    /// Waits until `target_ns`, it being `now_ns`; returns the time then. Earlier only if the stream is to stop.
+    /// Waits from `now_ns` until `target_ns`; returns the time at the end. Ends early only on a stop.
     pub(super) fn precise(&mut self, now_ns: u64, target_ns: u64, stop: &Stop) -> u64 {
         if self.punctual {
             return sleep_punctually(now_ns, target_ns, stop);
@@ -72,8 +72,8 @@ impl Waiter {
         now_ns
     }
 
-    /// Sleeps until what is due from `due_ns` on has gathered for about `grain_ns`, and at least for half of that; does
-    /// not spin.
+    /// Sleeps until about `grain_ns` after `due_ns`, at least half of that, so that datagrams collect for a batch;
+    /// does not spin.
     pub(super) fn economical(&mut self, due_ns: u64, grain_ns: u64, stop: &Stop) -> u64 {
         let gather_ns = grain_ns.saturating_sub(self.typical_ns).max(grain_ns / 2);
         self.sleep(due_ns.saturating_add(gather_ns), stop)
@@ -106,7 +106,8 @@ impl Waiter {
     }
 }
 
-/// In virtual time a sleep ends when it was to end, and reading the clock to learn that would be the dearer half of it.
+/// Sleeps in virtual time, where a sleep ends exactly on time; reading the clock would cost more than the sleep
+/// itself.
 fn sleep_punctually(mut now_ns: u64, target_ns: u64, stop: &Stop) -> u64 {
     while now_ns < target_ns && !stop.sending() {
         now_ns = target_ns.min(now_ns + LOOK_UP_NS);
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_cuts_a_wait_short() {
+    fn a_stop_ends_waits_early() {
         let stop = Stop::default();
         stop.stop_sending();
         let mut waiter = Waiter { margin_ns: 3_000, typical_ns: 0, punctual: false };
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_margin_and_the_median_settle_where_the_lateness_says() {
+    fn margin_and_median_converge_to_the_sleep_latency() {
         let mut waiter = Waiter { margin_ns: 3_000, typical_ns: 0, punctual: false };
         for i in 0..100_000u64 {
             waiter.learn((i * 7919 % 1000) * 100); // uniform from 0 to 100 µs

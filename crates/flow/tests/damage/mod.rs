@@ -1,13 +1,13 @@
-//! Valid bytes, damaged a little.
+//! Corrupts valid bytes slightly.
 
 use proptest::prelude::*;
 
-/// A way to damage bytes: each step flips bits, cuts, repeats or inserts.
+/// Strategy for corruptions: each step flips bits, truncates, repeats or inserts.
 pub fn damage() -> impl Strategy<Value = Vec<(u8, usize, u8)>> {
     prop::collection::vec((0..4u8, any::<usize>(), any::<u8>()), 0..4)
 }
 
-/// The bytes after each step of the damage.
+/// Returns the bytes after all steps of the corruption.
 pub fn damaged(mut bytes: Vec<u8>, damage: &[(u8, usize, u8)]) -> Vec<u8> {
     for &(kind, place, value) in damage {
         let at = place % (bytes.len() + 1);

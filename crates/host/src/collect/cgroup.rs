@@ -1,4 +1,4 @@
-//! The control group this program runs in, and how far it and those above it are held.
+//! The cgroup of this process, and the limits of it and of those above it.
 
 use landspeed_model::{CgroupFacts, Fact};
 
@@ -6,10 +6,10 @@ use crate::host::{Look, known};
 use crate::parse::field_of_words;
 
 const MOUNT: &str = "/sys/fs/cgroup";
-/// A version 1 limit from here on is none: the kernel writes the largest number of pages.
+/// A version 1 limit from here on means no limit: the kernel writes the largest number of pages.
 const NO_MEMORY_LIMIT: u64 = 1 << 62;
 
-/// The mounts as systemd lays them out.
+/// Cgroup version, with the mount points as in systemd.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Version {
     One,
@@ -72,7 +72,7 @@ fn read_v2(look: Look<'_>, path: &str) -> CgroupFacts {
         let found = groups.iter().find_map(|group| look.word(&format!("{group}/{file}")).ok());
         found.filter(|word| !word.is_empty())
     };
-    // The root group has no quota statistics: nothing throttles it.
+    // The root cgroup has no quota statistics: it is never throttled.
     let throttled = groups
         .iter()
         .find_map(|group| field_of_words(&look.read(&format!("{group}/cpu.stat")).ok()?, "nr_throttled"));
@@ -94,7 +94,7 @@ fn read_v1<'a>(look: Look<'_>, path_of: &dyn Fn(&str) -> Option<&'a str>) -> Cgr
     let cpu_groups = groups("cpu", &["cpu", "cpu,cpuacct"]);
     let cpu = cpu_groups.iter().filter_map(|group| {
         let number = |file: &str| look.word(&format!("{group}/{file}")).ok();
-        // A quota of −1 is none.
+        // A quota of −1 means no limit.
         quota(&format!("{} {}", number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?))
     });
     let memory_groups = groups("memory", &["memory"]);
@@ -123,10 +123,10 @@ fn none_if<T>(found: Option<T>, why: &str) -> Fact<T> {
     found.map_or_else(|| Fact::Absent(why.into()), Fact::Known)
 }
 
-/// The group and all above it, the nearest first. In a cgroup namespace the path may begin with `/..`: groups
-/// above the mount are not visible.
+/// Returns the paths of the cgroup and of all above it, the nearest first. In a cgroup namespace the path may
+/// begin with `/..`: groups above the mount are not visible.
 fn upwards(mount: &str, path: &str) -> Vec<String> {
-    /// The kernel's own limit is the length of a path.
+    /// The kernel's own limit is the maximum length of a path.
     const DEEPEST: usize = 64;
     let inside = path.trim_end_matches('/').trim_start_matches("/..");
     let mut groups = Vec::new();
@@ -139,7 +139,7 @@ fn upwards(mount: &str, path: &str) -> Vec<String> {
     groups
 }
 
-/// `quota period` in microseconds as thousandths of a CPU; `None` without a limit (`max`, −1).
+/// Parses `quota period` in microseconds as thousandths of a CPU; `None` without a limit (`max`, −1).
 fn quota(text: &str) -> Option<u32> {
     let mut words = text.split_whitespace();
     let (quota, period): (u64, u64) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quota_is_in_thousandths_or_absent() {
+    fn quotas_are_thousandths_of_a_cpu_or_none() {
         assert_eq!(quota("150000 100000"), Some(1500));
         for none in ["max 100000", "-1 100000", "", "5", "5 0", "18446744073709551615 1"] {
             assert_eq!(quota(none), None, "{none}");
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_walked_up_to_the_mount() {
+    fn cgroups_are_listed_up_to_the_mount() {
         assert_eq!(upwards("/m", "/a/b"), ["/m/a/b", "/m/a", "/m"]);
         assert_eq!(upwards("/m", "/"), ["/m"]);
         assert_eq!(upwards("/m", "/../c"), ["/m/c", "/m"]);

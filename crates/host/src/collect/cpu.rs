@@ -49,7 +49,8 @@ fn online(look: Look<'_>) -> Vec<u32> {
     })
 }
 
-/// Cores and sockets: on x86 `/proc/cpuinfo` has both, in one file; elsewhere each CPU's topology is read.
+/// Returns the numbers of cores and sockets. On x86, `/proc/cpuinfo` has both; elsewhere each CPU's topology is
+/// read.
 fn topology(look: Look<'_>, cpuinfo: &str, online: &[u32]) -> (Fact<u32>, Fact<u32>) {
     let (mut cores, mut sockets) = (BTreeSet::new(), BTreeSet::new());
     let mut socket = "";
@@ -69,7 +70,7 @@ fn topology(look: Look<'_>, cpuinfo: &str, online: &[u32]) -> (Fact<u32>, Fact<u
         for cpu in online {
             let word = |name: &str| look.word(&format!("{CPU}/cpu{cpu}/topology/{name}")).ok();
             cores.extend(word("thread_siblings_list"));
-            // −1 where the firmware does not say.
+            // −1 if the firmware does not report it.
             sockets.extend(word("physical_package_id").filter(|id| !id.starts_with('-')));
         }
     }
@@ -114,7 +115,7 @@ fn policies(look: Look<'_>) -> Fact<Vec<CpuPolicy>> {
     Fact::Known(policies.into_values().map(policy).collect())
 }
 
-/// Sorted numbers in the kernel's list format: `0-3,8`.
+/// Formats sorted numbers as a kernel list: `0-3,8`.
 pub(crate) fn list_text(numbers: &[u32]) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for &number in numbers {
@@ -158,7 +159,7 @@ fn idle_states(look: Look<'_>, online: &[u32], driver: &Fact<String>) -> Fact<Ve
     Fact::Known(states.into_values().filter_map(state).collect())
 }
 
-/// `n/a` is a limit of 0, a 0 none at all (`Documentation/ABI/testing/sysfs-devices-power`).
+/// `n/a` means a limit of 0, and 0 means no limit (`Documentation/ABI/testing/sysfs-devices-power`).
 fn resume_latency(look: Look<'_>, online: &[u32]) -> Fact<u32> {
     let mut seen = false;
     let limit = |cpu: &u32| {
@@ -192,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_become_ranges() {
+    fn numbers_are_formatted_as_ranges() {
         assert_eq!(list_text(&[0, 1, 2, 3, 8, 10, 11]), "0-3,8,10-11");
         assert_eq!((list_text(&[]), list_text(&[u32::MAX])), (String::new(), u32::MAX.to_string()));
     }

@@ -12,10 +12,11 @@ const NET: &str = "/sys/class/net";
 const ROOT: u32 = 0xffff_ffff;
 /// `TC_H_INGRESS`, the parent of `ingress` and `clsact`.
 const INGRESS: u32 = 0xffff_fff1;
-/// Kinds of links whose `IFLA_LINK` is what they sit on. A veth's is its peer, a tunnel's where its packets leave.
+/// Kinds of links whose `IFLA_LINK` is the link below them. For a veth it is the peer, for a tunnel the
+/// outgoing interface.
 const STACKED: [&str; 8] = ["vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "macsec", "dsa", "qmimux"];
 
-/// All of the namespace, the loopback left out.
+/// Returns all interfaces of the namespace except the loopback.
 pub(super) fn all(look: Look<'_>, answers: &KernelAnswers) -> Vec<InterfaceFacts> {
     let links = answers.links.known().map_or(&[][..], Vec::as_slice);
     let real = links.iter().filter(|link| !link.loopback && !link.name.is_empty());
@@ -87,7 +88,8 @@ fn interface(
     }
 }
 
-/// The interface's directory, if `/sys` shows this network namespace: it shows the one it was mounted in.
+/// Files of an interface. `/sys` shows the network namespace it was mounted in; if that is another one, there
+/// are none.
 struct Files {
     directory: Fact<String>,
     virtual_device: bool,
@@ -112,7 +114,7 @@ impl Files {
         Self { directory, virtual_device: link.kind.is_some() || target.contains("/devices/virtual/") }
     }
 
-    /// The PCI address the directory's own place in the tree of devices names.
+    /// Returns the PCI address in the path of the interface's device.
     fn address(&self, look: Look<'_>) -> Option<String> {
         let target = look.0.link(self.directory.known()?).ok()?;
         pci::address_in(&target).map(str::to_owned)
@@ -157,7 +159,7 @@ impl Files {
     }
 }
 
-/// The ports of a bond or bridge, the device of a VLAN.
+/// Returns the ports of a bond or bridge, or the device of a VLAN.
 fn lower(link: &LinkAnswer, links: &[LinkAnswer]) -> Vec<String> {
     let ports = links.iter().filter(|other| other.master == Some(link.index));
     let stacked = link.kind.as_deref().is_some_and(|kind| STACKED.contains(&kind));
@@ -165,12 +167,12 @@ fn lower(link: &LinkAnswer, links: &[LinkAnswer]) -> Vec<String> {
     ports.chain(below).map(|other| other.name.clone()).collect()
 }
 
-/// Message-signalled interrupts; a virtio device's are those of the PCI device it sits on.
+/// Returns the message-signalled interrupts; for a virtio device, those of the PCI device it is on.
 fn interrupts(look: Look<'_>, address: &str) -> Vec<u32> {
     look.numbered(&format!("/sys/bus/pci/devices/{address}/msi_irqs"), "").into_keys().collect()
 }
 
-/// ethtool's; sysfs's where ethtool has none (a bond's is the sum of its ports).
+/// Returns ethtool's speed, else that of sysfs (for a bond, the sum of its ports).
 fn speed(asked: Fact<u64>, megabits: Fact<i64>) -> Fact<u64> {
     match (asked, megabits) {
         (Fact::Known(bps), _) => Fact::Known(bps),
@@ -188,14 +190,15 @@ fn rss(answers: &InterfaceAnswers) -> Fact<RssFacts> {
     })
 }
 
-/// The kernel's own counters and the driver's; of the same name, the kernel's.
+/// Merges the kernel's counters and the driver's; for equal names the kernel's are kept.
 fn statistics(link: &LinkAnswer, answers: &InterfaceAnswers) -> BTreeMap<String, u64> {
     let mut all = answers.statistics.known().cloned().unwrap_or_default();
     all.extend(link.statistics.iter().map(|(name, &value)| (name.clone(), value)));
     all
 }
 
-/// The disciplines of an interface, the root first. Ingress qdiscs (`ingress`, `clsact`) are not part of the tree.
+/// Returns the qdiscs of an interface, the root first. Ingress qdiscs (`ingress`, `clsact`) are not part of the
+/// tree.
 fn tree(all: &[QdiscAnswer], index: u32) -> Vec<QdiscFacts> {
     let mut own: Vec<_> = all.iter().filter(|qdisc| qdisc.ifindex == index).collect();
     own.sort_by_key(|qdisc| match qdisc.parent {

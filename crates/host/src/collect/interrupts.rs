@@ -1,4 +1,4 @@
-//! Hardware interrupts and where they may be handled.
+//! Hardware interrupts and their CPU affinity.
 
 use landspeed_model::{Fact, Interrupt};
 

@@ -1,4 +1,4 @@
-//! The kernel, what it runs in, its clock and its modules.
+//! The kernel, its virtualization, its clock and its modules.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::parse::{CpuInfo, core_ticks, quoted_value};
 
 const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0";
 
-/// Options of the kernel's configuration that matter, or whose names begin so.
+/// Relevant kernel configuration options, or prefixes of their names.
 const OPTIONS: &[&str] = &[
     "CONFIG_ARM64_16K_PAGES",
     "CONFIG_ARM64_4K_PAGES",
@@ -38,7 +38,7 @@ const OPTIONS: &[&str] = &[
     "CONFIG_XPS",
 ];
 
-/// Modules that matter, or whose names begin so; besides the interfaces' drivers.
+/// Relevant modules, or prefixes of their names, in addition to the drivers of the interfaces.
 const MODULES: &[&str] = &[
     "8021q",
     "act_",
@@ -74,7 +74,7 @@ const MODULES: &[&str] = &[
 pub(super) fn kernel(look: Look<'_>, answers: &KernelAnswers) -> KernelFacts {
     let word = |name: &str| look.word(&format!("/proc/sys/kernel/{name}")).unwrap_or_default();
     let release = word("osrelease");
-    // Kernels since 6.1 have the file.
+    // The file exists since Linux 6.1.
     let machine = look.word("/proc/sys/kernel/arch").ok().or_else(|| answers.machine.known().cloned());
     KernelFacts {
         version: word("version"),
@@ -102,8 +102,8 @@ fn configuration(look: Look<'_>, release: &str) -> Fact<BTreeMap<String, String>
     refused.map_or_else(|| Fact::Absent(format!("none of {} is there", places.join(", "))), Fact::Unknown)
 }
 
-/// An option and its value in one line of a kernel configuration. `# CONFIG_X is not set` is the value `n`: a line that says
-/// no, unlike a line that is missing.
+/// Parses one line of a kernel configuration as an option and its value. `# CONFIG_X is not set` has the value
+/// `n`: it denies the option explicitly, unlike a missing line.
 fn assignment(line: &str) -> Option<(&str, &str)> {
     if let Some(name) = line.strip_prefix("# ").and_then(|rest| rest.trim_end().strip_suffix(" is not set")) {
         return Some((name, "n"));
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unset_and_unnamed_options_differ() {
+    fn unset_options_are_recognised_and_comments_ignored() {
         assert_eq!(assignment("CONFIG_NET_SCH_FQ=m"), Some(("CONFIG_NET_SCH_FQ", "m")));
         assert_eq!(assignment("# CONFIG_NET_SCH_FQ is not set"), Some(("CONFIG_NET_SCH_FQ", "n")));
         assert_eq!(assignment("CONFIG_DEFAULT_TCP_CONG=\"cubic\""), Some(("CONFIG_DEFAULT_TCP_CONG", "cubic")));

@@ -7,13 +7,14 @@ use crate::parse::{NoControl, device_control};
 
 const DEVICES: &str = "/sys/bus/pci/devices";
 
-/// The last PCI address (`0000:3b:00.0`) in a path below `/sys/devices`: the device's own, or that of the one a virtio
-/// device sits on.
+/// Returns the last PCI address (`0000:3b:00.0`) in a path below `/sys/devices`: the device's own, or that of
+/// the PCI device a virtio device is on.
 pub(super) fn address_in(path: &str) -> Option<&str> {
     path.split('/').rev().find(|part| is_address(part))
 }
 
-/// `domain:bus:device.function`, hexadecimal. A virtual bus (Hyper-V) may have a domain of more than four digits.
+/// Returns whether a text is `domain:bus:device.function`, hexadecimal. A virtual bus (Hyper-V) may have a
+/// domain of more than four digits.
 pub(super) fn is_address(text: &str) -> bool {
     let hex = |part: &str, digits: std::ops::RangeInclusive<usize>| {
         digits.contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -48,7 +49,7 @@ pub(super) fn device(look: Look<'_>, address: &str) -> PciFacts {
     }
 }
 
-/// Virtual functions in use and at most.
+/// Returns the virtual functions in use and their maximum.
 pub(super) fn virtual_functions(look: Look<'_>, address: &str) -> Fact<(u32, u32)> {
     let number = |file: &str| look.number_fact::<u32>(&format!("{DEVICES}/{address}/{file}"));
     match (number("sriov_numvfs"), number("sriov_totalvfs")) {
@@ -79,7 +80,7 @@ fn control(host: &dyn Host, address: &str) -> Fact<crate::parse::DeviceControl> 
 fn numa_node(look: Look<'_>, path: &str) -> Fact<u32> {
     match look.number_fact::<i64>(path) {
         Fact::Known(node) => u32::try_from(node).map_or_else(
-            // −1
+            // −1: unknown to the firmware.
             |_| Fact::Absent("the firmware does not say which node the device is next to".into()),
             Fact::Known,
         ),
@@ -88,7 +89,7 @@ fn numa_node(look: Look<'_>, path: &str) -> Fact<u32> {
     }
 }
 
-/// `8.0 GT/s PCIe`, before 5.7 `8 GT/s`; `Unknown` (also `Unknown speed`) where there is no link.
+/// Parses a link speed: `8.0 GT/s PCIe`, before 5.7 `8 GT/s`; `Unknown` (also `Unknown speed`) without a link.
 fn speed(look: Look<'_>, path: &str) -> Fact<f64> {
     match look.fact(path) {
         Fact::Known(text) if text.starts_with("Unknown") => Fact::Absent("the device has no PCI Express link".into()),
@@ -103,7 +104,7 @@ fn speed(look: Look<'_>, path: &str) -> Fact<f64> {
     }
 }
 
-/// 0 and 255 are what a device without a link says.
+/// Parses a link width; 0 and 255 mean that the device has no link.
 fn width(look: Look<'_>, path: &str) -> Fact<u32> {
     match look.number_fact::<u32>(path) {
         Fact::Known(0 | 255) | Fact::Absent(_) => Fact::Absent("the device has no PCI Express link".into()),
@@ -128,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_device_is_the_last_address_of_the_path() {
+    fn the_last_pci_address_of_a_path_is_the_device() {
         let path = "../../devices/pci0000:3a/0000:3a:00.0/0000:3b:00.1/net/ens1f1np1";
         assert_eq!(address_in(path), Some("0000:3b:00.1"));
         assert_eq!(address_in("../../devices/pci0000:00/0000:00:03.0/virtio2/net/eth0"), Some("0000:00:03.0"));

@@ -1,4 +1,4 @@
-//! What manages or changes settings here.
+//! Services that manage or change settings on this host.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use landspeed_model::{Fact, ServiceFacts};
 
 use crate::host::{KernelAnswers, Look};
 
-/// Services by the name they are reported under, and the name of their process. The kernel keeps 15 characters of it.
+/// Services that are searched for: reported name and process name. The kernel keeps 15 characters of it.
 pub(crate) const LOOKED_FOR: [(&str, &str); 12] = [
     ("tuned", "tuned"),
     ("NetworkManager", "NetworkManager"),
@@ -22,7 +22,7 @@ pub(crate) const LOOKED_FOR: [(&str, &str); 12] = [
     ("thermald", "thermald"),
 ];
 
-/// Where a unit that starts at boot is linked from (systemd.unit(5)).
+/// Directories with links to units that start at boot (systemd.unit(5)).
 const WANTED_BY: [&str; 2] =
     ["/etc/systemd/system/multi-user.target.wants", "/etc/systemd/system/basic.target.wants"];
 
@@ -41,7 +41,7 @@ pub(super) fn read(look: Look<'_>, answers: &KernelAnswers) -> BTreeMap<String, 
             ((*service).to_owned(), fact)
         })
         .collect();
-    // It sets the governor at boot and is gone: no process shows it.
+    // cpupower sets the governor at boot and exits: there is no process to find.
     let wanted =
         WANTED_BY.iter().any(|directory| look.names(directory, "cpupower").contains(&"cpupower.service".into()));
     services.insert("cpupower".into(), Fact::Known(ServiceFacts { running: wanted, detail: None }));

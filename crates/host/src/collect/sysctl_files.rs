@@ -1,4 +1,4 @@
-//! What the files of sysctl.d(5) assign, in the order `sysctl --system` applies them.
+//! Assignments in the files of sysctl.d(5), in the order in which `sysctl --system` applies them.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use landspeed_model::{Fact, SysctlAssignment};
 use crate::host::{Look, is_absent};
 use crate::parse::sysctl_assignments;
 
-/// Of files with the same name the one in the first of these directories counts (sysctl.d(5), sysctl(8)).
+/// Of files with the same name, the one in the first of these directories is used (sysctl.d(5), sysctl(8)).
 const DIRECTORIES: [&str; 5] =
     ["/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d"];
-/// Read last.
+/// File that is read last.
 const LAST: &str = "/etc/sysctl.conf";
 
 pub(super) fn read(look: Look<'_>) -> Fact<Vec<SysctlAssignment>> {
@@ -35,7 +35,7 @@ pub(super) fn read(look: Look<'_>) -> Fact<Vec<SysctlAssignment>> {
                 name: found.name,
                 value: found.value,
             })),
-            // A link to /dev/null is how a file is masked; one to nowhere assigns nothing either.
+            // A link to /dev/null masks a file; a dangling link assigns nothing either.
             Err(error) if is_absent(&error.cause) || is_mask(look, &path) => {}
             Err(error) => return Fact::Unknown(error.to_string()),
         }
@@ -43,7 +43,7 @@ pub(super) fn read(look: Look<'_>) -> Fact<Vec<SysctlAssignment>> {
     Fact::Known(assignments)
 }
 
-/// By the end of its name, in lower case.
+/// Returns whether a file is read: its name ends in lower-case `.conf`.
 fn is_read(name: &str) -> bool {
     name.strip_suffix(".conf").is_some_and(|stem| !stem.is_empty())
 }

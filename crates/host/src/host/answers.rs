@@ -1,4 +1,4 @@
-//! What a kernel answers that is in no file, as it is kept in the `kernel.json` of a recorded host.
+//! The kernel's answers that are in no file, as stored in the `kernel.json` of a recorded host.
 
 use std::collections::BTreeMap;
 
@@ -9,53 +9,53 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KernelAnswers {
-    /// When they were taken, RFC 3339 UTC.
+    /// Time of the answers, RFC 3339 UTC.
     pub taken: String,
-    /// Whether they were taken by root.
+    /// Whether root collected them.
     pub root: bool,
     /// `uname -m`.
     pub machine: Fact<String>,
     /// The interface of the default route (IPv4 first).
     pub default_interface: Fact<String>,
-    /// Links of the network namespace (rtnetlink), the loopback too, in the order of their indices.
+    /// Links of the network namespace (rtnetlink), including the loopback, by index.
     pub links: Fact<Vec<LinkAnswer>>,
-    /// Queueing disciplines of the network namespace (rtnetlink), hidden ones too.
+    /// Qdiscs of the network namespace (rtnetlink), including hidden ones.
     pub qdiscs: Fact<Vec<QdiscAnswer>>,
     /// `adjtimex`.
     pub clock: Fact<ClockAnswer>,
-    /// Names (`/proc/PID/comm`) of the processes that run, of those that are looked for, sorted.
+    /// Running processes that are searched for: names (`/proc/PID/comm`), sorted.
     pub processes: Fact<Vec<String>>,
-    /// The wake-up latency limit of all CPUs by holders of `/dev/cpu_dma_latency`, microseconds.
+    /// Wake-up latency limit of all CPUs through `/dev/cpu_dma_latency`, microseconds.
     pub dma_latency_us: Fact<u32>,
 }
 
-/// A link.
+/// A network link.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LinkAnswer {
-    /// Index.
+    /// Interface index.
     pub index: u32,
-    /// Name.
+    /// Interface name.
     pub name: String,
     /// Whether it is the loopback.
     #[serde(skip_serializing_if = "is_false")]
     pub loopback: bool,
-    /// What kind of virtual link; none for a device's own.
+    /// Kind of a virtual link; `None` for a device's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// The link it sits on (`IFLA_LINK`): a VLAN's device, a veth's peer.
+    /// Link below it (`IFLA_LINK`): a VLAN's device, a veth's peer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<u32>,
     /// The bond or bridge it is a port of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub master: Option<u32>,
-    /// Hardware address.
+    /// Hardware address, hexadecimal with colons.
     pub mac: String,
-    /// Operational state.
+    /// Operational state (RFC 2863), as sysfs names it.
     pub state: String,
     /// MTU, bytes.
     pub mtu_bytes: u32,
-    /// Largest MTU, bytes; 0 for no limit.
+    /// Maximum MTU, bytes; 0 for no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_mtu_bytes: Option<u32>,
     /// `txqueuelen`.
@@ -81,23 +81,23 @@ pub struct LinkAnswer {
     pub xdp: Option<bool>,
     /// Addresses with their prefix lengths.
     pub addresses: Vec<String>,
-    /// Counters by the kernel's names.
+    /// Counters by the kernel's names (`rtnl_link_stats64`).
     pub statistics: BTreeMap<String, u64>,
 }
 
-/// A queueing discipline. Handles are the kernel's numbers, major in the upper half.
+/// A qdisc. Handles are the kernel's numbers, with the major in the upper half.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QdiscAnswer {
-    /// Interface.
+    /// Index of its interface.
     pub ifindex: u32,
-    /// Kind.
+    /// Kind: `fq`, `mq` …
     pub kind: String,
-    /// Handle; 0 for one the kernel attached by itself.
+    /// Handle; 0 if the kernel attached it.
     pub handle: u32,
-    /// Parent's handle; 4294967295 at the root.
+    /// Handle of the parent; 4294967295 at the root.
     pub parent: u32,
-    /// `fq`: the rate each flow is held to, bytes/s.
+    /// `maxrate` of `fq`, bytes/s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_rate_bytes_per_s: Option<u32>,
     /// Drops since it was attached.
@@ -105,43 +105,43 @@ pub struct QdiscAnswer {
     pub drops: u64,
 }
 
-/// The kernel's clock.
+/// State of the kernel's clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClockAnswer {
-    /// Whether something keeps it in step.
+    /// Whether the clock is synchronised.
     pub synchronised: bool,
     /// Estimated error, microseconds.
     pub estimated_error_us: u64,
 }
 
-/// What a driver answers (ethtool).
+/// Answers of an interface's driver (ethtool).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct InterfaceAnswers {
-    /// Driver.
+    /// Driver and bus address.
     pub driver: Fact<DriverAnswer>,
     /// Link speed, bits/s.
     pub speed_bps: Fact<u64>,
     /// Whether the link is full duplex.
     pub full_duplex: Fact<bool>,
-    /// Ring sizes.
+    /// Ring sizes (`ethtool -g`).
     pub rings: Fact<RingFacts>,
-    /// Channels.
+    /// Channels (`ethtool -l`).
     pub channels: Fact<ChannelFacts>,
-    /// Interrupt coalescing.
+    /// Interrupt coalescing (`ethtool -c`).
     pub coalescing: Fact<CoalescingFacts>,
-    /// Flow control.
+    /// Flow control (`ethtool -a`).
     pub pause: Fact<PauseFacts>,
-    /// Offloads; those the device never has are left out.
+    /// Offloads; those the device never has are omitted.
     pub features: Fact<BTreeMap<String, FeatureFacts>>,
-    /// Receive-side scaling: the queue of each entry of the table.
+    /// RSS indirection table: the queue of each entry.
     pub rss_table: Fact<Vec<u32>>,
-    /// `ethtool -S`.
+    /// Driver statistics (`ethtool -S`).
     pub statistics: Fact<BTreeMap<String, u64>>,
 }
 
-/// A driver.
+/// A driver and its device.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DriverAnswer {

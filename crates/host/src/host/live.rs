@@ -1,4 +1,4 @@
-//! The running kernel.
+//! The running host.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -19,12 +19,12 @@ use super::{Host, is_absent};
 use crate::collect::{LOOKED_FOR, worth_keeping};
 use crate::files::Files;
 
-/// Bytes of a device's configuration space that hold the capabilities read here (PCI Local Bus 3.0, 6.1). What lies behind
-/// them (serial numbers among it) is left alone.
+/// Bytes of a device's configuration space with the capabilities read here (PCI Local Bus 3.0, 6.1). The space
+/// behind them (serial numbers among others) is not read.
 const PCI_CONFIG_BYTES: u64 = 256;
 /// `IFF_LOOPBACK` (linux/if.h).
 const IFF_LOOPBACK: u32 = 0x8;
-/// No more processes than this are looked at.
+/// Maximum number of processes that are examined.
 const MOST_PROCESSES: usize = 65_536;
 
 /// The running host, in the network namespace of the calling thread.
@@ -34,7 +34,7 @@ pub struct LiveHost {
 }
 
 impl LiveHost {
-    /// Opens nothing yet.
+    /// Creates a host without opening anything.
     pub fn new() -> Self {
         Self { files: Files::live() }
     }
@@ -64,7 +64,7 @@ impl Host for LiveHost {
             taken: humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_nanos(clock::realtime_ns()))
                 .to_string(),
             root: process::is_root(),
-            // What this program was built for is what it runs on, up to its word size.
+            // The build's architecture is that of the machine, except for the word size.
             machine: Fact::Known(std::env::consts::ARCH.into()),
             clock: clock::discipline().map_or_else(
                 |why| Fact::Unknown(format!("cannot ask how well the clock is kept: {why}")),
@@ -114,7 +114,8 @@ fn unknown<T>(why: impl Display) -> Fact<T> {
     Fact::Unknown(why.to_string())
 }
 
-/// Features that a driver lacks are absent; those that it failed to report are unknown.
+/// Converts an ethtool result to a fact: absent if the driver lacks the feature, unknown if it failed to report
+/// it.
 fn answer<T>(outcome: Result<T, EthtoolError>) -> Fact<T> {
     match outcome {
         Ok(value) => Fact::Known(value),
@@ -148,7 +149,7 @@ fn links(netlink: &mut Netlink) -> Result<Vec<LinkAnswer>, NetlinkError> {
 }
 
 fn link(link: Link) -> LinkAnswer {
-    // RFC 2863, by the names sysfs has for them.
+    // States of RFC 2863, with the names of sysfs.
     let states = ["unknown", "notpresent", "down", "lowerlayerdown", "testing", "dormant", "up"];
     let state = link.state.and_then(|state| states.get(usize::from(state))).unwrap_or(&"unknown");
     LinkAnswer {
@@ -229,7 +230,7 @@ fn ask(name: &str, ethtool: &mut Ethtool) -> InterfaceAnswers {
     }
 }
 
-/// From the family that distinguishes 0 from none, where the kernel has it.
+/// Reads coalescing from the netlink family, which distinguishes 0 from none, if the kernel has it.
 fn coalescing(name: &str, ethtool: &mut Ethtool) -> Fact<CoalescingFacts> {
     let outcome = match EthtoolFamily::open() {
         Ok(mut family) => match family.coalescing(name) {
@@ -257,8 +258,8 @@ fn statistics(ethtool: &mut Ethtool) -> Result<BTreeMap<String, u64>, EthtoolErr
     Ok(names.into_iter().zip(values).filter(|(name, value)| worth_keeping(name, *value)).collect())
 }
 
-/// Which of `names` are running. A PID namespace, or a `/proc` that hides other users' processes,
-/// shows too little to say that one does not.
+/// Returns which of `names` are running. In a PID namespace, or with a `/proc` that hides other users'
+/// processes, a missing process is no proof that it does not run.
 fn processes(files: &Files) -> Fact<Vec<String>> {
     let pids = match files.names_like("/proc", "") {
         Ok(names) => names,
@@ -274,8 +275,8 @@ fn processes(files: &Files) -> Fact<Vec<String>> {
     Fact::Known(found)
 }
 
-/// Programs that keep CPUs out of deep C-states hold this file open with a latency limit; a read returns the smallest of
-/// these (`Documentation/power/pm_qos_interface.rst`).
+/// Returns the smallest latency limit that programs have set to keep CPUs out of deep C-states: they keep this
+/// file open, and a read returns the smallest limit (`Documentation/power/pm_qos_interface.rst`).
 fn dma_latency() -> Fact<u32> {
     const PATH: &str = "/dev/cpu_dma_latency";
     /// `PM_QOS_CPU_LATENCY_DEFAULT_VALUE`: no limit.

@@ -1,4 +1,4 @@
-//! Keeping a host: everything that [`collect`](super::collect) asked for, and the answers, in a directory that
+//! Records a host: everything that [`collect`](super::collect) queried, with the answers, in a directory that
 //! [`RecordedHost`] opens.
 
 use std::cell::RefCell;
@@ -14,51 +14,51 @@ use super::recorded::{Answers, KERNEL_FILE, KERNEL_SCHEMA, Refusal, to_hex};
 use super::{Host, LiveHost, OpenError, RecordedHost, collect, redact};
 use crate::files::Files;
 
-/// A host that could not be recorded. Nothing is left of it.
+/// Errors of recording a host. Nothing is left behind.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The directory is there and holds something.
+    /// The directory exists and is not empty.
     #[error("cannot record into {}: it is not empty; name a directory that is not there", directory.display())]
     NotEmpty {
-        /// The directory.
+        /// Destination directory.
         directory: PathBuf,
     },
-    /// Something could not be written.
+    /// A file or directory could not be written.
     #[error("cannot record this host: cannot {operation} {}: {cause}; nothing was kept", path.display())]
     Write {
-        /// `write`, `make`, `rename`, `list`.
+        /// Failed operation: `write`, `make`, `rename`, `list`, `find`.
         operation: &'static str,
-        /// What.
+        /// File or directory of the operation.
         path: PathBuf,
-        /// The system's answer.
+        /// Error of the operating system.
         #[source]
         cause: io::Error,
     },
-    /// Something that should have been redacted was still there.
+    /// A value that should have been redacted was still present.
     #[error(
         "cannot redact this host: {what} is still in {place} after it was replaced; nothing was kept. Please report this"
     )]
     Redaction {
-        /// What kind of thing: an address, the host's name.
+        /// Kind of value: an address, the host's name.
         what: &'static str,
-        /// The file.
+        /// File that contains it.
         place: String,
     },
-    /// What was written could not be read again.
+    /// The recording could not be read back.
     #[error(transparent)]
     Open(#[from] OpenError),
 }
 
-/// Records the running host into a directory, which must not be there or be empty; it appears whole or not at all. With
-/// `redact`, addresses, the host's name, serial numbers, machine ids and secrets on the kernel's command line are replaced,
-/// each by the same placeholder everywhere.
+/// Records the running host into a directory, which must not exist or be empty. The directory appears complete
+/// or not at all. With `redact`, addresses, the host's name, serial numbers, machine ids and secrets on the
+/// kernel's command line are replaced, each by the same placeholder everywhere.
 ///
-/// Returns the facts of what was recorded, which are those that opening it will give.
+/// Returns the facts of the recording, which are those that opening it will give.
 pub fn record(directory: &Path, redact: bool) -> Result<Facts, RecordError> {
     record_host(&LiveHost::new(), directory, redact)
 }
 
-/// The same of any host.
+/// Records any host; see [`record`].
 pub(crate) fn record_host(host: &dyn Host, directory: &Path, redact: bool) -> Result<Facts, RecordError> {
     let directory = destination(directory)?;
     let recorder = Recorder { host, seen: RefCell::new(Seen::default()) };
@@ -84,25 +84,25 @@ pub(crate) fn record_host(host: &dyn Host, directory: &Path, redact: bool) -> Re
     Ok(collect(&RecordedHost::open(&directory)?))
 }
 
-/// Everything that was asked, with the answers.
+/// All queries, with their answers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Seen {
-    /// Texts by path.
+    /// File texts by path.
     pub files: BTreeMap<String, String>,
-    /// Names by directory: those of all the prefixes it was listed with.
+    /// Names by directory, of all the prefixes that were listed.
     pub directories: BTreeMap<String, BTreeSet<String>>,
-    /// The rest; its own `directories` are filled in when it is written.
+    /// Other answers; their `directories` are filled in when the recording is written.
     pub answers: Answers,
 }
 
-/// Passes questions on and keeps the answers.
+/// Passes queries to a host and keeps the answers.
 struct Recorder<'a> {
     host: &'a dyn Host,
     seen: RefCell<Seen>,
 }
 
 impl Recorder<'_> {
-    /// What is not there needs no record: it is not in the recorded tree either.
+    /// Keeps an error, unless the file does not exist: it does not exist in the recorded tree either.
     fn refused(&self, path: &str, error: &io::Error) {
         if error.kind() != io::ErrorKind::NotFound {
             self.seen.borrow_mut().answers.errors.insert(path.into(), Refusal::of(error));
@@ -168,7 +168,7 @@ impl Host for Recorder<'_> {
     }
 }
 
-/// Where the recording goes: an empty directory's own place, or one that is free.
+/// Returns the path of the recording: an empty directory, or a path that does not exist.
 fn destination(directory: &Path) -> Result<PathBuf, RecordError> {
     match fs::read_dir(directory) {
         Ok(mut entries) => {
@@ -182,7 +182,7 @@ fn destination(directory: &Path) -> Result<PathBuf, RecordError> {
     }
 }
 
-/// Beside the destination, so that a rename is enough to put it there.
+/// Returns a temporary name next to the destination, so that a rename completes the recording.
 fn partial_name(directory: &Path) -> PathBuf {
     let mut name = directory.file_name().unwrap_or_default().to_owned();
     name.push(format!(".partial-{}", std::process::id()));
@@ -202,7 +202,8 @@ fn write_all(seen: &Seen, root: &Path) -> Result<(), RecordError> {
     answers.schema = KERNEL_SCHEMA.into();
     let written = Files::recorded(root);
     for (directory, names) in &seen.directories {
-        // The tree has the names of what was read; the rest, and empty directories, are recorded beside it.
+        // The tree contains the files that were read; other names and empty directories are recorded
+        // separately.
         let there = written.names_like(directory, "").ok();
         let missing = |name: &&String| there.as_ref().is_none_or(|there| !there.contains(*name));
         let rest: Vec<_> = names.iter().filter(missing).cloned().collect();
@@ -217,7 +218,7 @@ fn write_all(seen: &Seen, root: &Path) -> Result<(), RecordError> {
     fs::write(&place, text).map_err(failed("write", &place))
 }
 
-/// Where a host's path is kept; none for one that would lead out of the directory.
+/// Returns where a host's path is stored; `None` for a path that would lead out of the directory.
 fn place_in(root: &Path, path: &str) -> Option<PathBuf> {
     let inside = Path::new(path.strip_prefix('/')?);
     inside.components().all(|part| matches!(part, Component::Normal(_))).then(|| root.join(inside))

@@ -1,5 +1,5 @@
-//! A host recorded elsewhere: a directory with the trees `proc`, `sys`, `etc` … of the files that were read, and
-//! `kernel.json` with everything else that was asked and answered.
+//! A recorded host: a directory with the trees `proc`, `sys`, `etc` … of the files that were read, and
+//! `kernel.json` with all other queries and answers.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,43 +13,43 @@ use super::answers::{InterfaceAnswers, KernelAnswers};
 use super::{Host, is_absent};
 use crate::files::Files;
 
-/// The file of the kernel's answers.
+/// Name of the file with the kernel's answers.
 pub(super) const KERNEL_FILE: &str = "kernel.json";
-/// What the file's `schema` says.
+/// `schema` of that file.
 pub(super) const KERNEL_SCHEMA: &str = "landspeed.kernel/1";
-/// No kernel answers more, except by mistake or malice.
+/// Maximum size of that file; larger ones are an error or malicious.
 const LIMIT_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The answers of a recorded host that are not files.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Answers {
-    /// [`KERNEL_SCHEMA`].
+    /// Schema identifier, [`KERNEL_SCHEMA`].
     pub schema: String,
-    /// About the host as a whole.
+    /// Answers about the host as a whole.
     pub kernel: KernelAnswers,
-    /// By interface.
+    /// Answers of drivers, by interface.
     pub interfaces: BTreeMap<String, InterfaceAnswers>,
     /// PCI configuration space by address, as hexadecimal digits.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub pci_config: BTreeMap<String, Fact<String>>,
-    /// What symbolic links point to.
+    /// Targets of symbolic links, by path.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub links: BTreeMap<String, String>,
-    /// Directories that held more names than those of files that were read.
+    /// Directories with more names than those of files that were read.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub directories: BTreeMap<String, Vec<String>>,
-    /// What was there and could not be read.
+    /// Files and links that exist but could not be read, by path.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub errors: BTreeMap<String, Refusal>,
 }
 
-/// A file or link that could not be read, for another reason than that it is not there.
+/// The reason why an existing file or link could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Refusal {
-    /// The system's number, where it gave one.
+    /// `errno`, if the operating system gave one.
     pub errno: Option<i32>,
-    /// In words.
+    /// Error message.
     pub why: String,
 }
 
@@ -63,47 +63,47 @@ impl Refusal {
     }
 }
 
-/// A directory that is not a recorded host.
+/// Errors of opening a recorded host.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Its `kernel.json` could not be read.
     #[error("{} is not a recorded host: cannot read {KERNEL_FILE}: {cause}; `landspeed check --record DIR` makes one", directory.display())]
     Unreadable {
-        /// The directory.
+        /// Directory that was opened.
         directory: PathBuf,
-        /// The system's answer.
+        /// Error of the operating system.
         #[source]
         cause: io::Error,
     },
-    /// Its `kernel.json` is longer than any kernel's answers.
+    /// Its `kernel.json` exceeds the size limit.
     #[error("{} is not a recorded host: its {KERNEL_FILE} is longer than {LIMIT_BYTES} bytes", directory.display())]
     TooLong {
-        /// The directory.
+        /// Directory that was opened.
         directory: PathBuf,
     },
-    /// Its `kernel.json` does not say what it should.
+    /// Its `kernel.json` is not valid.
     #[error("the recorded host {} is damaged: {KERNEL_FILE}: {cause}", directory.display())]
     Malformed {
-        /// The directory.
+        /// Directory that was opened.
         directory: PathBuf,
-        /// Where, and what is wrong.
+        /// Position and kind of the error.
         #[source]
         cause: serde_json::Error,
     },
-    /// It was written by another version of the program.
+    /// Its schema is of another version of the program.
     #[error(
         "the recorded host {} has the schema `{schema}`, which this version does not know: it reads {KERNEL_SCHEMA}",
         directory.display()
     )]
     Schema {
-        /// The directory.
+        /// Directory that was opened.
         directory: PathBuf,
-        /// What it says.
+        /// Schema in the file.
         schema: String,
     },
 }
 
-/// A recorded host.
+/// A host read from a recording.
 #[derive(Debug, Clone)]
 pub struct RecordedHost {
     files: Files,
@@ -111,8 +111,8 @@ pub struct RecordedHost {
 }
 
 impl RecordedHost {
-    /// Opens a directory that [`record`](super::record) wrote. Only `kernel.json` is read now; a file that is missing or
-    /// damaged shows in the fact it would have been.
+    /// Opens a directory that [`record`](super::record) wrote. Only `kernel.json` is read now; a missing or
+    /// damaged file affects only its facts.
     pub fn open(directory: &Path) -> Result<Self, OpenError> {
         let unreadable = |cause| OpenError::Unreadable { directory: directory.into(), cause };
         let path = directory.join(KERNEL_FILE);
@@ -129,7 +129,7 @@ impl RecordedHost {
         Self::with_answers(directory, &text)
     }
 
-    /// The same with the text of `kernel.json` given, which then need not be there.
+    /// The same with the given text of `kernel.json`, which then need not exist.
     pub fn with_answers(directory: &Path, text: &[u8]) -> Result<Self, OpenError> {
         let answers: Answers = serde_json::from_slice(text)
             .map_err(|cause| OpenError::Malformed { directory: directory.into(), cause })?;
@@ -193,13 +193,13 @@ impl Host for RecordedHost {
     }
 }
 
-/// Bytes as hexadecimal digits.
+/// Formats bytes as hexadecimal digits.
 pub(super) fn to_hex(bytes: &[u8]) -> String {
     let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or_default();
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// Hexadecimal digits as bytes; white space between bytes is allowed.
+/// Parses hexadecimal digits; white space between bytes is allowed.
 fn from_hex(digits: &str) -> Option<Vec<u8>> {
     let digits: Vec<u8> = digits.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
     let value = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);

@@ -1,6 +1,6 @@
-//! Removes identifying data from a recorded host: addresses, its name, serial numbers, machine ids, secrets on the
-//! kernel's command line. The same value is the same placeholder everywhere, and addresses of one network stay in one
-//! network, so that what a check says of the host stays as it was.
+//! Removes identifying data from a recorded host: addresses, its name, serial numbers, machine ids, secrets on
+//! the kernel's command line. A value has the same placeholder everywhere, and addresses of one network stay in
+//! one network, so that the checks have the same results.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -16,13 +16,14 @@ mod scan;
 use network::Networks;
 use scan::{Found, find};
 
-/// A name shorter than this may be a word of the kernel's (`vm`), and is replaced only where names are.
+/// A name shorter than this may be a word in a kernel file (`vm`), and is only replaced where names are
+/// expected.
 const SHORTEST_NAME: usize = 4;
 const HOSTNAME: &str = "/proc/sys/kernel/hostname";
 const COMMAND_LINE: &str = "/proc/cmdline";
 const CPUINFO: &str = "/proc/cpuinfo";
 
-/// What was seen, with placeholders.
+/// Returns the recording with placeholders.
 pub(super) fn redacted(seen: &Seen) -> Result<Seen, RecordError> {
     let name = seen.files.get(HOSTNAME).map(|name| name.trim().to_owned()).unwrap_or_default();
     let mut redactor = Redactor::new(&name);
@@ -57,16 +58,16 @@ pub(super) fn redacted(seen: &Seen) -> Result<Seen, RecordError> {
     Ok(out)
 }
 
-/// Whether four numbers with dots are an address: `20.5.13.0` is a firmware's version.
+/// Whether four numbers with dots may be an address, or are a version: `20.5.13.0` is one of a firmware.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Numbers {
     MayBeAddresses,
     AreVersions,
 }
 
-/// What was replaced, and by what.
+/// Replaced values and their placeholders.
 struct Redactor {
-    /// The host's name, whole, and without its domain; the longest first.
+    /// The host's name, in full, without its domain, and the domain alone, each with its placeholder.
     names: Vec<(String, String)>,
     networks: Networks,
     macs: BTreeMap<String, u16>,
@@ -96,7 +97,8 @@ impl Redactor {
         }
     }
 
-    /// The interfaces' own networks first: an address found later belongs to one of them, if it does.
+    /// Learns the networks of the interfaces before any other address, so that addresses in them are
+    /// recognised.
     fn learn_networks(&mut self, seen: &Seen) {
         for link in seen.answers.kernel.links.known().into_iter().flatten() {
             for address in &link.addresses {
@@ -107,18 +109,18 @@ impl Redactor {
         }
     }
 
-    /// A text with everything replaced that is recognised by its shape, and the host's name.
+    /// Replaces the host's name and everything that is recognised by its shape.
     fn text(&mut self, text: &str, numbers: Numbers) -> String {
         self.replaced(text, numbers, SHORTEST_NAME)
     }
 
-    /// A path or a name in it: interfaces may be named after their hardware address.
+    /// Replaces identifying parts of a path: interfaces may be named after their hardware address.
     fn path(&mut self, path: &str) -> String {
         let numbers = if says_versions(path) { Numbers::AreVersions } else { Numbers::MayBeAddresses };
         self.replaced(path, numbers, SHORTEST_NAME)
     }
 
-    /// An address's placeholder; a shared one (loopback, multicast) is kept.
+    /// Returns an address's placeholder; shared addresses (loopback, multicast) are kept.
     fn ip(&mut self, ip: IpAddr, written: &str) -> String {
         let placeholder = self.networks.placeholder(ip);
         if placeholder == ip { written.to_owned() } else { placeholder.to_string() }
@@ -172,7 +174,7 @@ impl Redactor {
         out
     }
 
-    /// A locally administered address with a unique number.
+    /// Returns a locally administered address with a unique number.
     fn mac(&mut self, digits: &str, groups: usize, separator: char) -> String {
         if digits.bytes().all(|digit| digit == b'0') || digits.bytes().all(|digit| digit == b'f') {
             return separated(digits, separator);
@@ -183,7 +185,7 @@ impl Redactor {
         separated(&format!("02{zeros}{number:04x}"), separator)
     }
 
-    /// An id of the same shape: digits and dashes where it had them.
+    /// Returns an id of the same shape, with digits and dashes in the same places.
     fn id(&mut self, id: &str) -> String {
         let next = self.ids.len() as u32 + 1;
         let number = *self.ids.entry(id.to_ascii_lowercase()).or_insert(next);
@@ -198,7 +200,7 @@ impl Redactor {
         format!("redacted-{number}")
     }
 
-    /// The kernel's command line, word by word: it is where secrets are, and other hosts' names.
+    /// Redacts the kernel's command line word by word: it may contain secrets and names of other hosts.
     fn command_line(&mut self, text: &str) -> String {
         let mut words = Vec::new();
         let mut secret_follows = false;
@@ -219,7 +221,7 @@ impl Redactor {
         words.join(" ") + "\n"
     }
 
-    /// Every text of a document, the keys too.
+    /// Redacts every string of a document, keys included.
     fn json(&mut self, value: &mut Value, key: &str) {
         match value {
             Value::String(text) if key == "addresses" => *text = self.address(text),
@@ -231,7 +233,7 @@ impl Redactor {
             Value::Array(values) => values.iter_mut().for_each(|value| self.json(value, key)),
             Value::Object(members) => {
                 for (name, mut value) in std::mem::take(members) {
-                    // `known`, `absent` and `unknown` say something of what they are in.
+                    // `known` is a wrapper: the enclosing key describes its value.
                     let inside = if name == "known" { key } else { &name };
                     self.json(&mut value, inside);
                     let name = self.path(&name);
@@ -242,7 +244,7 @@ impl Redactor {
         }
     }
 
-    /// An interface's address, with the length of its placeholder's prefix.
+    /// Returns the placeholder of an interface's address, with its prefix length.
     fn address(&mut self, text: &str) -> String {
         match parsed(text) {
             Some((ip, bits)) => format!("{}/{}", self.networks.placeholder(ip), Networks::prefix(ip, bits)),
@@ -250,7 +252,7 @@ impl Redactor {
         }
     }
 
-    /// Looks for every original in what is about to be written.
+    /// Searches the redacted recording for every original value.
     fn verify(&self, seen: &Seen) -> Result<(), RecordError> {
         let answers = serde_json::to_string(&seen.answers).unwrap_or_default();
         let texts = seen.files.iter().map(|(path, text)| (path.as_str(), text.as_str()));
@@ -277,13 +279,13 @@ impl Redactor {
     }
 }
 
-/// `address/bits`.
+/// Parses `address/bits`.
 fn parsed(text: &str) -> Option<(IpAddr, u8)> {
     let (ip, bits) = text.split_once('/')?;
     Some((ip.parse().ok()?, bits.parse().ok()?))
 }
 
-/// Digits in pairs.
+/// Groups digits in pairs.
 fn separated(digits: &str, separator: char) -> String {
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -295,12 +297,12 @@ fn separated(digits: &str, separator: char) -> String {
     text
 }
 
-/// Files a person writes, whose comments may say anything.
+/// Returns whether a file is written by people: its comments may contain anything.
 fn is_configuration(path: &str) -> bool {
     ["/etc/", "/run/", "/usr/", "/lib/"].iter().any(|directory| path.starts_with(directory))
 }
 
-/// Files that hold versions, and no addresses.
+/// Returns whether a file contains versions and no addresses.
 fn says_versions(path: &str) -> bool {
     path.ends_with("/version")
         || path.ends_with("/osrelease")
@@ -308,13 +310,13 @@ fn says_versions(path: &str) -> bool {
         || path.starts_with("/boot/")
 }
 
-/// Lines keep their numbers.
+/// Replaces comments, and keeps the line numbers.
 fn without_comments(text: &str) -> String {
     let bare = |line: &str| if line.trim_start().starts_with(['#', ';']) { "#".to_owned() } else { line.to_owned() };
     text.lines().map(bare).collect::<Vec<_>>().join("\n") + "\n"
 }
 
-/// Some Arm boards have their serial number in `/proc/cpuinfo`.
+/// Removes the serial number that some Arm boards have in `/proc/cpuinfo`.
 fn without_serial(text: &str) -> String {
     let bare = |line: &str| match line.split_once(':') {
         Some((key, _)) if key.trim_end() == "Serial" => format!("{key}: 0"),

@@ -1,12 +1,12 @@
-//! `/proc/stat`: time of each core.
+//! `/proc/stat`: CPU time of each core.
 
-/// More cores than any kernel is built for (x86 `MAXSMP` is 8192).
+/// Maximum number of cores of any kernel build (x86 `MAXSMP` is 8192).
 const MAX_CORES: usize = 8192;
 
-/// Time of one core in ticks ([`crate::TICK_NS`]). As totals since boot, or as the difference of two.
+/// CPU time of one core in ticks ([`crate::TICK_NS`]), since boot or as a difference.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct CoreTicks {
-    /// User and nice; guests' time is in them.
+    /// User and nice; they include guest time.
     pub user: u64,
     pub system: u64,
     pub softirq: u64,
@@ -17,8 +17,8 @@ pub(crate) struct CoreTicks {
 }
 
 impl CoreTicks {
-    /// What passed since `before`, and whether a counter went back: the kernel documents that `iowait` may, and `idle`
-    /// does with some clock sources. Such a counter stands still.
+    /// Returns the difference since `before`, and whether a counter decreased: the kernel documents that
+    /// `iowait` may, and `idle` does with some clock sources. Such a counter is taken as unchanged.
     pub(crate) fn since(self, before: Self) -> (Self, bool) {
         let mut back = false;
         let mut delta = |now: u64, then: u64| {
@@ -37,7 +37,7 @@ impl CoreTicks {
         (passed, back)
     }
 
-    /// Both together.
+    /// Returns the sum of both.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             user: self.user.saturating_add(other.user),
@@ -50,7 +50,7 @@ impl CoreTicks {
         }
     }
 
-    /// Shares of the core's own total, which add up to 1; all zero when no tick passed.
+    /// Returns shares of the core's own total, which add up to 1; all zero if no tick passed.
     pub(crate) fn shares(self) -> landspeed_model::CoreUse {
         let parts = [self.user, self.system, self.softirq, self.irq, self.steal, self.iowait, self.idle];
         let total: f64 = parts.iter().map(|&ticks| ticks as f64).sum();
@@ -67,12 +67,11 @@ impl CoreTicks {
     }
 }
 
-/// Fills `cores` with each core's ticks; its number is the index. A core without a row is offline: `None`. So is one
-/// whose row is not understood.
+/// Fills `cores` with each core's ticks, indexed by core number. A core without a valid row is offline: `None`.
 pub(crate) fn core_ticks(stat: &str, cores: &mut Vec<Option<CoreTicks>>) {
     cores.clear();
     for line in stat.lines() {
-        // The cpu rows come first; what follows (`intr`) is long.
+        // The cpu rows come first; the rest (`intr`) is long.
         let Some(row) = line.strip_prefix("cpu") else { break };
         let mut words = row.split_ascii_whitespace();
         if row.starts_with(char::is_whitespace) {
@@ -88,7 +87,7 @@ pub(crate) fn core_ticks(stat: &str, cores: &mut Vec<Option<CoreTicks>>) {
     }
 }
 
-/// user nice system idle [iowait irq softirq steal]; the later columns came with later kernels.
+/// Parses user nice system idle [iowait irq softirq steal]; the later columns were added by later kernels.
 fn row_ticks<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<CoreTicks> {
     let mut columns = [0_u64; 8];
     for (at, column) in columns.iter_mut().enumerate() {
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn an_offline_core_keeps_the_numbers_of_the_others() {
+    fn core_numbers_are_correct_with_offline_cores() {
         let cores =
             parsed("cpu  9 9 9 9\ncpu0 1 2 3 4 5 6 7 8 9 10\ncpu3 1 1 1 1 1 1 1 1 0 0\nintr 5 cpu9\ncpu4 1 1 1 1\n");
         assert_eq!(cores.len(), 4);
@@ -126,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_are_cut_or_garbage_are_offline_not_zero() {
+    fn cores_with_invalid_rows_are_offline() {
         assert_eq!(parsed("cpu0 1 2 3"), [None]);
         assert_eq!(parsed("cpu0 1 2 x 4 5"), [None]);
         assert_eq!(parsed("cpu99999999 1 2 3 4"), []);

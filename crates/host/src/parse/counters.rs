@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use landspeed_model::CounterDelta;
 
-/// Counters by name. Values are the kernel's 64 bits; a negative one (`Tcp.MaxConn` is −1) in two's complement.
+/// Counters by name, as 64-bit values; a negative one (`Tcp.MaxConn` is −1) is in two's complement.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Counters(pub BTreeMap<String, u64>);
 
 impl Counters {
-    /// Those that moved since `before`, by name. A counter that was not there before counts from zero: the kernel leaves
-    /// some out until they are first used.
+    /// Returns the counters that changed since `before`, by name. A counter that did not exist before counts
+    /// from zero: the kernel omits some until they are first used.
     pub(crate) fn moved_since(&self, before: &Self) -> Vec<CounterDelta> {
         let delta = |(name, &now): (&String, &u64)| {
             let then = before.0.get(name).copied().unwrap_or(0);
@@ -20,8 +20,8 @@ impl Counters {
     }
 }
 
-/// `/proc/net/snmp` and `/proc/net/netstat`: a line of names, a line of values, both behind the same `Group:`. Named
-/// `Group.Name`. A pair that does not fit gives what fits.
+/// Parses `/proc/net/snmp` and `/proc/net/netstat`: a line of names, a line of values, both after the same
+/// `Group:`. Keys are `Group.Name`. Of a pair of different lengths, the common part is used.
 pub(crate) fn paired_lines(text: &str, into: &mut Counters) {
     let mut lines = text.lines().peekable();
     while let Some(names) = lines.next() {
@@ -40,7 +40,7 @@ pub(crate) fn paired_lines(text: &str, into: &mut Counters) {
     }
 }
 
-/// `/proc/net/snmp6`: a name and a value on each line. The names carry their group (`Ip6InReceives`).
+/// Parses `/proc/net/snmp6`: a name and a value on each line. The names include their group (`Ip6InReceives`).
 pub(crate) fn named_values(text: &str, into: &mut Counters) {
     for line in text.lines() {
         let mut words = line.split_ascii_whitespace();
@@ -50,13 +50,13 @@ pub(crate) fn named_values(text: &str, into: &mut Counters) {
     }
 }
 
-/// `/proc/pressure/*`: the stall time of the `some` line since boot, microseconds.
+/// Parses `/proc/pressure/*`: the stall time of the `some` line since boot, microseconds.
 pub(crate) fn pressure_total_us(text: &str) -> Option<u64> {
     let some = text.lines().find(|line| line.starts_with("some "))?;
     some.split_ascii_whitespace().find_map(|word| word.strip_prefix("total="))?.parse().ok()
 }
 
-/// `/proc/net/sockstat`: pages of TCP memory in use, of all network namespaces.
+/// Parses `/proc/net/sockstat`: pages of TCP memory in use, over all network namespaces.
 pub(crate) fn tcp_memory_pages(sockstat: &str) -> Option<u64> {
     let mut words = sockstat.lines().find_map(|line| line.strip_prefix("TCP:"))?.split_ascii_whitespace();
     words.find(|&word| word == "mem")?;

@@ -1,20 +1,20 @@
-//! `/proc/interrupts`.
+//! Parser for `/proc/interrupts`.
 
 /// One hardware interrupt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct InterruptRow {
     pub number: u32,
-    /// Names of its actions; empty where nothing handles it.
+    /// Names of its actions; empty without a handler.
     pub name: String,
-    /// On all CPUs, since boot.
+    /// Sum over all CPUs since boot.
     pub count: u64,
 }
 
-/// The rows that have a number; those of the architecture (`LOC`, `NMI`) have letters.
+/// Parses the rows that have a number; those of the architecture (`LOC`, `NMI`) have letters.
 ///
 /// A row is its number, a count for each online CPU, the chip, the hardware number with the trigger
-/// (`1048576-edge`; Arm: `27 Level`), the names (kernel/irq/proc.c). A chip may have blanks in its name (`Hyper-V PCIe MSI`), so
-/// the names are what follows the trigger.
+/// (`1048576-edge`; Arm: `27 Level`), the names (kernel/irq/proc.c). A chip may have spaces in its name
+/// (`Hyper-V PCIe MSI`), so the names are the words after the trigger.
 pub(crate) fn interrupt_rows(text: &str) -> Vec<InterruptRow> {
     let mut lines = text.lines();
     let processors = lines.next().map_or(0, |head| head.split_whitespace().count());
@@ -34,11 +34,11 @@ fn row(line: &str, processors: usize) -> Option<InterruptRow> {
     Some(InterruptRow { number, name: action_names(&words.collect::<Vec<_>>()), count })
 }
 
-/// Names of the actions in the words behind the counts.
+/// Returns the names of the actions in the words after the counts.
 pub(super) fn action_names(words: &[&str]) -> String {
     let names = match words.iter().position(|word| is_trigger(word)) {
         Some(at) => words.get(at + 1..),
-        // No trigger: the chip and its number.
+        // Without a trigger: skip the chip and its number.
         None => words.get(2..),
     };
     names.unwrap_or_default().join(" ")
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_found_behind_every_kind_of_chip() {
+    fn interrupt_names_are_parsed_after_any_chip_name() {
         let text = "            CPU0       CPU1       \n\
                     \x20  9:          0          2   IO-APIC    9-fasteoi   acpi\n\
                     \x20 34:    1000000          1   IR-PCI-MSI 30932993-edge      mlx5_comp0@pci:0000:3b:00.0\n\
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_do_not_fit_stand_at_the_most() {
+    fn overflowing_interrupt_counts_saturate() {
         let rows =
             interrupt_rows("CPU0 CPU1\n1: 18446744073709551615 7 x 1-edge y\n2: 99999999999999999999 z\n3: -1 2\n");
         assert_eq!((rows[0].count, rows[0].name.as_str()), (u64::MAX, "y"));

@@ -1,6 +1,6 @@
-//! PCI configuration space.
+//! Parser for PCI configuration space.
 
-/// What a PCI Express device is set to.
+/// Device control settings of a PCI Express device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DeviceControl {
     /// Maximum read request size, bytes.
@@ -11,10 +11,10 @@ pub(crate) struct DeviceControl {
     pub relaxed_ordering: bool,
 }
 
-/// Why a device's control register is unknown.
+/// Reason why a device's control register is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoControl {
-    /// The bytes end before it.
+    /// The available bytes end before the register.
     Short,
     /// It is not a PCI Express device.
     NotExpress,
@@ -22,18 +22,18 @@ pub(crate) enum NoControl {
     Malformed,
 }
 
-/// The device control register of a PCI Express device (PCI Express Base Specification, 7.5.3.4): 8 bytes into the
-/// capability 0x10, which the list that begins at 0x34 leads to. Bits 14:12 read request, 7:5 payload (each 128 << n
-/// bytes), 4 relaxed ordering.
+/// Parses the device control register of a PCI Express device (PCI Express Base Specification, 7.5.3.4): 8
+/// bytes into the capability 0x10, which is in the list that begins at 0x34. Bits 14:12 are the read request,
+/// 7:5 the payload (each 128 << n bytes), 4 relaxed ordering.
 pub(crate) fn device_control(config: &[u8]) -> Result<DeviceControl, NoControl> {
     const STATUS: usize = 0x06;
     const HAS_CAPABILITIES: u8 = 0x10;
     const CAPABILITIES: usize = 0x34;
     const EXPRESS: u8 = 0x10;
-    /// No more fit between the header and the end of the space.
+    /// Maximum number of capabilities between the header and the end of the space.
     const MOST: usize = 48;
     let byte = |at: usize| config.get(at).copied().ok_or(NoControl::Short);
-    // A device that does not answer reads as ones.
+    // A device that does not respond reads as all ones.
     if byte(0)? == 0xff && byte(1)? == 0xff {
         return Err(NoControl::Malformed);
     }
@@ -67,7 +67,7 @@ pub(crate) fn config_with_express_at(at: u8, control: u16) -> Vec<u8> {
     let mut config = vec![0; 256];
     config[..4].copy_from_slice(&[0xb3, 0x15, 0x17, 0x10]);
     config[6] = 0x10;
-    // A power management capability first, as devices have it.
+    // A power management capability first, as on real devices.
     config[0x34] = 0x40;
     config[0x40..0x42].copy_from_slice(&[0x01, at]);
     let place = usize::from(at);
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn read_request_payload_and_ordering_are_found_through_the_list() {
+    fn device_control_is_found_through_the_capability_list() {
         // lspci of such a device: MaxPayload 256 bytes, MaxReadReq 4096 bytes, RlxdOrd+.
         let config = config_with_express_at(0x60, 5 << 12 | 1 << 5 | 0x10);
         let expected = DeviceControl { max_read_request_bytes: 4096, max_payload_bytes: 256, relaxed_ordering: true };
@@ -89,13 +89,13 @@ mod tests {
     }
 
     #[test]
-    fn a_root_only_configuration_space_is_short_not_absent() {
+    fn a_truncated_configuration_space_is_short_not_absent() {
         let config = config_with_express_at(0x60, 0);
         assert_eq!(device_control(&config[..64]), Err(NoControl::Short));
     }
 
     #[test]
-    fn a_list_in_a_circle_ends() {
+    fn cyclic_capability_lists_are_malformed() {
         let mut config = config_with_express_at(0x60, 0);
         config[0x60] = 0x05;
         config[0x61] = 0x40;

@@ -6,13 +6,13 @@ use super::interrupts::action_names;
 
 /// Rows that count for the whole host (arch/x86/kernel/irq.c, arch/arm64/kernel/smp.c).
 const NOT_PER_CORE: [&str; 3] = ["ERR", "MIS", "Err"];
-/// A 32-bit counter that moved by this much or more was reset (serial numbers, RFC 1982).
+/// A 32-bit counter that changed by this much or more was reset (serial number arithmetic, RFC 1982).
 const HALF: u32 = 1 << 31;
 
-/// Counts of each core.
+/// Rows of counters with a column for each core.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct CoreTable {
-    /// Core of each column.
+    /// Core number of each column.
     pub cores: Vec<u32>,
     pub rows: Vec<CoreRow>,
 }
@@ -20,15 +20,15 @@ pub(crate) struct CoreTable {
 /// An interrupt line or a kind of softirq.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct CoreRow {
-    /// `34`, `LOC`, `NET_RX`.
+    /// First word of the row: `34`, `LOC`, `NET_RX`.
     pub label: String,
-    /// Names of its actions; of a row without a number the text behind its counts.
+    /// Names of its actions; for a row without a number, the text after its counts.
     pub name: String,
-    /// One for each column, 32 bits; they wrap.
+    /// One count for each column; 32 bits, they wrap.
     pub counts: Vec<u32>,
 }
 
-/// The rows that have a count for each core that the first line names.
+/// Parses the rows that have a count for each core in the header line.
 pub(crate) fn core_table(text: &str) -> CoreTable {
     let mut lines = text.lines();
     let head = lines.next().unwrap_or_default();
@@ -54,8 +54,8 @@ fn row(line: &str, columns: usize) -> Option<CoreRow> {
 }
 
 impl CoreTable {
-    /// Hands every count that moved since `before` to `add`: row, core, by how much. A row or core that one of the two does not
-    /// have is left out, as is a counter that was reset. Returns how many were reset.
+    /// Passes every count that changed since `before` to `add`: row, core, difference. Rows and cores that only
+    /// one of the tables has are skipped, as are counters that were reset. Returns how many were reset.
     pub(crate) fn since(&self, before: &Self, mut add: impl FnMut(&CoreRow, u32, u64)) -> u64 {
         let known: BTreeMap<(&str, &str), &CoreRow> = before.rows.iter().map(|row| (row.key(), row)).collect();
         let column = |core: &u32| before.cores.iter().position(|other| other == core);
@@ -95,7 +95,7 @@ mod tests {
         MIS:          0          0\n";
 
     #[test]
-    fn counts_move_by_row_and_core() {
+    fn count_changes_are_reported_by_row_and_core() {
         let now = BEFORE.replace("4294967295", "3").replace("7000", "12").replace("100        200", "110        200");
         let mut moved = Vec::new();
         let reset =
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_core_or_line_at_one_end_only_is_left_out() {
+    fn cores_and_lines_in_only_one_reading_are_skipped() {
         let now = BEFORE
             .replace("CPU0       CPU2", "CPU1       CPU2")
             .replace("       5  ", "       6  ")

@@ -1,10 +1,10 @@
-//! Properties that hold for any file content.
+//! Property tests of the parsers, with any file content.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Texts that look like what is parsed, and texts that do not.
+/// Generates texts similar to real files, and arbitrary ones.
 fn any_text() -> impl Strategy<Value = String> {
     let like = "((cpu[0-9]{0,5}|Tcp:|TcpExt:|some|TCP:|processor\t:|cpu MHz :|eth0|[a-f0-9]{1,9})[ \t]?([ -~]{0,40})\n){0,12}";
     prop_oneof![any::<String>(), like.prop_map(String::from)]
@@ -27,14 +27,14 @@ proptest! {
     }
 
     #[test]
-    fn an_assignment_is_read_as_it_was_written(name in "[a-z0-9_]{1,8}(\\.[a-z0-9_]{1,8}){0,4}", value in "[0-9a-z]{1,9}( [0-9a-z]{1,9}){0,3}", blank in "[ \t]{0,3}", dash in "-?") {
+    fn sysctl_assignments_round_trip(name in "[a-z0-9_]{1,8}(\\.[a-z0-9_]{1,8}){0,4}", value in "[0-9a-z]{1,9}( [0-9a-z]{1,9}){0,3}", blank in "[ \t]{0,3}", dash in "-?") {
         let read = sysctl_assignments(&format!("\n{dash}{name}{blank}={blank}{value}{blank}\n"));
         prop_assert_eq!(read.len(), 1);
         prop_assert_eq!((read[0].line, &read[0].name, &read[0].value), (2, &name, &value));
     }
 
     #[test]
-    fn counts_of_an_interrupt_add_up(counts in prop::collection::vec(any::<u32>(), 1..40), number in 0_u32..5000, name in "[a-z0-9@:.]{1,20}") {
+    fn interrupt_counts_are_summed_over_cpus(counts in prop::collection::vec(any::<u32>(), 1..40), number in 0_u32..5000, name in "[a-z0-9@:.]{1,20}") {
         let head = "CPU0 ".repeat(counts.len());
         let words: Vec<_> = counts.iter().map(u32::to_string).collect();
         let rows = interrupt_rows(&format!("{head}\n {number}: {} PCI-MSIX-0000:00:03.0 1-edge {name}\n", words.join("  ")));
@@ -44,7 +44,7 @@ proptest! {
     }
 
     #[test]
-    fn a_device_control_register_is_found_wherever_its_capability_is(at in 0x11_u8..0x3c, control in any::<u16>()) {
+    fn device_control_is_found_at_any_capability_offset(at in 0x11_u8..0x3c, control in any::<u16>()) {
         let config = pci::config_with_express_at(at * 4, control);
         let found = device_control(&config).expect("a PCI Express device");
         prop_assert_eq!(found.max_read_request_bytes, 128 << (control >> 12 & 7));
@@ -53,7 +53,7 @@ proptest! {
     }
 
     #[test]
-    fn a_list_gives_its_numbers_back(numbers in prop::collection::btree_set(0_u32..8192, 0..60)) {
+    fn cpu_lists_round_trip(numbers in prop::collection::btree_set(0_u32..8192, 0..60)) {
         let numbers: Vec<_> = numbers.into_iter().collect();
         prop_assert_eq!(list_numbers(&crate::collect::list_text(&numbers)), Some(numbers));
     }
@@ -68,7 +68,7 @@ proptest! {
     }
 
     #[test]
-    fn a_row_survives_being_written_and_read(ticks in any::<[u32; 8]>(), core in 0_usize..300) {
+    fn generated_stat_rows_are_parsed(ticks in any::<[u32; 8]>(), core in 0_usize..300) {
         let words: Vec<_> = ticks.iter().map(u32::to_string).collect();
         let mut cores = Vec::new();
         core_ticks(&format!("cpu{core} {}\n", words.join(" ")), &mut cores);
@@ -80,7 +80,7 @@ proptest! {
     }
 
     #[test]
-    fn counters_that_moved_add_up_to_the_later_reading(before in any::<[u32; 4]>(), after in any::<[u32; 4]>()) {
+    fn counter_differences_add_up_to_the_later_reading(before in any::<[u32; 4]>(), after in any::<[u32; 4]>()) {
         let write = |values: [u32; 4]| {
             let words: Vec<_> = values.iter().map(u32::to_string).collect();
             let mut counters = Counters::default();

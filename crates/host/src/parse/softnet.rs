@@ -1,11 +1,11 @@
-//! `/proc/net/softnet_stat`: packets each core took in.
+//! `/proc/net/softnet_stat`: packets received by each core.
 
 use landspeed_model::SoftnetDelta;
 
-/// One core's counters: 32-bit, and they wrap (in seven minutes at 10 million packets a second).
+/// Counters of one core; 32 bits, they wrap (in seven minutes at 10 million packets per second).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SoftnetRow {
-    /// The core, which kernels since 5.10 name; the row's number before.
+    /// Core number, which kernels since 5.10 report; the row's number before.
     pub core: u32,
     pub processed: u32,
     pub dropped: u32,
@@ -15,7 +15,7 @@ pub(crate) struct SoftnetRow {
 }
 
 impl SoftnetRow {
-    /// What passed since `before`.
+    /// Returns the difference since `before`.
     pub(crate) fn since(self, before: Self) -> SoftnetDelta {
         let delta = |now: u32, then: u32| u64::from(now.wrapping_sub(then));
         SoftnetDelta {
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_carry_their_core_and_old_kernels_their_order() {
+    fn softnet_cores_come_from_the_column_or_the_row_order() {
         let mut rows = Vec::new();
         let new = "0000000a 00000001 00000002 0 0 0 0 0 0 00000003 00000004 00000000 00000007 0 0\n";
         softnet_rows(new, &mut rows);
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_wrapped_moved_forward() {
+    fn wrapped_counters_have_a_positive_difference() {
         let before = SoftnetRow { processed: u32::MAX - 1, ..SoftnetRow::default() };
         assert_eq!(SoftnetRow { processed: 3, ..before }.since(before).processed, 5);
     }

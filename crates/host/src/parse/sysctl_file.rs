@@ -1,8 +1,8 @@
-//! Files of sysctl.d(5).
+//! Parser for files of sysctl.d(5).
 
 use super::squeeze;
 
-/// One assignment: its line, from 1, the sysctl with dots, the value.
+/// One assignment: line number from 1, sysctl with dots, value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Assignment {
     pub line: u32,
@@ -10,8 +10,9 @@ pub(crate) struct Assignment {
     pub value: String,
 }
 
-/// The assignments of a file. `-name = value` (a failure is ignored) counts; `-name` alone, which takes the name out of
-/// patterns, assigns nothing; nor do comments (`#`, `;`). A pattern (`net.ipv4.conf.*.rp_filter`) stays one.
+/// Parses the assignments of a file. `-name = value` (a failure is ignored) is one. Not assignments: `-name`
+/// alone, which excludes the name from patterns, and comments (`#`, `;`). Patterns
+/// (`net.ipv4.conf.*.rp_filter`) are not expanded.
 pub(crate) fn sysctl_assignments(text: &str) -> Vec<Assignment> {
     let assignment = |(number, line): (usize, &str)| {
         let line = line.trim();
@@ -25,8 +26,9 @@ pub(crate) fn sysctl_assignments(text: &str) -> Vec<Assignment> {
     text.lines().enumerate().filter_map(assignment).collect()
 }
 
-/// sysctl.d(5): the first separator says which is meant. Where it is a slash, slashes separate and dots belong to a name
-/// (`net/ipv4/conf/enp3s0.200/forwarding`); written with dots, such a dot is a slash.
+/// Converts a name to dots as separators. By sysctl.d(5), the first separator decides: if it is a slash,
+/// slashes separate and dots belong to a name (`net/ipv4/conf/enp3s0.200/forwarding`); in the form with dots,
+/// such a dot becomes a slash.
 fn with_dots(name: &str) -> String {
     if name.find(['.', '/']).is_some_and(|at| name.as_bytes()[at] == b'/') {
         let swap = |c| match c {
@@ -45,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn assignments_are_read_as_sysctl_does() {
+    fn assignments_are_parsed_as_in_sysctl() {
         let text = "# net.core.rmem_max = 1\n; so is this = 2\n\n  net.ipv4.tcp_rmem=4096  87380\t67108864 \n\
                     -net.core.default_qdisc = fq\n-net.ipv4.conf.all.rp_filter\nnet/ipv4/conf/eth0.7/forwarding = 1\n\
                     net.ipv4.conf.*.rp_filter = 2\nnonsense\n=3\nnet.ipv4.conf.eth0/7.arp_filter=1\nkernel.x=\n";

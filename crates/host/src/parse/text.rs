@@ -1,13 +1,13 @@
-//! Single facts out of small text files.
+//! Parsers for single values in small text files.
 
-/// What `/proc/cpuinfo` says.
+/// Values in `/proc/cpuinfo`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct CpuInfo {
     /// `model name` of the first core.
     pub model: Option<String>,
-    /// The CPU says it runs under a hypervisor (x86).
+    /// Whether the CPU has the hypervisor bit (x86).
     pub hypervisor: bool,
-    /// `cpu MHz` by core number; 0 for a core without one. Empty on architectures that do not say.
+    /// `cpu MHz` by core number; 0 for a core without one. Empty on architectures that do not report it.
     pub mhz: Vec<f32>,
 }
 
@@ -39,7 +39,7 @@ impl CpuInfo {
     }
 }
 
-/// How many numbers a kernel list has: `0-7,16-23` is 16. `None` if it is not one.
+/// Returns the number of entries of a kernel list: 16 for `0-7,16-23`. `None` if it is invalid.
 pub(crate) fn cpu_list(list: &str) -> Option<u32> {
     let list = list.trim();
     if list.is_empty() {
@@ -52,7 +52,7 @@ pub(crate) fn cpu_list(list: &str) -> Option<u32> {
     })
 }
 
-/// The numbers of a kernel list; `None` if it is not one, or names more CPUs than a kernel is built for.
+/// Returns the numbers of a kernel list; `None` if it is invalid, or names more CPUs than any kernel supports.
 pub(crate) fn list_numbers(list: &str) -> Option<Vec<u32>> {
     const MOST: u32 = 8192;
     cpu_list(list).filter(|&count| count <= MOST)?;
@@ -64,7 +64,7 @@ pub(crate) fn list_numbers(list: &str) -> Option<Vec<u32>> {
     numbers.collect::<Option<Vec<_>>>().map(|ranges| ranges.into_iter().flatten().collect())
 }
 
-/// The number behind `key` in a file of lines of two words, like `cpu.stat`.
+/// Returns the number after `key` in a file of two words per line, such as `cpu.stat`.
 pub(crate) fn field_of_words(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| {
         let mut words = line.split_ascii_whitespace();
@@ -72,23 +72,23 @@ pub(crate) fn field_of_words(text: &str, key: &str) -> Option<u64> {
     })
 }
 
-/// The number behind `key:` in a file like `/proc/meminfo`.
+/// Returns the number after `key:` in a file such as `/proc/meminfo`.
 pub(crate) fn field(text: &str, key: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
     line.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// The value of `KEY=value` or `KEY="value"` in a file like `/etc/os-release`.
+/// Returns the value of `KEY=value` or `KEY="value"` in a file such as `/etc/os-release`.
 pub(crate) fn quoted_value(text: &str, key: &str) -> Option<String> {
     let value = text.lines().find_map(|line| line.trim().strip_prefix(key)?.strip_prefix('='))?;
     let bare = value.trim().trim_matches(|c| c == '"' || c == '\'');
     (!bare.is_empty()).then(|| bare.to_owned())
 }
 
-/// The interface of the IPv4 default route with the lowest metric, from `/proc/net/route`.
+/// Returns the interface of the IPv4 default route with the lowest metric, from `/proc/net/route`.
 pub(crate) fn default_route_interface(text: &str) -> Option<String> {
     let routes = text.lines().skip(1).filter_map(|line| {
-        // Iface Destination Gateway Flags RefCnt Use Metric Mask …, addresses hexadecimal.
+        // Columns: Iface Destination Gateway Flags RefCnt Use Metric Mask …; addresses are hexadecimal.
         let words: Vec<_> = line.split_ascii_whitespace().collect();
         let (interface, destination, metric, mask) = (words.first()?, words.get(1)?, words.get(6)?, words.get(7)?);
         (*destination == "00000000" && *mask == "00000000").then_some((metric.parse::<u32>().ok()?, *interface))
@@ -96,7 +96,7 @@ pub(crate) fn default_route_interface(text: &str) -> Option<String> {
     routes.min().map(|(_, interface)| interface.to_owned())
 }
 
-/// White space runs as one blank each, none at the ends.
+/// Replaces each run of white space by one space, and trims both ends.
 pub(crate) fn squeeze(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpu_lists_are_counted_and_nonsense_is_not() {
+    fn cpu_lists_are_counted_and_invalid_ones_rejected() {
         assert_eq!(cpu_list("0-7,16-23\n"), Some(16));
         assert_eq!(cpu_list("3"), Some(1));
         assert_eq!(cpu_list(""), Some(0));

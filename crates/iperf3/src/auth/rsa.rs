@@ -1,4 +1,4 @@
-//! RSA by aws-lc (docs/decisions/0009-rsa-by-aws-lc.md).
+//! RSA with aws-lc (docs/decisions/0009-rsa-by-aws-lc.md).
 
 use aws_lc_rs::rsa::{
     OAEP_SHA1_MGF1SHA1, OaepPrivateDecryptingKey, OaepPublicEncryptingKey, Pkcs1PrivateDecryptingKey,
@@ -7,17 +7,17 @@ use aws_lc_rs::rsa::{
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{PrivateKeyDer, SubjectPublicKeyInfoDer};
 
-/// A public key: encrypts for a server.
+/// A public key, which encrypts tokens for a server.
 pub struct Public(PublicEncryptingKey);
 
 impl Public {
-    /// `None` if the PEM text holds no public key of 2048 to 8192 bits.
+    /// Parses a PEM file; `None` if it has no public key of 2048 to 8192 bits.
     pub fn from_pem(text: &[u8]) -> Option<Self> {
         let der = SubjectPublicKeyInfoDer::from_pem_slice(text).ok()?;
         PublicEncryptingKey::from_der(der.as_ref()).ok().map(Self)
     }
 
-    /// `None` if the text is too long for the key.
+    /// Encrypts a token; `None` if it is too long for the key.
     pub fn encrypt(&self, plain: &[u8], pkcs1: bool) -> Option<Vec<u8>> {
         let (key, mut hidden) = (self.0.clone(), vec![0; self.0.key_size_bytes()]);
         let hidden = if pkcs1 {
@@ -29,11 +29,11 @@ impl Public {
     }
 }
 
-/// A private key: decrypts what clients send.
+/// A private key, which decrypts the tokens of clients.
 pub struct Private(PrivateDecryptingKey);
 
 impl Private {
-    /// `None` if the PEM text holds no private key of 2048 to 8192 bits (PKCS#8 or PKCS#1, not encrypted).
+    /// Parses a PEM file; `None` if it has no private key of 2048 to 8192 bits (PKCS#8 or PKCS#1, not encrypted).
     pub fn from_pem(text: &[u8]) -> Option<Self> {
         let der = match PrivateKeyDer::from_pem_slice(text).ok()? {
             PrivateKeyDer::Pkcs8(der) => der.secret_pkcs8_der().to_vec(),
@@ -43,7 +43,7 @@ impl Private {
         PrivateDecryptingKey::from_pkcs8(&der).ok().map(Self)
     }
 
-    /// `None` if the token is not for this key.
+    /// Decrypts a token; `None` if it is not for this key.
     pub fn decrypt(&self, hidden: &[u8], pkcs1: bool) -> Option<Vec<u8>> {
         let (key, mut plain) = (self.0.clone(), vec![0; self.0.key_size_bytes()]);
         let plain = if pkcs1 {
@@ -55,7 +55,7 @@ impl Private {
     }
 }
 
-/// PKCS#1's key inside PKCS#8's wrapping (RFC 5208): a version, the algorithm rsaEncryption, the key.
+/// Wraps a PKCS#1 key in PKCS#8 (RFC 5208): version, algorithm rsaEncryption, key.
 fn pkcs8_of(pkcs1: &[u8]) -> Vec<u8> {
     const VERSION_AND_ALGORITHM: [u8; 18] =
         [2, 1, 0, 0x30, 0x0D, 6, 9, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 1, 1, 1, 5, 0];
@@ -63,7 +63,7 @@ fn pkcs8_of(pkcs1: &[u8]) -> Vec<u8> {
     der(0x30, &[&VERSION_AND_ALGORITHM[..], &octets].concat())
 }
 
-/// A DER value with its tag and length.
+/// Encodes a DER value: tag, length, content.
 fn der(tag: u8, content: &[u8]) -> Vec<u8> {
     let mut bytes = vec![tag];
     let length = content.len().to_be_bytes();

@@ -18,12 +18,12 @@ use socket2::{Domain, Socket, Type};
 use super::STEP;
 use crate::wire::{Cookie, Line, State, server_error};
 
-/// How long a step under way, or the word that the user gave up, may still take after an interrupt.
+/// Time left after an interrupt for the current step and for the message that the client terminates.
 const CLOSING: Duration = Duration::from_millis(300);
 
 /// The control connection of a client.
 pub struct Conversation<'a> {
-    /// The connection.
+    /// Connection that sends and receives states and JSON texts.
     pub line: Line,
     server: SocketAddr,
     /// Set by an interrupt.
@@ -31,7 +31,7 @@ pub struct Conversation<'a> {
 }
 
 impl<'a> Conversation<'a> {
-    /// Connects and introduces the test.
+    /// Connects to the server and sends the cookie of the test.
     pub fn open(
         server: SocketAddr,
         bind: Option<SocketAddr>,
@@ -49,30 +49,30 @@ impl<'a> Conversation<'a> {
         Ok(Self { line, server, interrupted })
     }
 
-    /// The connection's round trip as the kernel sees it.
+    /// Smoothed RTT of the connection from `tcp_info`, nanoseconds; 0 if unknown.
     pub fn round_trip_ns(&self) -> u64 {
         let info = socket::tcp_info(self.line.stream().as_fd()).ok();
         let info = info.map(|raw| TcpInfo::decode(raw.as_bytes()));
         info.map_or(0, |info| u64::from(info.rtt_us) * 1000)
     }
 
-    /// The end of the next step. An interrupt leaves the time to say so.
+    /// Deadline of the next step. An interrupt shortens it to 300 ms.
     pub fn step(&self) -> Deadline<'a> {
         Deadline::after(STEP).or_stop_within(self.interrupted, CLOSING)
     }
 
-    /// Says a state.
+    /// Sends a state.
     pub fn send(&mut self, state: State, during: &'static str) -> Result<(), FlowError> {
         self.line.send(state, &self.step()).map_err(|source| FlowError::PeerLost { during, source })
     }
 
-    /// Says a text.
+    /// Sends a JSON text.
     pub fn send_json(&mut self, text: &Value, during: &'static str) -> Result<(), FlowError> {
         let step = self.step();
         self.line.send_json(text, &step).map_err(|source| FlowError::PeerLost { during, source })
     }
 
-    /// Waits for one state and takes no other.
+    /// Waits for a state; any other one is an error.
     pub fn expect(&mut self, wanted: State, during: &'static str) -> Result<(), FlowError> {
         let step = self.step();
         let byte = self.line.receive(&step).map_err(|source| {
@@ -140,9 +140,9 @@ impl<'a> Conversation<'a> {
     }
 }
 
-/// What a word means, and whether it is one of iperf3's refusals.
+/// Meaning of an unexpected state byte, and whether it is one of iperf3's refusals.
 pub struct Meant {
-    /// As an error.
+    /// The corresponding error.
     pub error: FlowError,
     known: bool,
 }
@@ -153,7 +153,7 @@ impl Meant {
     }
 }
 
-/// What answered at this address does not speak iperf3's protocol.
+/// Error for a server that does not speak iperf3's protocol.
 pub fn not_iperf3(addr: SocketAddr) -> FlowError {
     FlowError::Other {
         code: "not-iperf3",

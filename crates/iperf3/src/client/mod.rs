@@ -1,4 +1,5 @@
-//! A test against an iperf3 server: the client is measured as in any test, the server's totals are as it reports them.
+//! Client for tests against an iperf3 server: local measurements are as in any test, the server's totals come
+//! from iperf3's results.
 
 mod conversation;
 
@@ -32,13 +33,14 @@ use crate::results::{Known, Results};
 use crate::wire::{self, Cookie, MAX_SERVER_RESULTS, State, Unread};
 use crate::{DEFAULT_PORT, Extras};
 
-/// How long the server may take over one step.
+/// Timeout for a step of the server.
 const STEP: Duration = Duration::from_secs(15);
-/// How often a connection is made that is hung up on before the first word, and how long after each, nanoseconds.
+/// Maximum connection attempts while the server closes connections before its first state, and the pause
+/// between them, nanoseconds.
 const ATTEMPTS: u32 = 4;
 const AGAIN_NS: u64 = 100_000_000;
 
-/// Runs a test to its end and says everything in the document, failures included.
+/// Runs a test; returns its document, failures included.
 pub fn run(
     request: &Request,
     extras: &Extras,
@@ -140,8 +142,8 @@ fn attempt(
     run.finish(plan, observe)
 }
 
-/// Connects, and hears the first word. Between two tests an iperf3 server closes its port for a moment, and with it the
-/// connections that wait there: one that is hung up on is made again.
+/// Connects and waits for the server's first state. Between two tests an iperf3 server briefly closes its
+/// listening socket and the connections pending there, so a connection that is closed this early is retried.
 fn greeted<'a>(
     server: SocketAddr,
     bind: Option<SocketAddr>,
@@ -184,8 +186,8 @@ fn notes(p: &Parameters) -> Vec<String> {
     notes
 }
 
-/// Where the server shares this host's cores and there are none to spare, a sender that spins until each departure takes them
-/// from it: what is then lost is lost by the test itself.
+/// Disables exact departures if the server shares this host's cores and none is spare: a sender that spins
+/// until each departure would take the receiver's core, and the test itself would cause losses.
 fn spare_the_receiver(p: &mut Parameters, loopback: bool, cores: usize) -> Option<String> {
     let udp = p.udp.as_mut()?;
     let spins = udp.exact_departures && p.rate_bps.is_some() && p.direction != Direction::Download;
@@ -196,7 +198,7 @@ fn spare_the_receiver(p: &mut Parameters, loopback: bool, cores: usize) -> Optio
     Some("departures are gathered over 250 µs: a sender that spins would take the server's core".to_owned())
 }
 
-/// A test whose streams are open.
+/// A test with open streams.
 struct Run<'a, 'b> {
     conversation: Conversation<'a>,
     held: Vec<Held>,
@@ -222,7 +224,7 @@ impl Run<'_, '_> {
         result
     }
 
-    /// The last exchange: the client's totals for the server's.
+    /// Sends the client's totals and receives the server's.
     fn results(&mut self, report: &EndReport) -> Result<(), FlowError> {
         let ours = Results::of_end(report, &self.specs, &Known::default());
         self.conversation.send_json(&Value::Object(ours.encode()), "sending the results")?;
@@ -246,7 +248,7 @@ impl Run<'_, '_> {
         self.found.server_version = remote.output.as_ref().and_then(remote::version);
         landspeed_flow::client::make_printable(&mut text);
         remote.results = text;
-        // The rest is good manners.
+        // The results are complete, so errors from here on are ignored.
         if self.conversation.expect(State::DisplayResults, "saying good-bye").is_ok() {
             let _ = self.conversation.send(State::IperfDone, "saying good-bye");
         }
@@ -261,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sender_spins_only_with_a_spare_core() {
+    fn exact_departures_on_loopback_need_a_spare_core() {
         let exact = |loopback, cores, rate_bps| {
             let udp = Some(UdpParameters { exact_departures: true, ..UdpParameters::default() });
             let mut p = Parameters { protocol: Protocol::Udp, streams: 1, rate_bps, udp, ..Parameters::default() };

@@ -1,4 +1,4 @@
-//! The data connections of a client.
+//! Data connections of a client.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -20,11 +20,12 @@ use super::STEP;
 use crate::Extras;
 use crate::wire::Cookie;
 
-/// How long the server may take to answer a UDP hello, and after how long it is said again, nanoseconds.
+/// Timeout for the answer to a UDP hello, and interval at which the hello is repeated, nanoseconds.
 const HELLO_NS: u64 = 10_000_000_000;
 const HELLO_AGAIN_NS: u64 = 500_000_000;
 
-/// Opens the data connections one after the other: the server identifies them by their order of arrival.
+/// Opens the data connections one after the other, because the server identifies them by their order of
+/// arrival.
 pub fn open_streams(
     specs: &[StreamSpec],
     server: SocketAddr,
@@ -59,7 +60,7 @@ pub fn open_streams(
     specs.iter().enumerate().map(open).collect()
 }
 
-/// Introduces a UDP stream: the server takes the sender of any datagram for its peer, and answers.
+/// Opens a UDP stream: the server takes the sender of any datagram as its peer, and answers it.
 fn hello(udp: &UdpSocket, stop: &AtomicBool) -> Result<(), FlowError> {
     const HELLO: &[u8; 4] = b"9876";
     const ANSWERS: [[u8; 4]; 2] = [*b"6789", 987_654_321_u32.to_le_bytes()];
@@ -74,7 +75,7 @@ fn hello(udp: &UdpSocket, stop: &AtomicBool) -> Result<(), FlowError> {
             return Err(FlowError::or_interrupted(stop, timeout));
         }
         if now >= again_ns {
-            // A second hello of a stream the server has is a datagram too short to be counted.
+            // If the stream is already open, the server ignores the repeated hello: it is too short to be counted.
             udp.send(HELLO).map_err(failed)?;
             again_ns = now + HELLO_AGAIN_NS;
         }
@@ -82,7 +83,7 @@ fn hello(udp: &UdpSocket, stop: &AtomicBool) -> Result<(), FlowError> {
             match udp.recv(&mut buffer) {
                 Ok(4) if ANSWERS.iter().any(|answer| buffer.starts_with(answer)) => return Ok(()),
                 Ok(_) => {}
-                // The port was closed a moment ago: iperf3 opens it when it asks for streams.
+                // The port is not open yet: iperf3 opens it when it requests the streams.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                     again_ns = now + HELLO_AGAIN_NS / 10;
                 }
@@ -92,8 +93,8 @@ fn hello(udp: &UdpSocket, stop: &AtomicBool) -> Result<(), FlowError> {
     }
 }
 
-/// A second handle on each sending connection: the threads drop theirs when they are done, and the server must see the
-/// connections open until it knows of the end.
+/// Duplicates the descriptors of the connections. The threads close theirs when they finish, but the server
+/// must see the connections open until it has received the end of the test.
 pub fn hold(streams: &[StreamPlan]) -> Result<Vec<Held>, FlowError> {
     streams
         .iter()
@@ -105,10 +106,10 @@ pub fn hold(streams: &[StreamPlan]) -> Result<Vec<Held>, FlowError> {
         .collect()
 }
 
-/// A connection held open.
+/// A duplicate of a data connection's descriptor.
 pub struct Held {
     fd: Option<OwnedFd>,
-    /// Number of its stream.
+    /// Id of the stream.
     pub stream: u32,
     /// Whether the client sends on it.
     pub sends: bool,
@@ -116,18 +117,19 @@ pub struct Held {
 }
 
 impl Held {
-    /// What the peer's socket says it can still take, bytes (TCP). It grows while its application reads what has come.
+    /// Receive window offered by the peer (`snd_wnd`), bytes; TCP senders only, otherwise 0. It grows while the
+    /// server reads.
     pub fn window(&self) -> u64 {
         self.tcp_info().filter(|_| self.sends).and_then(|info| info.snd_wnd_bytes).map_or(0, u64::from)
     }
 
-    /// What the kernel says of the connection.
+    /// Returns `tcp_info` of the connection.
     fn tcp_info(&self) -> Option<TcpInfo> {
         let fd = self.fd.as_ref().filter(|_| self.tcp).map(AsFd::as_fd);
         fd.and_then(|fd| socket::tcp_info(fd).ok()).map(|raw| TcpInfo::decode(raw.as_bytes()))
     }
 
-    /// The stream as it is now.
+    /// Returns a sample of the stream's counters.
     pub fn reading(&self, counters: &Counters, t0_ns: u64) -> Sample {
         Sample {
             t_ns: clock::monotonic_ns().saturating_sub(t0_ns),
@@ -138,7 +140,7 @@ impl Held {
         }
     }
 
-    /// Bytes that are not acknowledged, or (UDP) not yet handed to the device.
+    /// Bytes not acknowledged (TCP), or not yet sent by the device (UDP).
     pub fn queued(&self) -> u64 {
         let fd = self.fd.as_ref().filter(|_| self.sends).map(AsFd::as_fd);
         fd.and_then(|fd: BorrowedFd<'_>| socket::send_queue(fd).ok()).map_or(0, u64::from)

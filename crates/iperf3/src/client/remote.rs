@@ -1,4 +1,4 @@
-//! The server's end, as far as iperf3 reports it.
+//! The server's side of a document, as far as iperf3 reports it.
 
 use landspeed_flow::assemble::{self, Ingredients};
 use landspeed_flow::control::printable;
@@ -11,7 +11,7 @@ use crate::dialect::MAX_BLOCK;
 use crate::identity;
 use crate::results::{Results, StreamResult};
 
-/// What a landspeed server would have reported.
+/// Parts that a landspeed server would have reported.
 fn not_visible(p: &Parameters) -> Vec<String> {
     let mut list = vec![
         "the server's host: CPU, interface, drops, settings".to_owned(),
@@ -36,12 +36,12 @@ fn not_visible(p: &Parameters) -> Vec<String> {
     list
 }
 
-/// What is known of the server before it has said anything.
+/// Server information before the server has reported anything.
 pub fn unknown(p: &Parameters) -> Iperf3End {
     Iperf3End { results: Value::Null, output: None, not_visible: not_visible(p) }
 }
 
-/// The document of a run, with what iperf3's totals mean for its accounting.
+/// Builds the document of a run, with notes on how iperf3's totals affect the accounting.
 pub fn document(found: Ingredients, remote: Iperf3End) -> RunDocument {
     let has_totals = found.server.is_some();
     let mut document = assemble::document(found);
@@ -52,7 +52,7 @@ pub fn document(found: Ingredients, remote: Iperf3End) -> RunDocument {
     document
 }
 
-/// Notes what of the accounting is due to how iperf3 counts.
+/// Adds notes on differences that result from how iperf3 counts.
 fn account(document: &mut RunDocument) {
     let parameters = document.effective.as_ref().unwrap_or(&document.requested);
     let accounting = &mut document.conservation;
@@ -60,7 +60,7 @@ fn account(document: &mut RunDocument) {
     if parameters.protocol != Protocol::Tcp {
         return;
     }
-    // A server that ends its sending threads in the middle of a write (3.16 and later) lacks it in its count.
+    // A server that ends its sending threads during a write (3.16 and later) does not count that write.
     let unfinished = document.streams.iter().filter(|s| s.direction == Direction::Download).count() as i64
         * parameters.write_bytes.min(MAX_BLOCK) as i64;
     if (-unfinished..0).contains(&accounting.unaccounted_bytes) {
@@ -76,13 +76,13 @@ fn account(document: &mut RunDocument) {
     }
 }
 
-/// The version in a server's JSON output.
+/// Version of the server, from its JSON output.
 pub fn version(output: &Value) -> Option<String> {
     let text = output.get("start")?.get("version")?.as_str()?;
     Some(printable(text, 40))
 }
 
-/// The server's totals as a report without a timeline.
+/// Converts the server's totals to a report without samples.
 pub fn server_report(theirs: &Results, specs: &[StreamSpec], near: &EndReport) -> Result<EndReport, String> {
     let mut report = EndReport::default();
     for (index, spec) in specs.iter().enumerate() {

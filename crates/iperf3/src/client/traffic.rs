@@ -1,4 +1,4 @@
-//! The conversation with an iperf3 server while a test runs.
+//! Control protocol with an iperf3 server during a test.
 
 use std::sync::atomic::Ordering;
 
@@ -15,16 +15,16 @@ use super::open::Held;
 use crate::Moments;
 use crate::wire::State;
 
-/// How long data may still come after the server was sent the end, nanoseconds.
+/// Maximum time for data to arrive after the end was sent, nanoseconds.
 const TAIL_NS: u64 = 10_000_000_000;
-/// Nothing more comes after so long a silence, nanoseconds.
+/// Time without data after which a stream is complete, nanoseconds.
 const QUIET_NS: u64 = 500_000_000;
-/// After everything was acknowledged: how long the server's readers may pause beyond two round trips, nanoseconds, and how
-/// long they get in all.
+/// After all data is acknowledged: tolerated pause of the server's readers in addition to two RTTs, and maximum
+/// total wait, nanoseconds.
 const GRACE_NS: u64 = 50_000_000;
 const READING_NS: u64 = 3_000_000_000;
 
-/// The server of a running test.
+/// State of the control protocol of a running test.
 pub struct Server<'a, 'c> {
     conversation: &'a mut Conversation<'c>,
     held: &'a [Held],
@@ -32,7 +32,7 @@ pub struct Server<'a, 'c> {
     rtt_ns: u64,
     t0_ns: u64,
     moments: Option<Moments>,
-    /// The next moment of reporting, nanoseconds after the start.
+    /// Time of the next report, nanoseconds after the start.
     due_ns: Option<u64>,
     senders: usize,
     senders_done: usize,
@@ -40,22 +40,23 @@ pub struct Server<'a, 'c> {
     stage: Stage,
 }
 
-/// How far a test is. Times are of the monotonic clock, nanoseconds.
+/// Stage of a test. Times are of the monotonic clock, nanoseconds.
 #[derive(Clone, Copy)]
 enum Stage {
-    /// Until time or bytes are used up; the sampler stops the senders when the time is up.
+    /// Until the time or byte limit is reached; the sampler stops the senders when the time is up.
     Traffic,
-    /// Until what was sent is acknowledged.
+    /// Until all sent data is acknowledged.
     Flushing { deadline_ns: u64 },
-    /// iperf3 stops reading when the test ends: what lies in its sockets by then it never counts. So long as it reads, the
-    /// windows that its sockets offer grow; when they no longer do, it has everything.
+    /// Until the server has read its socket buffers. iperf3 stops reading when the test ends and does not count
+    /// what is left there. Its receive windows grow while it reads, so it has read everything once they stop
+    /// growing.
     Reading { widest: u64, since_ns: u64, deadline_ns: u64 },
-    /// Until what the server sent is here.
+    /// Until the data sent by the server has arrived.
     Tail { ended_ns: u64, received: u64, since_ns: u64 },
 }
 
 impl<'a, 'c> Server<'a, 'c> {
-    /// Of a test that is about to start.
+    /// State for a test that is about to start.
     pub fn new(
         conversation: &'a mut Conversation<'c>,
         held: &'a [Held],
@@ -82,7 +83,7 @@ impl<'a, 'c> Server<'a, 'c> {
         }
     }
 
-    /// Whether time or bytes are used up.
+    /// Handles one step of the traffic stage; returns whether the time or byte limit is reached.
     fn traffic(&mut self, watch: &Watch) -> Result<bool, FlowError> {
         if self.conversation.interrupted.load(Ordering::Relaxed) {
             watch.stop.stop_sending();
@@ -101,7 +102,7 @@ impl<'a, 'c> Server<'a, 'c> {
         if now >= t0_ns {
             let queued: u64 = self.held.iter().map(Held::queued).sum();
             let (t_ns, live) = (now - t0_ns, watch.live());
-            // The server reports nothing before the end: what its kernel has acknowledged stands for what arrived.
+            // The server reports nothing during the test: acknowledged bytes stand for received bytes.
             let upload = Moved { t_ns, bytes: sent.saturating_sub(queued), tcp: live.tcp, udp: None };
             let download = Moved { t_ns, bytes: downloaded, tcp: None, udp: live.udp };
             (self.observe)(RunEvent::Progress(Progress { t_ns, upload, download, sent, ..Progress::default() }));
@@ -130,7 +131,7 @@ impl<'a, 'c> Server<'a, 'c> {
         self.held.iter().map(Held::window).sum()
     }
 
-    /// Ends the test at the server, which has everything.
+    /// Sends the end of the test, after the server has read everything.
     fn end(&mut self) -> Result<Stage, FlowError> {
         self.conversation.send(State::TestEnd, "ending the test")?;
         let ended_ns = clock::monotonic_ns();
@@ -203,7 +204,7 @@ impl Peer for Server<'_, '_> {
 }
 
 impl Server<'_, '_> {
-    /// How long the server's readers may pause, nanoseconds.
+    /// Tolerated pause of the server's readers, nanoseconds.
     fn grace_ns(&self) -> u64 {
         GRACE_NS + 2 * self.rtt_ns
     }

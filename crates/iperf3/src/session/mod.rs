@@ -1,7 +1,7 @@
-//! One test of an iperf3 client, seen from the server: cookie, request, streams, traffic, results.
+//! Server side of a test with an iperf3 client: cookie, request, streams, traffic, results.
 //!
-//! Every wait has a deadline and every text a size limit; whatever the client does, the session ends and gives back what
-//! it held.
+//! Every wait has a deadline and every text a size limit, so the session ends and releases its resources
+//! whatever the client does.
 
 mod traffic;
 
@@ -33,22 +33,25 @@ use crate::server::{Arrival, Tests};
 use crate::server_output;
 use crate::wire::{BUSY, Cookie, Line, MAX_REQUEST, Refusal, State, Unread};
 
-/// How long a client may take over each step.
+/// Timeout for a step of the client.
 const STEP: Duration = Duration::from_secs(10);
-/// How long a client may take to read its last words.
+/// Timeout for sending a refusal.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// How long the word that the server stops may take to leave.
+/// Timeout for sending the message that the server stops.
 const STOPPING: Duration = Duration::from_millis(100);
-/// How long it may take to say good-bye.
+/// Timeout for the client's final state.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// How long a client may hold the turn of its address to open UDP streams, and how long another waits for it, nanoseconds.
+/// Maximum time for which a client may block its address while opening UDP streams, and for which another one
+/// waits, nanoseconds.
 const TURN_NS: u64 = 10_000_000_000;
-/// A client whose host acknowledges nothing on the control connection for this long is gone, seconds.
+/// Time without acknowledgements on the control connection after which the client's host is considered gone,
+/// seconds.
 const VANISHED_S: u64 = 15;
-/// How long beyond its time a test may last before it is ended, nanoseconds: its client's clock began later than ours.
+/// Time after its limit at which a test is ended, nanoseconds: the client's clock starts later than the
+/// server's.
 const GRACE_NS: u64 = 10_000_000_000;
 
-/// Serves a control connection on a new thread; returns it if there is no descriptor or thread for that.
+/// Serves a control connection on a new thread; returns the connection if no descriptor or thread is available.
 pub(super) fn spawn(
     stream: TcpStream,
     peer: SocketAddr,
@@ -64,8 +67,8 @@ pub(super) fn spawn(
     })
 }
 
-/// Lets the kernel notice within [`VANISHED_S`] that the client's host is gone: iperf3's clients say nothing during a test,
-/// and UDP is not acknowledged.
+/// Enables keepalive, so that the kernel detects a vanished client within [`VANISHED_S`]: iperf3's clients send
+/// nothing on this connection during a test, and UDP is not acknowledged.
 fn keep_alive(stream: &TcpStream) {
     let probes = 3;
     let each = Duration::from_secs(VANISHED_S / u64::from(probes));
@@ -84,13 +87,13 @@ struct Session {
     id: Option<String>,
 }
 
-/// Why a session ends early.
+/// Reason for a session's early end.
 enum Ended {
-    /// The client is sent an error number of iperf3's.
+    /// Refused with one of iperf3's error numbers, which the client receives.
     Refused(Refusal, String),
-    /// The client is sent that the server is busy.
+    /// Refused as busy, which the client receives.
     Busy(String),
-    /// There is no peer to send anything to.
+    /// The connection is lost, or there is nothing to send to the client.
     Lost(String),
 }
 
@@ -128,7 +131,7 @@ impl Session {
             self.visit.refuse_lost(stream, &BUSY);
             return;
         }
-        // Let the client read why before the connection goes.
+        // Gives the client time to read the reason before the connection closes.
         let _ = self.line.poll(500);
     }
 
@@ -153,7 +156,7 @@ impl Session {
         Ok(())
     }
 
-    /// The user's name, where users are asked for.
+    /// Checks the user if the server requires authorization; returns the name.
     fn authorize(&self, wanted: &TestRequest) -> Result<Option<String>, Ended> {
         let Some(users) = self.tests.users() else { return Ok(None) };
         let checked = match &wanted.authtoken {
@@ -163,8 +166,8 @@ impl Session {
         checked.map(Some).map_err(|why| Ended::Refused(Refusal::Authorization, why))
     }
 
-    /// Takes a place among the running tests, or says why not. iperf3 has no field for a rate that is lowered: who asked for
-    /// one gets it, or nothing.
+    /// Admits the test or refuses it. iperf3 has no field for a reduced rate, so a client gets the requested rate
+    /// or a refusal.
     fn grant(&mut self, wanted: &TestRequest) -> Result<Parameters, Ended> {
         let limits = &self.shared.admission.limits;
         let asked = &wanted.parameters;
@@ -174,7 +177,7 @@ impl Session {
         {
             return Err(Ended::Refused(Refusal::Rate, format!("it asked for {all} bit/s, and {most} are allowed")));
         }
-        // A test without an end ends at the server's limit, or by the client's word.
+        // A test without a limit ends at the server's maximum duration, or when the client ends it.
         let endless_ns = limits.max_duration_ns.saturating_sub(asked.omit_ns);
         let bounded = Parameters {
             time_ns: asked.time_ns.or_else(|| asked.bytes.is_none().then_some(endless_ns)),
@@ -203,7 +206,7 @@ impl Session {
         Ok(granted)
     }
 
-    /// Has the streams opened, and sets them up as asked.
+    /// Waits for the client to open its streams, and configures them as requested.
     fn streams(&mut self, specs: &[StreamSpec], p: &Parameters) -> Result<Vec<StreamPlan>, Ended> {
         let sockets = match p.protocol {
             Protocol::Udp => self.udp_sockets(specs.len())?,
@@ -264,7 +267,7 @@ impl Session {
                 let _ = socket.send(ANSWER);
                 found.push(socket);
             }
-            // An answer may be lost: a hello that comes again is answered again.
+            // Answers may be lost, so a repeated hello is answered again.
             let mut hello = [0; 64];
             for socket in &found {
                 if matches!(socket.recv(&mut hello), Ok(4..=8)) {
@@ -277,7 +280,7 @@ impl Session {
         Ok(found.into_iter().map(DataSocket::Udp).collect())
     }
 
-    /// A short wait for the client to do its part; the end of it when it left, or takes too long.
+    /// Waits briefly for the client; fails if it has left or the deadline has passed.
     fn still_there(&mut self, deadline_ns: u64) -> Result<(), Ended> {
         if self.shared.stopping() {
             let _ = self.line.send(State::ServerTerminate, &Deadline::after(STOPPING));
@@ -300,7 +303,7 @@ impl Session {
         streams: Vec<StreamPlan>,
     ) -> Result<EndReport, Ended> {
         let limits = self.shared.admission.limits;
-        // The client says when it is over; its clock began later than ours.
+        // The client ends the test; its clock starts later than the server's.
         let limit_ns = granted.time_ns.map_or(limits.max_duration_ns, |t| {
             (t + granted.omit_ns).min(limits.max_duration_ns).saturating_add(GRACE_NS)
         });
@@ -334,7 +337,7 @@ impl Session {
         }
         self.line.send_json(&Value::Object(text), &self.shared.step(STEP)).map_err(lost("sending the results"))?;
         self.line.send(State::DisplayResults, &self.shared.step(STEP)).map_err(lost("saying good-bye"))?;
-        // It says good-bye; if it does not, nothing is lost any more.
+        // The final state of the client; without it the results are complete too.
         let _ = self.line.receive(&self.shared.step(FAREWELL));
         Ok(report)
     }

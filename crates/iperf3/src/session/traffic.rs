@@ -1,4 +1,4 @@
-//! The conversation with an iperf3 client while its test runs.
+//! Control protocol with an iperf3 client during its test.
 
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,13 +18,14 @@ use crate::identity;
 use crate::results::{Known, Omitted, Results};
 use crate::wire::{Line, MAX_CLIENT_RESULTS, Refusal, State};
 
-/// A client that moves nothing and sends nothing for this long during a test is gone, nanoseconds. iperf3's own is 120 s.
+/// Time without data and control messages after which a client is considered gone, nanoseconds. iperf3 uses 120
+/// s too.
 const SILENCE_NS: u64 = 120_000_000_000;
-/// What is under way at the end may take this long after the last of it came, nanoseconds, and this long in all.
+/// Wait for outstanding data at the end of a test, nanoseconds: since the last progress, and in total.
 const QUIET_NS: u64 = 300_000_000;
 const TAIL_NS: u64 = 10_000_000_000;
 
-/// The client of a running test.
+/// State of the control protocol of a running test.
 pub(super) struct Client<'a> {
     shared: &'a Shared,
     line: &'a mut Line,
@@ -34,23 +35,23 @@ pub(super) struct Client<'a> {
     guard: Option<RateGuard>,
     t0_ns: u64,
     stage: Stage,
-    /// What the server knows of the test beyond its report.
+    /// Values that the server knows in addition to its report.
     pub known: Known,
 }
 
-/// How far a test is. Times are of the monotonic clock, nanoseconds.
+/// Stage of a test. Times are of the monotonic clock, nanoseconds.
 #[derive(Clone, Copy)]
 enum Stage {
-    /// Until the client says that it is over.
+    /// Until the client ends the test.
     Traffic { omitting: bool, moved: Option<u64>, moved_ns: u64 },
-    /// Until what was sent is acknowledged.
+    /// Until all sent data is acknowledged.
     Flushing { ended_ns: u64, queued: u64, since_ns: u64, deadline_ns: u64 },
-    /// Until what the client sent is read, to the last byte it reports.
+    /// Until all data from the client is read, as counted by the client.
     Tail { ended_ns: u64, expected: u64, received: u64, since_ns: u64 },
 }
 
 impl<'a> Client<'a> {
-    /// Of a test that starts now.
+    /// State for a test that starts now.
     pub fn new(
         (shared, line): (&'a Shared, &'a mut Line),
         specs: &'a [StreamSpec],
@@ -72,14 +73,15 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// What of (sent, received) bytes shows that the client is there. What TCP sends is acknowledged, what UDP sends is
-    /// not: where that is all, only the control connection's keepalive is left.
+    /// The byte count whose progress shows that the client is alive; `None` if there is none. TCP data is
+    /// acknowledged, UDP data is not: if the server only sends UDP, only the keepalive of the control connection is
+    /// left.
     fn sign_of_life(&self, (sent, received): (u64, u64)) -> Option<u64> {
         let receives = self.parameters.direction != Direction::Download;
         if self.parameters.protocol == Protocol::Udp { receives.then_some(received) } else { Some(sent + received) }
     }
 
-    /// Watches until the client says that it is over.
+    /// Handles one step of the traffic stage, until the client ends the test.
     fn traffic(
         &mut self,
         watch: &Watch,
@@ -130,7 +132,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Exchanges the number of bytes: what the client says that it sent is to be read.
+    /// Receives the client's results, and waits for the bytes that it sent.
     fn exchange(&mut self, watch: &Watch, ended_ns: u64) -> Result<Stage, Ended> {
         self.line.send(State::ExchangeResults, &self.shared.step(STEP)).map_err(lost("ending the test"))?;
         let text = self.line.receive_json(MAX_CLIENT_RESULTS, &self.shared.step(STEP));
@@ -163,7 +165,7 @@ impl Peer for Client<'_> {
         let stopping = self.shared.stopping();
         self.stage = match self.stage {
             Stage::Traffic { omitting, moved, moved_ns } => self.traffic(watch, omitting, moved, moved_ns)?,
-            // Some clients read on until the end of file, others do not read at all, and then nothing moves any more.
+            // Some clients read until the end of file; others stop reading, and then the queue makes no progress.
             Stage::Flushing { ended_ns, queued, since_ns, deadline_ns } => {
                 let waits = queued > 0 || self.sending.writing > 0;
                 if waits && clock::monotonic_ns() < deadline_ns.min(since_ns + QUIET_NS) && !stopping {
@@ -181,7 +183,7 @@ impl Peer for Client<'_> {
                 if bytes != received {
                     (received, since_ns) = (bytes, now);
                 }
-                // The bytes of the omitted part are not known exactly, so only silence ends such a test.
+                // The number of bytes in the omitted part is not exact, so such a test ends after a pause only.
                 let all_here = self.known.omit_ns == 0 && received >= expected && self.known.sent.is_empty();
                 if all_here || stopping || now > since_ns + QUIET_NS || now > ended_ns + TAIL_NS {
                     watch.stop.stop_receiving();
@@ -198,28 +200,28 @@ impl Peer for Client<'_> {
     }
 }
 
-/// Second handles on the connections on which the server sends: to read their send queues, and to keep them open until the
-/// results are out.
+/// Duplicated descriptors of the connections on which the server sends: to read their send queues, and to keep
+/// them open until the results are sent.
 pub(super) struct Sending {
     held: Vec<OwnedFd>,
-    /// Threads that have not stopped.
+    /// Number of sending threads that are still running.
     writing: usize,
 }
 
 impl Sending {
-    /// Of the sending TCP streams.
+    /// Duplicates the descriptors of the sending TCP streams.
     pub fn hold(streams: &[StreamPlan]) -> Self {
         let sending = streams.iter().filter(|s| s.job.sends() && s.socket.is_tcp());
         let held: Vec<_> = sending.filter_map(|s| s.socket.fd()?.try_clone_to_owned().ok()).collect();
         Self { writing: held.len(), held }
     }
 
-    /// Bytes that are not acknowledged.
+    /// Bytes not yet acknowledged.
     fn queued(&self) -> u64 {
         self.held.iter().filter_map(|fd| socket::send_queue(fd.as_fd()).ok()).map(u64::from).sum()
     }
 
-    /// Closes this direction.
+    /// Closes the sending direction of the connections.
     fn shutdown(&self) {
         for fd in &self.held {
             let _ = SockRef::from(fd).shutdown(Shutdown::Write);

@@ -1,5 +1,5 @@
-//! Against what iperf3 3.12 printed. A test cannot print both text and JSON: the shapes of the lines are compared, of runs
-//! with the same options, figures put aside.
+//! Comparison with the output of iperf3 3.12. A test cannot print both text and JSON, so the line formats of
+//! two runs with the same options are compared, without the figures.
 
 use super::*;
 
@@ -8,11 +8,11 @@ fn fixture(name: &str) -> String {
     std::fs::read_to_string(place.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Every figure becomes one sign as wide as its format says, and units lose their prefix.
+/// Replaces every number by one digit and removes unit prefixes and padding.
 fn shape(text: &str) -> Vec<String> {
     text.lines()
         .map(|line| {
-            // The identifier is random; what a server printed is not ours.
+            // The cookie is random.
             if line.contains("Cookie:") {
                 return "Cookie".to_owned();
             }
@@ -25,25 +25,25 @@ fn shape(text: &str) -> Vec<String> {
                     }
                     out.push('9');
                 } else if "KMGT".contains(char) && chars.clone().collect::<String>().starts_with(['b', 'B']) {
-                    // MBytes and GBytes are as wide.
+                    // Drop the prefix: MBytes and GBytes have the same width.
                 } else {
                     out.push(char);
                 }
             }
-            // Numbers are padded to columns: how far depends on the number.
+            // The padding depends on the number.
             out.split_whitespace().collect::<Vec<_>>().join(" ")
         })
         .collect()
 }
 
-/// The line's tail counts: scripts cut by columns.
+/// Trailing spaces of each line: scripts may cut by columns.
 fn trailing(text: &str) -> Vec<usize> {
     let streams = text.lines().filter(|line| line.starts_with('[') && line.contains(" sec "));
     streams.map(|line| line.len() - line.trim_end().len()).collect()
 }
 
 #[test]
-fn each_kind_of_test_is_printed_as_iperf3_prints_it() {
+fn text_output_matches_iperf3_for_every_test_kind() {
     for name in [
         "tcp",
         "tcp-reverse",
@@ -66,7 +66,7 @@ fn each_kind_of_test_is_printed_as_iperf3_prints_it() {
 }
 
 #[test]
-fn columns_stand_where_iperf3_has_them() {
+fn text_columns_match_iperf3() {
     let document: Document = serde_json::from_str(&fixture("tcp.json")).expect("a document");
     let ours = client(&document, Style::default());
     let theirs = fixture("tcp.txt");
@@ -80,12 +80,13 @@ fn columns_stand_where_iperf3_has_them() {
 }
 
 #[test]
-fn verbose_says_what_was_agreed_and_what_it_cost() {
+fn verbose_output_matches_iperf3() {
     for name in ["tcp", "udp"] {
         let document: Document = serde_json::from_str(&fixture(&format!("{name}.json"))).expect("a document");
         let ours = client(&document, Style { verbose: true, ..Style::default() });
         let theirs = fixture(&format!("{name}.verbose.txt"));
-        // A default being chosen, and the MSS of a connection that UDP does not use: the document knows neither.
+        // The document contains neither the default UDP block size nor the MSS of the control connection of a UDP
+        // test.
         let unknown = |line: &String| line.contains("UDP block size") || (name == "udp" && line.contains("MSS"));
         let lines = |text: &str| shape(text).into_iter().filter(|line| !unknown(line)).collect::<Vec<_>>();
         assert_eq!(lines(&ours), lines(&theirs), "{name}:\n{ours}\n{theirs}");
@@ -93,7 +94,7 @@ fn verbose_says_what_was_agreed_and_what_it_cost() {
 }
 
 #[test]
-fn percentages_have_two_digits() {
+fn percentages_have_two_significant_digits() {
     for (value, text) in [
         (0.0, "0"),
         (6.578_947, "6.6"),

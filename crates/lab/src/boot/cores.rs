@@ -1,14 +1,14 @@
-//! Which core a guest runs on, agreed with every other lab on this host.
+//! Selection of the core that a guest runs on, coordinated between all labs on this host.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
 use landspeed_sys::thread;
 
-/// A core that no other lab of this network namespace uses, for as long as this value lives.
+/// A core that no other lab of this network namespace uses, claimed until this value is dropped.
 ///
-/// The claim is the name of a socket that is in no file system (`unix(7)`, abstract): it needs no privilege, is seen by
-/// every user, and goes with the process, however that ends.
+/// The claim is the name of an abstract socket (`unix(7)`): it needs no privilege, is visible to every user, and
+/// disappears with the process, however that ends.
 #[derive(Debug)]
 pub struct Core {
     number: u32,
@@ -16,7 +16,7 @@ pub struct Core {
 }
 
 impl Core {
-    /// The last free core of those the calling thread may use; none when all are taken, or cannot be claimed.
+    /// Claims the last free core of those the calling thread may use; `None` if all are taken, or cannot be claimed.
     pub fn claim() -> Option<Self> {
         thread::allowed_cores().into_iter().rev().find_map(|number| {
             let name = SocketAddr::from_abstract_name(format!("landspeed-lab-core-{number}")).ok()?;
@@ -24,10 +24,10 @@ impl Core {
         })
     }
 
-    /// Lets the calling thread, and the guests it starts, run on this core only. The two processes of a guest take turns:
-    /// on two cores each waits for the other to wake up, which was measured to take half as long again.
+    /// Pins the calling thread, and the guests it starts, to this core. The two processes of a guest take turns: on
+    /// two cores each waits for the other to wake up, which was measured to take half as long again.
     pub fn keep_to(&self) {
-        // Where that is not allowed it only takes longer.
+        // If pinning is not permitted, the run only takes longer.
         let _ = thread::pin_to_core(self.number);
     }
 }
@@ -44,7 +44,7 @@ mod tests {
         numbers.dedup();
         assert_eq!(numbers.len(), claims.len());
         assert!(claims.len() <= thread::allowed_cores().len());
-        // None are left only where other labs run at this moment.
+        // All cores are taken only if other labs run at the same time.
         if let Some(core) = claims.pop() {
             let number = core.number;
             drop(core);

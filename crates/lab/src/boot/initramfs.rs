@@ -1,17 +1,17 @@
-//! The guest's whole file system: this very program as `/init`, a console, and mount points. No file of the host is in
-//! it or can be reached from it, besides the results directory, which the guest mounts.
+//! The guest's file system: this program as `/init`, a console, and mount points. It contains no file of the
+//! host, and only the results directory of the host can be reached from it, which the guest mounts.
 
 use std::io::{self, Write};
 use std::path::Path;
 
 use cpio::newc::{self, ModeFileType};
 
-/// Directories the guest mounts things on.
+/// Mount points of the guest.
 const DIRECTORIES: &[&str] = &["dev", "proc", "sys", "tmp", "out"];
 /// The console's device number, major and minor (Documentation/admin-guide/devices.txt).
 const CONSOLE: (u32, u32) = (5, 1);
 
-/// Writes an uncompressed archive with `program` as `/init`.
+/// Writes an uncompressed cpio archive with `program` as `/init`.
 pub fn write(program: &[u8], to: &Path) -> io::Result<()> {
     let mut out = io::BufWriter::new(std::fs::File::create(to)?);
     let mut inode = 0;
@@ -32,8 +32,8 @@ pub fn write(program: &[u8], to: &Path) -> io::Result<()> {
     newc::trailer(&mut out)?.flush()
 }
 
-/// The part of a 64-bit ELF program that the kernel loads (elf(5)): symbols and debugging information follow it, and those of a
-/// debug build would fill the guest's memory. What is not such a program is whole.
+/// Returns the part of a 64-bit ELF program that the kernel loads (elf(5)): symbols and debug information follow
+/// it, and those of a debug build would fill the guest's memory. Other files are returned whole.
 fn loaded(program: &[u8]) -> &[u8] {
     const LOAD: u32 = 1;
     let u16_at = |at: usize| Some(u16::from_le_bytes(program.get(at..at + 2)?.try_into().ok()?));
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_the_kernel_loads_of_a_program_is_in_the_archive() {
+    fn the_archive_omits_symbols_of_the_program() {
         let own = std::fs::read("/proc/self/exe").expect("readable");
         let loaded = loaded(&own);
         assert!(loaded.len() < own.len(), "this program has symbols");
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_archive_holds_only_the_program_and_mount_points() {
+    fn the_archive_contains_only_program_and_mount_points() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("initramfs");
         write(b"\x7fELF program", &path).expect("writable");

@@ -1,4 +1,4 @@
-//! The directory a guest lives in: its memory is a file there that must be mapped executable.
+//! The working directory of a guest. It contains the guest's memory, a file that must be mapped executable.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use landspeed_units::Bytes;
 
-/// The variable that names where guests live.
+/// Environment variable with the directory in which guests get their working directory.
 pub const VARIABLE: &str = "LANDSPEED_LAB_TMP";
 
 /// A temporary directory, removed on drop.
@@ -15,7 +15,7 @@ pub struct MemoryDirectory {
     path: PathBuf,
 }
 
-/// No directory would do.
+/// Error: no candidate directory is writable, large enough, and not mounted noexec.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "cannot create the guest's memory: no directory is writable and not mounted noexec: {tried}\nSet {VARIABLE} to such a directory."
@@ -27,9 +27,9 @@ pub struct MemoryDirectoryError {
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 impl MemoryDirectory {
-    /// Makes one: in `LANDSPEED_LAB_TMP` if that is set, else wherever it is possible of `/dev/shm`, the temporary
-    /// directory and `/var/tmp`.
-    /// `room_bytes` must be free there, since the guest's memory is taken as it is used.
+    /// Creates the directory: in `LANDSPEED_LAB_TMP` if that is set, otherwise in the first usable one of `/dev/shm`,
+    /// the temporary directory and `/var/tmp`. `room_bytes` must be free there, since the guest's memory is allocated
+    /// as it is used.
     pub fn make(room_bytes: u64) -> Result<Self, MemoryDirectoryError> {
         let candidates = match std::env::var_os(VARIABLE) {
             Some(named) => vec![PathBuf::from(named)],
@@ -58,13 +58,13 @@ impl MemoryDirectory {
         sweep(&directory);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = directory.join(format!("{PREFIX}{}.{number}", std::process::id()));
-        // The name may be left from a process that was killed and had this number before.
+        // A killed process with the same PID may have left this name.
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir(&path).map_err(|e: io::Error| e.to_string())?;
         Ok(Self { path })
     }
 
-    /// The directory.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -76,23 +76,23 @@ impl Drop for MemoryDirectory {
     }
 }
 
-/// What every place's name begins with; the process's number and a count follow.
+/// Prefix of the directories' names; the PID and a counter follow.
 const PREFIX: &str = "landspeed-lab.";
 
-/// Removes places of processes that are gone: they were killed before they could.
+/// Removes directories of dead processes, which were killed before they could.
 fn sweep(directory: &Path) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let process =
             name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('.').next()?.parse::<u32>().ok());
         if process.is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists()) {
-            // Another user's is not ours to remove, and will not let us.
+            // Directories of other users stay: removing them fails.
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
 }
 
-/// Whether the mount a directory is on says `noexec`, by `/proc/self/mounts`.
+/// Returns whether the mount that contains a directory has the option `noexec`, by `/proc/self/mounts`.
 fn mounted_noexec(directory: &Path, mounts: &str) -> bool {
     mounts
         .lines()
@@ -101,7 +101,7 @@ fn mounted_noexec(directory: &Path, mounts: &str) -> bool {
             Some((words.next()?.replace("\\040", " "), words.nth(1)?))
         })
         .filter(|(at, _)| directory.starts_with(at))
-        // Of two mounts on one directory the later one counts.
+        // Of two mounts on one directory, the later one is effective.
         .reduce(|best, next| if next.0.len() >= best.0.len() { next } else { best })
         .is_some_and(|(_, options)| options.split(',').any(|option| option == "noexec"))
 }

@@ -1,5 +1,5 @@
-//! Booting a kernel with a plan, watching it, and taking its report: one process group, one directory, both gone
-//! afterwards whatever happens.
+//! Boots a kernel with a plan, watches it, and reads its report. The guest is one process group and one
+//! directory, both removed afterwards in all cases.
 
 mod cores;
 mod initramfs;
@@ -20,89 +20,89 @@ pub use memory_directory::{MemoryDirectory, MemoryDirectoryError};
 use crate::guest::{self, GuestReport, Progress};
 use crate::plan::Plan;
 
-/// How often the guest is looked at, nanoseconds.
+/// Polling interval of the guest, nanoseconds.
 const LOOK_NS: u64 = 20_000_000;
-/// A guest whose virtual time stands still for this long of real time is taken to be stuck, nanoseconds. The slowest
-/// scenarios take seconds for 20 ms.
+/// Real time without progress of the virtual time after which a guest is considered stuck, nanoseconds. The
+/// slowest scenarios take seconds for 20 ms.
 const STUCK_NS: u64 = 180_000_000_000;
-/// The guest's file system, in its directory.
+/// Name of the guest's file system in its directory.
 const INITRAMFS: &str = "initramfs";
-/// The results directory, in its directory.
+/// Name of the results directory in its directory.
 const OUT: &str = "out";
-/// Lines of the console that an error shows.
+/// Maximum number of console lines in an error.
 const TAIL_LINES: usize = 15;
-/// Wall-clock time the guest believes it starts at, nanoseconds since the Unix epoch: the same in every run
+/// Wall-clock time at the start of the guest, nanoseconds since the Unix epoch: the same in every run
 /// (2026-01-01T00:00:00Z).
 const EPOCH_NS: u64 = 1_767_225_600_000_000_000;
 
-/// What to boot.
+/// A guest to boot.
 #[derive(Debug, Clone, Copy)]
 pub struct Boot<'a> {
     /// The kernel's executable.
     pub kernel: &'a Path,
     /// The program that becomes the guest's `/init`, as bytes.
     pub program: &'a [u8],
-    /// Its arguments.
+    /// Arguments of the program.
     pub arguments: &'a [&'a str],
-    /// What it is to do.
+    /// Network and flows of the run.
     pub plan: &'a Plan,
     /// The guest's memory, bytes.
     pub memory_bytes: u64,
-    /// Where captures go.
+    /// Directory to which captures are copied.
     pub keep: &'a Path,
 }
 
-/// What a boot came to.
+/// Result of a boot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Booted {
     /// The guest's report.
     pub report: GuestReport,
     /// Real time from start to end, nanoseconds.
     pub wall_ns: u64,
-    /// Of that, until the scenario's zero was near enough for flows to get ready, nanoseconds.
+    /// Part of `wall_ns` until the first flows began to prepare, nanoseconds.
     pub boot_ns: u64,
-    /// Most memory the kernel's process held, bytes.
+    /// Peak memory of the kernel's process, bytes.
     pub memory_peak_bytes: Option<u64>,
 }
 
-/// Why there is no report.
+/// Reason why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum BootError {
-    /// Nowhere to run.
+    /// No directory for the guest.
     #[error(transparent)]
     MemoryDirectory(#[from] MemoryDirectoryError),
-    /// A file or process operation.
+    /// A file or process operation failed.
     #[error("cannot {what}: {source}")]
     Io {
-        /// What failed.
+        /// The operation that failed.
         what: String,
-        /// Why.
+        /// Its error.
         source: io::Error,
     },
-    /// The guest said why it gave up.
+    /// The guest reported an error.
     #[error("the guest failed: {0}")]
     Guest(String),
     /// The kernel ended without a report.
     #[error("the lab's kernel ended without a report ({how}); end of its console:\n{console}")]
     Crashed {
-        /// Exit status in words.
+        /// Exit status, as text.
         how: String,
-        /// End of the console.
+        /// Last lines of the console.
         console: String,
     },
-    /// Virtual time stood still.
+    /// Virtual time did not progress.
     #[error(
         "the guest made no progress for {seconds} s at {at_ns} ns of virtual time; end of its console:\n{console}"
     )]
     Stuck {
-        /// Real time, seconds.
+        /// Real time without progress, seconds.
         seconds: u64,
-        /// Virtual time, nanoseconds.
+        /// Virtual time reached, nanoseconds.
         at_ns: i64,
-        /// End of the console.
+        /// Last lines of the console.
         console: String,
     },
-    /// The user ended it.
+    /// Interrupted by the user.
     #[error("interrupted")]
     Interrupted,
 }
@@ -112,7 +112,8 @@ fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> BootError {
     move |source| BootError::Io { what, source }
 }
 
-/// Boots, waits for the end, takes the report. Whatever happens the guest's processes and files are gone afterwards.
+/// Boots a guest, waits for its end, and reads its report. The guest's processes and files are removed in all
+/// cases.
 pub fn run(
     boot: &Boot<'_>,
     interrupted: &AtomicBool,
@@ -155,14 +156,14 @@ pub fn run(
     Ok(Booted { report, wall_ns, boot_ns, memory_peak_bytes })
 }
 
-/// Why watching ended early.
+/// Reason for which the watch ended early.
 enum Ended {
     Interrupted,
     Stuck(i64),
     Failed(io::Error),
 }
 
-/// The kernel's process group. Ending the value ends the group.
+/// The kernel's process group, which ends when the value is dropped.
 struct Guest {
     child: Child,
     ended: bool,
@@ -179,14 +180,14 @@ impl Guest {
             .args(["seccomp=on", "time-travel=inf-cpu"])
             .arg(format!("time-travel-start={EPOCH_NS}"))
             .arg(format!("landspeed-seed={}", boot.plan.seed))
-            // The kernel mixes its command line into its randomness: everything is named relative to the directory
-            // the guest lives in, which has another name each time.
+            // The kernel mixes its command line into its random state: paths are relative to the guest's directory,
+            // whose name differs each time.
             .args([&format!("initrd={INITRAMFS}"), "uml_dir=./", "umid=lab"])
             .args(["con=null", "con0=null,fd:1", "quiet", "panic=-1", "root=/dev/ram0"])
             .arg(format!("{}=/proc/self/cwd/{OUT}", guest::DIRECTORY_VARIABLE))
-            // Words the kernel does not know are its first program's. After `--` it would get what UML appends, too.
+            // Options the kernel does not know are passed to init. After `--`, init would also get what UML appends.
             .args(boot.arguments)
-            // Nothing of this environment is the guest's business; its memory is a file in TMPDIR.
+            // The guest inherits no environment; its memory is a file in TMPDIR.
             .env_clear()
             .env("TMPDIR", place.path())
             .env("HOME", place.path())
@@ -200,7 +201,8 @@ impl Guest {
         Ok(Self { child, ended: false, memory_peak_bytes: None })
     }
 
-    /// Until it ends; gives the time until flows got ready, and the exit status in words.
+    /// Waits for the guest's end. Returns the time until flows began to prepare, nanoseconds, and the exit status as
+    /// text.
     fn watch(
         &mut self,
         results: &Path,
@@ -264,14 +266,14 @@ fn read_progress(path: &Path) -> Option<Progress> {
     serde_json::from_slice(text.trim_ascii_end()).ok()
 }
 
-/// `VmHWM` of a process: the most it ever held.
+/// Returns `VmHWM` of a process: its peak resident memory, bytes.
 fn memory_peak_bytes(process: u32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// The console's last lines, without the addresses of a stack trace: the reason stands before them.
+/// Returns the last lines of the console without the addresses of a stack trace: the reason precedes them.
 fn tail(console: &Path) -> String {
     let mut text = Vec::new();
     if let Ok(mut file) = File::open(console) {

@@ -1,4 +1,4 @@
-//! A reported figure beside the measured one, as text.
+//! A reported figure next to the measured one, as text.
 
 use landspeed_model::{ComparedFigure, ReferenceUnit};
 
@@ -22,7 +22,7 @@ pub fn row(figure: &ComparedFigure) -> [String; 4] {
 
 fn deviation(figure: &ComparedFigure) -> String {
     match figure.deviation {
-        // Never `-0 %`: the sign would say more than the figure.
+        // Never `-0 %`.
         Some(deviation) if (deviation * 1000.0).round() == 0.0 => "0 %".to_owned(),
         Some(deviation) if deviation.abs() < 0.0995 => format!("{:+.1} %", deviation * 100.0),
         Some(deviation) => format!("{:+.0} %", deviation * 100.0),
@@ -30,7 +30,7 @@ fn deviation(figure: &ComparedFigure) -> String {
     }
 }
 
-/// Returns how many of the measured figures are reproduced, and how many figures were measured.
+/// Returns the number of reproduced figures, and of measured ones.
 #[must_use]
 pub fn reproduced(figures: &[ComparedFigure]) -> (usize, usize) {
     let measured = figures.iter().filter(|figure| figure.measured.is_some()).count();

@@ -1,29 +1,30 @@
-//! The exhibits' last results, kept in `gallery.json`: `cargo xtask gallery` writes them.
+//! The latest results of the exhibits, kept in `gallery.json`, which `cargo xtask gallery` writes.
 
 use landspeed_model::{ComparedFigure, LabDocument, LabFlow, LabSetDocument, LabStatus, QueueRole};
 use serde::{Deserialize, Serialize};
 
-/// The last results of one exhibit.
+/// The latest results of one exhibit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredExhibit {
     /// Name of the exhibit.
     pub exhibit: String,
-    /// When it ran, RFC 3339 UTC.
+    /// Start time, RFC 3339 UTC.
     pub started: String,
     /// Kernels, each as release and build id.
     pub kernels: Vec<String>,
-    /// Hash of its first cell's scenario (see [`crate::scenario::hash`]): whether the results are of the scenario as it is.
+    /// Hash of its first cell's scenario (see [`crate::scenario::hash`]). If it differs, the results are of another
+    /// version of the scenario.
     pub hash: String,
     /// Real time of all cells together, seconds.
     pub wall_s: f64,
-    /// Cells that were not complete, which are in no figure.
+    /// Number of incomplete cells, which are not part of any figure.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unusable: usize,
     /// The varied keys.
     pub varied: Vec<String>,
-    /// The cells, those that differ by their seed together.
+    /// The cells; those that differ only by seed are one row.
     pub rows: Vec<MeasuredRow>,
-    /// The reported figures beside the measured ones.
+    /// The reported figures, with the measured ones.
     pub figures: Vec<ComparedFigure>,
 }
 
@@ -32,14 +33,14 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// The runs of a cell.
+/// Results of a cell over its seeds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredRow {
     /// Values of the varied keys.
     pub values: Vec<String>,
-    /// Seeds.
+    /// Number of runs, one per seed.
     pub runs: usize,
-    /// Flows.
+    /// Figures of each flow.
     pub flows: Vec<MeasuredFlow>,
     /// Packets dropped by the switches.
     pub drops: Spread,
@@ -48,7 +49,7 @@ pub struct MeasuredRow {
 /// The figures of a flow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredFlow {
-    /// Name.
+    /// Name of the flow.
     pub name: String,
     /// Payload rate in the steady phase, bits/s.
     pub goodput_bps: Option<Spread>,
@@ -73,7 +74,7 @@ impl Spread {
     }
 }
 
-/// Returns the last results of the exhibits that have any.
+/// Returns the latest results of the exhibits that have any.
 #[must_use]
 pub fn measured() -> Vec<MeasuredExhibit> {
     serde_json::from_str(include_str!("../../gallery.json")).unwrap_or_default()

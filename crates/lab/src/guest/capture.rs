@@ -1,4 +1,4 @@
-//! Captures: what passed an interface, with the exact virtual time, in pcap files with nanoseconds.
+//! Captures on interfaces, with the exact virtual time, in pcap files with nanosecond timestamps.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -18,9 +18,9 @@ use super::network::Network;
 use super::report::CaptureReport;
 use crate::plan::{CapturePoint, Plan};
 
-/// How often a capture's ring is emptied, virtual nanoseconds; at 100 Gb/s that is some 10,000 frames.
+/// Interval at which a capture's ring is drained, virtual nanoseconds; at 100 Gb/s, about 10,000 frames.
 const EVERY_NS: u64 = 1_000_000;
-/// Blocks of a ring, and bytes of each; a frame takes some 250 bytes.
+/// Number of blocks in a ring, and (`BLOCK_BYTES`) size of each; a frame takes about 250 bytes.
 const BLOCKS: u32 = 32;
 const BLOCK_BYTES: u32 = 1 << 20;
 
@@ -45,14 +45,14 @@ pub fn start<'scope>(
         })
         .collect();
     drop(ready_tx);
-    // Every capture listens before the first packet leaves; one that failed has hung up.
+    // Wait until every capture is active, before the first packet is sent. One that failed has closed its channel.
     for _ in &threads {
         let _ = ready_rx.recv();
     }
     threads
 }
 
-/// Waits for all of them.
+/// Waits for all captures, and returns their reports.
 pub fn finish(threads: Vec<ScopedJoinHandle<'_, CaptureReport>>) -> Vec<CaptureReport> {
     threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
 }

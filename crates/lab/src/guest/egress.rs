@@ -1,4 +1,4 @@
-//! Queueing disciplines: from the plan's numbers to the kernel's.
+//! Queueing disciplines: from the plan to the kernel's settings.
 
 use landspeed_netlink::configure::{
     self, Codel, Discipline as Qdisc, Fq, FqCodel, Loss, Netem, NetemRate, Pie, Probability, Red, Tbf,
@@ -10,10 +10,10 @@ use crate::plan::{Discipline, EgressKind, Impairments, PlannedLoss, Port};
 use crate::scenario::ETHERNET_HEADER;
 use crate::scenario::QueueKind;
 
-/// A wire holds what is under way, and nothing may be lost to its limit.
+/// Limit of a wire's netem, packets. It holds the packets in flight, and none may be dropped by the limit.
 pub(super) const WIRE_LIMIT: u32 = u32::MAX / 2;
 
-/// Installs a port's way out.
+/// Installs the qdiscs of a port.
 pub fn install(socket: &mut Netlink, interface: u32, port: &Port) -> Result<(), String> {
     let root = netlink::Qdisc::ROOT;
     let overhead = u16::try_from(port.egress.overhead).unwrap_or(0);
@@ -58,7 +58,7 @@ fn wire(port: &Port, impairments: &Impairments) -> Qdisc {
         normal_jitter: impairments.normal,
         loss,
         duplicate: Probability::new(impairments.duplicate),
-        // netem's reordering says which share is NOT held back.
+        // netem's reorder probability is the share that is NOT delayed.
         reorder: Probability::new(impairments.reorder),
         rate: Some(NetemRate { bytes_per_s: port.egress.rate_bps / 8, packet_overhead_bytes: port.egress.overhead }),
         seed: Some(impairments.seed),

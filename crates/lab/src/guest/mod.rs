@@ -1,9 +1,9 @@
-//! Inside the guest: the first and only program. It builds the network of a [`Plan`], lets the flow engine run over it,
-//! watches the queues, and writes down what happened.
+//! The guest's init and only program. It builds the network of a [`Plan`], runs the flow engine over it, samples
+//! the queues, and writes a report.
 //!
-//! Time is virtual: while anything computes it stands still, and it jumps to the next timer when everything sleeps. Two
-//! things follow. A loop that neither sleeps nor makes a system call never ends. And whatever is read here is the
-//! same in every run with the same seed, down to the nanosecond.
+//! Time is virtual: it stands still while anything computes, and jumps to the next timer when everything sleeps.
+//! This has two consequences. A loop that neither sleeps nor makes a system call never ends. And everything read
+//! here is the same in every run with the same seed, to the nanosecond.
 
 mod capture;
 mod egress;
@@ -29,54 +29,55 @@ pub use report::{
 
 use crate::plan::{Plan, PlannedFlow, Role};
 
-/// The port flows are served on.
+/// Port of the flow engine's servers.
 const SERVER_PORT: u16 = 5202;
-/// Where the results directory is mounted.
+/// Mount point of the results directory.
 pub const RESULTS: &str = "/out";
-/// The plan's file in it.
+/// Name of the plan in the results directory.
 pub const PLAN: &str = "plan.json";
-/// The progress file in it.
+/// Name of the progress file in the results directory.
 pub const PROGRESS: &str = "progress.json";
-/// The report's file in it.
+/// Name of the report in the results directory.
 pub const REPORT: &str = "report.json";
-/// Why the guest gave up, in it.
+/// Name of the file with the guest's error in the results directory.
 pub const FAILURE: &str = "error.txt";
-/// The variable that names the results directory on the host.
+/// Environment variable with the path of the results directory on the host.
 pub const DIRECTORY_VARIABLE: &str = "LANDSPEED_LAB_DIR";
-/// How often the progress file is brought up to date, virtual nanoseconds.
+/// Update interval of the progress file, virtual nanoseconds.
 const PROGRESS_NS: u64 = 20_000_000;
-/// The progress file has this size always, so that it is written at one go.
+/// Size of the progress file, bytes. It is constant, so that the file is updated in one write.
 pub const PROGRESS_BYTES: usize = 512;
-/// After the last flow, until what is under way has arrived: this much and a round trip.
+/// Time after the last flow for packets in flight to arrive, in addition to the longest delay, nanoseconds.
 const SETTLE_NS: u64 = 50_000_000;
 
-/// How long before the scenario's zero the counters are read, nanoseconds.
+/// Time from the first reading of the counters to the scenario's zero, nanoseconds.
 const REST_NS: u64 = 1_000_000;
 
-/// What moves the traffic. The lab knows nothing of it but this.
+/// The flow engine, which generates the traffic; this is all that the lab knows of it.
 pub trait Engine: Sync {
     /// Serves tests at these addresses, in the calling thread's network namespace, and calls `ready` once it listens.
     /// Returns only on failure.
     fn serve(&self, listen: &[SocketAddr], ready: &dyn Fn()) -> Result<(), String>;
 
-    /// Runs one test from the calling thread's network namespace and reports how many bytes have arrived.
+    /// Runs one test from the calling thread's network namespace; calls `arrived` with the number of bytes received
+    /// so far.
     fn run(&self, order: &Order<'_>, arrived: &dyn Fn(u64)) -> RunDocument;
 }
 
-/// A test for the engine.
+/// A test for the engine to run.
 #[derive(Debug, Clone, Copy)]
 pub struct Order<'a> {
-    /// Where the server listens for control.
+    /// Control address of the server.
     pub control: SocketAddr,
-    /// Where data goes, on the same port.
+    /// Data address of the server, with the same port.
     pub data: IpAddr,
-    /// When it starts, monotonic nanoseconds.
+    /// Start time, monotonic nanoseconds.
     pub start_ns: u64,
-    /// The test.
+    /// Parameters of the test.
     pub parameters: &'a Parameters,
 }
 
-/// Runs as the guest's first process. Never returns: the machine is switched off.
+/// Runs as the guest's init. Does not return: the guest is powered off.
 pub fn main(engine: &'static dyn Engine) {
     let result = prepare().and_then(|plan| attempt(engine, &plan));
     if let Err(error) = result {
@@ -87,7 +88,7 @@ pub fn main(engine: &'static dyn Engine) {
     let _ = guest::power_off();
 }
 
-/// File systems, limits, the plan.
+/// Mounts file systems, raises limits, and reads the plan.
 fn prepare() -> Result<Plan, String> {
     let mount = |source: &str, at: &str, data: &str| {
         guest::mount(source, Path::new(at), source, data).map_err(|e| format!("cannot mount {at}: {e}"))
@@ -105,11 +106,11 @@ fn prepare() -> Result<Plan, String> {
     serde_json::from_slice(&text).map_err(|e| format!("cannot understand the plan: {e}"))
 }
 
-/// The whole run.
+/// Runs the plan and writes the report.
 fn attempt(engine: &'static dyn Engine, plan: &Plan) -> Result<(), String> {
     let network = network::build(plan)?;
     serve(engine, plan, &network)?;
-    // A round number, so that samples fall on the same nanoseconds whatever building the network took.
+    // A round number, so that samples are at the same nanoseconds however long building the network took.
     let zero_ns = (clock::monotonic_ns() + plan.lead_ns + 100_000_000).next_multiple_of(100_000_000);
     let boot = Boot::read();
     let running = Running::new(plan, zero_ns);
@@ -126,7 +127,7 @@ fn attempt(engine: &'static dyn Engine, plan: &Plan) -> Result<(), String> {
                 scope.spawn(move || run_flow(engine, flow, index, network, running))
             })
             .collect();
-        // Connections are open by now and nothing moves: the accounting of every place begins at rest.
+        // Connections are open by now and idle: the accounting of every node begins without packets in flight.
         clock::sleep_until(zero_ns - REST_NS);
         network.start_counting_frames()?;
         let before = network.counters(plan)?;
@@ -161,10 +162,10 @@ fn attempt(engine: &'static dyn Engine, plan: &Plan) -> Result<(), String> {
     std::fs::write(&path, text).map_err(|e| format!("cannot write the report: {e}"))
 }
 
-/// Makes the calling thread an observer: under this policy the lab's kernel lets it read the clock at no cost, and it
-/// leaves the order of the other threads as it is. An observer must not wait for time to pass by reading the clock.
+/// Makes the calling thread an observer: with this scheduling policy the lab's kernel lets it read the clock at
+/// no cost, and it does not change the order of the other threads. An observer must not poll the clock to wait.
 fn observe() {
-    // Refused only by a kernel that lacks the privilege for its first process; the run is then as valid.
+    // Fails only on a kernel whose init lacks the privilege; the run is valid all the same.
     let _ = landspeed_sys::thread::use_fifo_policy();
 }
 
@@ -179,7 +180,7 @@ impl Boot {
     }
 }
 
-/// A server in every host that flows go to. It lives as long as the machine.
+/// Starts a server on every host that is the destination of a flow. Servers run until the guest is powered off.
 fn serve(engine: &'static dyn Engine, plan: &Plan, network: &network::Network) -> Result<(), String> {
     let (ready_tx, ready_rx) = std::sync::mpsc::channel::<Result<(), String>>();
     let mut servers = 0;
@@ -220,7 +221,7 @@ fn serve(engine: &'static dyn Engine, plan: &Plan, network: &network::Network) -
     Ok(())
 }
 
-/// One flow, in its client's namespace.
+/// Runs one flow, in its client's namespace.
 fn run_flow(
     engine: &dyn Engine,
     flow: &PlannedFlow,
@@ -242,7 +243,7 @@ fn run_flow(
     Ok(FlowReport { document })
 }
 
-/// What the threads share while the flows run.
+/// State that the threads share while the flows run.
 struct Running {
     zero_ns: u64,
     over: AtomicBool,
@@ -260,8 +261,8 @@ impl Running {
         }
     }
 
-    /// Keeps the progress file up to date. The host's file system answers at once, so that this disturbs nothing in
-    /// virtual time; a pipe could be full.
+    /// Updates the progress file. The host's file system responds at once, so this does not affect virtual time; a
+    /// pipe could be full.
     fn show(&self, plan: &Plan) {
         let Ok(file) = std::fs::File::create(Path::new(RESULTS).join(PROGRESS)) else { return };
         observe();

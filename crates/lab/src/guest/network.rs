@@ -1,4 +1,4 @@
-//! Namespaces, cables, addresses, queues: the plan made real.
+//! Builds the plan's network: namespaces, cables, addresses, queues.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -16,30 +16,31 @@ use super::egress;
 use super::report::{HostCounters, PortReport, Sample};
 use crate::plan::{EgressKind, Impairments, Node, Plan, PlannedLoss, Port, Role};
 
-/// Packets that a CPU's backlog may hold; it must never drop.
+/// `netdev_max_backlog`, packets; the backlog of a CPU must never overflow.
 const BACKLOG: &str = "10000000";
-/// Pages that the accounts of TCP and UDP may come to: more than any path's windows.
+/// Memory limits of TCP and UDP (`tcp_mem`, `udp_mem`), pages: more than any path's windows.
 const ACCOUNTS: &str = "1000000000";
-/// Interface on the control network.
+/// Name of a host's interface on the control network.
 const CONTROL: &str = "ctl";
 
-/// The network as it stands.
+/// The network after it was built.
 pub struct Network {
     namespaces: Vec<OwnedFd>,
     sockets: Vec<Mutex<Netlink>>,
-    /// Interface index of every port.
+    /// Interface index of every port, by node.
     indices: Vec<Vec<u32>>,
-    /// What loses given frames: by the wire and the port they would leave by, by the host and the port they came by.
+    /// Filters that drop given frames: of a wire by the port through which frames leave, of a host by the port
+    /// through which they arrive.
     filters: BTreeMap<(usize, usize), FrameFilter>,
 }
 
-/// An error message; only the console shows it.
+/// Returns the error as text; it is shown only on the console.
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 pub fn words(error: NetlinkError) -> String {
     error.to_string()
 }
 
-/// Builds everything.
+/// Builds the network of a plan.
 pub fn build(plan: &Plan) -> Result<Network, String> {
     let home = netns::current().map_err(|e| format!("no network namespace: {e}"))?;
     let mut root = Netlink::open().map_err(words)?;
@@ -86,7 +87,7 @@ pub fn build(plan: &Plan) -> Result<Network, String> {
     Ok(network)
 }
 
-/// What holds for all namespaces together.
+/// Applies the settings that all namespaces share.
 fn machine_wide() -> Result<(), String> {
     let set = |key: &str, value: &str| {
         std::fs::write(Path::new("/proc/sys").join(key), value).map_err(|e| format!("cannot set {key}: {e}"))
@@ -94,17 +95,18 @@ fn machine_wide() -> Result<(), String> {
     set("net/core/netdev_max_backlog", BACKLOG)?;
     set("net/core/rmem_max", "2147483647")?;
     set("net/core/wmem_max", "2147483647")?;
-    // A namespace may only default to a congestion control that unprivileged processes may use, which htcp and others are not.
+    // A namespace's default congestion control must be allowed for unprivileged processes, which htcp and others are
+    // not.
     let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
         .map_err(|e| format!("cannot read which congestion controls there are: {e}"))?;
     set("net/ipv4/tcp_allowed_congestion_control", available.trim())?;
-    // Sender and receiver share a payload's pages, and TCP counts them on both sides: compared with the guest's
-    // memory, they would slow down flows that take a tenth of it. Real use is estimated before the boot.
+    // Sender and receiver share a payload's pages, but TCP counts them on both sides: with limits based on the
+    // guest's memory, flows that need a tenth of it would be slowed down. Real use is estimated before the boot.
     set("net/ipv4/tcp_mem", &format!("{ACCOUNTS} {ACCOUNTS} {ACCOUNTS}"))?;
     set("net/ipv4/udp_mem", &format!("{ACCOUNTS} {ACCOUNTS} {ACCOUNTS}"))
 }
 
-/// A setting that a kernel without the feature does not have, and does not need.
+/// Writes a sysctl that is missing, and not needed, in kernels without the feature.
 fn write(key: &str, value: &str) {
     let _ = std::fs::write(Path::new("/proc/sys").join(key), value);
 }
@@ -116,23 +118,24 @@ fn up(socket: &mut Netlink, name: &str) -> Result<u32, String> {
 }
 
 impl Network {
-    /// A node's namespace.
+    /// Returns the namespace of a node.
     pub fn namespace(&self, node: usize) -> BorrowedFd<'_> {
         self.namespaces[node].as_fd()
     }
 
-    /// A port's interface.
+    /// Returns the interface index of a port.
     pub fn interface(&self, node: usize, port: usize) -> u32 {
         self.indices[node][port]
     }
 
-    /// A node's socket. A poisoned lock only means that a thread ended while it read counters.
+    /// Returns the netlink socket of a node. A poisoned lock only means that a thread panicked while it read
+    /// counters.
     pub fn socket(&self, node: usize) -> MutexGuard<'_, Netlink> {
         self.sockets[node].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn plug(&mut self, plan: &Plan, a: (usize, usize), b: (usize, usize)) -> Result<(), String> {
-        // Both ports of a wire may lead to nodes of long names; numbers distinguish them.
+        // The neighbours of a wire may have names of the maximum length, so its ports are numbered.
         let name = |(node, port): (usize, usize)| match plan.nodes[node].role {
             Role::Wire => format!("end{port}"),
             Role::Host | Role::Switch => plan.nodes[node].ports[port].name.clone(),
@@ -169,7 +172,7 @@ impl Network {
         socket.add_address(index, address, 16).map_err(words)
     }
 
-    /// Periodic losses, losses of given frames and of long ones, which netem does not know.
+    /// Loads filters for periodic losses and losses of given or long frames, which netem does not support.
     fn load_filters(&mut self, index: usize, node: &Node) -> Result<(), String> {
         for (port, at) in node.ports.iter().enumerate() {
             let loss = match &at.egress.kind {
@@ -189,12 +192,12 @@ impl Network {
         Ok(())
     }
 
-    /// The scenario's zero is near: the next frame on each link is number 1.
+    /// Starts the filters' frame counts, shortly before the scenario's zero: the next frame on each link is number 1.
     pub fn start_counting_frames(&self) -> Result<(), String> {
         self.filters.values().try_for_each(|filter| filter.start().map_err(|e| format!("cannot count frames: {e}")))
     }
 
-    /// Offloads, addresses, tables and queues of one node, from inside its namespace.
+    /// Configures offloads, addresses, tables and queues of one node, from inside its namespace.
     fn furnish(&self, plan: &Plan, index: usize, node: &Node) -> Result<(), String> {
         let mut socket = self.socket(index);
         for (port, &interface) in node.ports.iter().zip(&self.indices[index]) {
@@ -213,7 +216,7 @@ impl Network {
             Role::Host => {
                 for (port, &interface) in self.indices[index].iter().enumerate() {
                     let Some(filter) = self.filters.get(&(index, port)) else { continue };
-                    // Behind the place where captures take their copy.
+                    // Ingress filters run after captures have taken their copy.
                     socket.add_qdisc(interface, netlink::Qdisc::INGRESS, 0, &Discipline::Ingress).map_err(words)?;
                     socket.filter_ingress(interface, filter.program()).map_err(words)?;
                 }
@@ -271,11 +274,11 @@ impl Network {
         Ok(())
     }
 
-    /// Every counter of every node.
+    /// Reads all counters of all nodes.
     pub fn counters(&self, plan: &Plan) -> Result<HostCounters, String> {
         let mut found = HostCounters::default();
         for index in 0..plan.nodes.len() {
-            // A separate thread: /proc/thread-self/net is the namespace's.
+            // A separate thread, because /proc/thread-self/net is that of the thread's namespace.
             let counters = std::thread::scope(|scope| {
                 scope
                     .spawn(|| {
@@ -336,7 +339,7 @@ impl Network {
         Ok(reports)
     }
 
-    /// Offloads that are on where a frame must stay a frame.
+    /// Returns the offloads that are active where frames must not be merged or segmented.
     pub fn offloads(&self, plan: &Plan) -> Vec<String> {
         let mut found = Vec::new();
         for (index, node) in plan.nodes.iter().enumerate() {
@@ -366,8 +369,8 @@ impl Network {
     }
 }
 
-/// A cable inside of a wire's node that lets frames out at the ticks of a clock, and where it is put in; what comes out goes
-/// on to `to`. It loses nothing and holds what came since the last tick.
+/// Adds a veth pair to a wire's node that releases frames at the ticks of a clock and redirects them to `to`.
+/// Returns its input interface. It drops nothing, and holds the frames that arrived since the last tick.
 fn framed(socket: &mut Netlink, port: usize, mtu: u32, frame_ns: u64, to: u32) -> Result<u32, String> {
     let (near, far) = (format!("clock{port}"), format!("clocked{port}"));
     let settings = || LinkSettings { mtu_bytes: Some(mtu), ..LinkSettings::default() };
@@ -396,7 +399,7 @@ fn framed(socket: &mut Netlink, port: usize, mtu: u32, frame_ns: u64, to: u32) -
     Ok(near_index)
 }
 
-/// One reading, with the counters that are 32 bits wide taken as they are: no run drops 2³² packets.
+/// Converts a qdisc reading. 32-bit counters are not extended: no run drops 2³² packets.
 pub fn sample(reading: &QdiscReading) -> Sample {
     Sample {
         root: reading.parent == netlink::Qdisc::ROOT,
@@ -408,7 +411,7 @@ pub fn sample(reading: &QdiscReading) -> Sample {
     }
 }
 
-/// The calling thread's namespace's SNMP counters.
+/// Returns the SNMP counters of the calling thread's namespace, by `GROUP.NAME`.
 fn protocol_counters() -> BTreeMap<String, u64> {
     let mut found = BTreeMap::new();
     for file in ["snmp", "netstat"] {

@@ -1,4 +1,4 @@
-//! The queues, watched: one thread reads all of them on a fixed grid of virtual time.
+//! Sampling of the queues: one thread reads all of them at fixed intervals of virtual time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,54 +11,54 @@ use super::report::{Drain, QueueReport, SERIES_POINTS};
 use crate::plan::Plan;
 use crate::scenario::ETHERNET_HEADER;
 
-/// Wires hold what is under way; they are read this much more seldom.
+/// Wires only hold packets in flight; they are sampled this many times less often.
 const WIRE_EVERY: u64 = 10;
 
-/// One queue while it is watched.
+/// A queue while it is sampled.
 struct Watched {
     node: usize,
     port: usize,
     interface: u32,
     wire: bool,
     line: Line,
-    /// Bytes waiting, at each sample.
+    /// Backlog at each sample, bytes.
     backlog: Vec<u32>,
-    /// The same as they count on the link, with the framing of each frame.
+    /// Backlog at each sample, bytes on the link (with the framing of each frame).
     on_link: Vec<u64>,
-    /// Drops and bytes so far, at each sample.
+    /// Total drops and total bytes sent, at each sample.
     totals: Vec<(u64, u64)>,
-    /// Bytes on the link so far, with framing, at each sample.
+    /// Total bytes sent on the link, with framing, at each sample.
     drained: Vec<u64>,
-    /// The latest.
+    /// Latest reading.
     reading: QdiscReading,
 }
 
-/// What a queue feeds.
+/// The link that a queue feeds.
 #[derive(Debug, Clone, Copy)]
 struct Line {
     rate_bps: u64,
-    /// Bytes a frame takes on the link besides itself.
+    /// Framing per frame on the link, bytes.
     overhead: u64,
     /// Largest frame, bytes.
     frame: u64,
-    /// Whether a packet here may be a super-packet of many frames.
+    /// Whether a packet in this queue may be a super-packet of many frames.
     super_packets: bool,
 }
 
 impl Line {
-    /// Bytes that these packets take on the link.
+    /// Returns the bytes that packets take on the link.
     fn bytes(&self, bytes: u64, packets: u64) -> u64 {
         let frames = if self.super_packets { packets.max(bytes.div_ceil(self.frame)) } else { packets };
         bytes + frames * self.overhead
     }
 
-    /// Bytes on the link in this time.
+    /// Returns the bytes that the link carries in a time.
     fn carries(&self, ns: u64) -> u64 {
         (u128::from(self.rate_bps) * u128::from(ns) / 8_000_000_000) as u64
     }
 }
 
-/// Reads every queue until the run is over.
+/// Samples every queue until the run is over.
 pub fn watch(plan: &Plan, network: &Network, zero_ns: u64, over: &AtomicBool) -> Result<Vec<QueueReport>, String> {
     let mut queues = Vec::new();
     for (node, it) in plan.nodes.iter().enumerate() {
@@ -104,7 +104,7 @@ pub fn watch(plan: &Plan, network: &Network, zero_ns: u64, over: &AtomicBool) ->
 }
 
 impl Watched {
-    /// What is inside the shaper, or the whole where nothing is.
+    /// Adds a sample of the qdisc inside the shaper, or of the root if there is none.
     fn take(&mut self, readings: &[QdiscReading]) {
         let mine = || readings.iter().filter(|r| r.ifindex == self.interface);
         let Some(reading) = mine()
@@ -139,7 +139,7 @@ impl Watched {
     }
 }
 
-/// A quantile of sorted values, between the two nearest where it falls between them.
+/// Returns a quantile of sorted values, interpolated linearly.
 fn quantile(sorted: &[u64], share: f64) -> u64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0 };
     let at = last as f64 * share;
@@ -148,8 +148,8 @@ fn quantile(sorted: &[u64], share: f64) -> u64 {
     sorted[low] + ((high - sorted[low]) as f64 * part) as u64
 }
 
-/// What left while the queue surely did not run empty: between two samples of which the first found more than the link
-/// carries until the second.
+/// Returns the data sent while the queue certainly had a backlog: in sampling intervals that began with a backlog
+/// larger than the link carries in one interval.
 fn drain(on_link: &[u64], drained: &[u64], line: &Line, interval_ns: u64) -> Drain {
     let carries = line.carries(interval_ns);
     let mut drain = Drain::default();
@@ -166,7 +166,7 @@ fn drain(on_link: &[u64], drained: &[u64], line: &Line, interval_ns: u64) -> Dra
     drain
 }
 
-/// At most [`SERIES_POINTS`] points; nothing that was seen waiting or dropped falls between them.
+/// Reduces a series to at most [`SERIES_POINTS`] points; no peak and no drop is lost.
 fn thin(backlog: &[u32], totals: &[(u64, u64)], sample_ns: u64) -> QueueSeries {
     let width = backlog.len().div_ceil(SERIES_POINTS).max(1);
     let mut series = QueueSeries { interval_ns: sample_ns * width as u64, ..QueueSeries::default() };
@@ -188,14 +188,14 @@ mod tests {
     const LINE: Line = Line { rate_bps: 8_000_000_000, overhead: 24, frame: 1514, super_packets: false };
 
     #[test]
-    fn framing_counts_in_the_wait() {
+    fn framing_counts_in_the_queueing_delay() {
         assert_eq!(LINE.bytes(10 * 106, 10), 1300);
         let host = Line { super_packets: true, ..LINE };
         assert_eq!(host.bytes(10 * 1514, 1), 10 * 1538, "a super-packet is many frames");
     }
 
     #[test]
-    fn a_quantile_between_two_values_is_between_them() {
+    fn quantiles_are_interpolated() {
         assert_eq!(quantile(&[], 0.5), 0);
         assert_eq!(quantile(&[7], 0.99), 7);
         assert_eq!(quantile(&[0, 100], 0.5), 50);
@@ -203,8 +203,8 @@ mod tests {
     }
 
     #[test]
-    fn only_intervals_that_cannot_have_run_empty_count_as_backlogged() {
-        // 8 Gb/s carry a million bytes in a millisecond.
+    fn only_intervals_with_certain_backlog_are_counted() {
+        // 8 Gb/s carry 1 MB per millisecond.
         let on_link = [0, 500_000, 3_000_000, 2_000_000, 900_000, 2_000_000, 0];
         let drained = [0, 0, 500_000, 1_500_000, 2_500_000, 3_000_000, 4_000_000];
         let drain = drain(&on_link, &drained, &LINE, 1_000_000);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn thinning_loses_no_peak_and_no_drop() {
+    fn thinning_keeps_peaks_and_drops() {
         let backlog: Vec<u32> = (0..5000).map(|i| if i == 1234 { 900 } else { i % 7 }).collect();
         let totals: Vec<(u64, u64)> = (0..5000).map(|i| (i / 10, i * 100)).collect();
         let series = thin(&backlog, &totals, 1_000_000);

@@ -1,39 +1,39 @@
-//! What the guest writes down: readings, not conclusions.
+//! The guest's report: readings, not conclusions.
 
 use std::collections::BTreeMap;
 
 use landspeed_model::{QueueSeries, RunDocument};
 use serde::{Deserialize, Serialize};
 
-/// Points of a queue's series, at most.
+/// Maximum number of points in a queue's series.
 pub const SERIES_POINTS: usize = 1000;
 
-/// Everything a run left behind.
+/// All results of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GuestReport {
     /// The scenario's zero on the guest's monotonic clock, nanoseconds.
     pub zero_ns: u64,
-    /// When the last flow had ended, nanoseconds from zero.
+    /// End of the last flow, nanoseconds from zero.
     pub ended_ns: u64,
-    /// When the last counter was read, nanoseconds from zero.
+    /// Time of the last reading of counters, nanoseconds from zero.
     pub span_ns: u64,
     /// Flows in the plan's order.
     pub flows: Vec<FlowReport>,
-    /// Queues.
+    /// Queues of all ports.
     pub queues: Vec<QueueReport>,
-    /// Counters at zero.
+    /// Counters just before zero.
     pub before: HostCounters,
-    /// Counters at the end.
+    /// Counters after the last flow.
     pub after: HostCounters,
-    /// Captures.
+    /// Captures, in the plan's order.
     pub captures: Vec<CaptureReport>,
-    /// The kernel's release.
+    /// Release of the kernel.
     pub release: String,
-    /// Offloads that are on where a frame must not be merged or cut: `NODE:INTERFACE FEATURE`.
+    /// Offloads that are active where frames must not be merged or segmented: `NODE:INTERFACE FEATURE`.
     pub offloads: Vec<String>,
 }
 
-/// One flow.
+/// Result of one flow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FlowReport {
     /// The engine's document, without a verdict.
@@ -49,104 +49,104 @@ pub struct QueueReport {
     pub port: usize,
     /// Samples taken from the scenario's zero to its end.
     pub samples: u64,
-    /// Most bytes seen waiting.
+    /// Peak backlog, bytes.
     pub peak_bytes: u64,
-    /// Sum over the samples of the bytes waiting.
+    /// Sum of the backlog over all samples, bytes.
     pub backlog_sum: u64,
-    /// Samples in which something waited.
+    /// Number of samples with a backlog.
     pub busy: u64,
-    /// Median and 99th percentile of the bytes waiting, with the framing they take on the link.
+    /// Median and 99th percentile of the backlog, bytes on the link (with framing).
     pub link_quantiles: (u64, u64),
-    /// Bytes that left while it was backlogged.
+    /// Data sent while there was a backlog.
     pub drain: Drain,
-    /// Over time.
+    /// Backlog, drops and bytes sent, over time.
     pub series: QueueSeries,
-    /// The discipline's own counters at the end.
+    /// Counters specific to the qdisc, at the end.
     pub detail: BTreeMap<String, u64>,
 }
 
-/// What left a queue while it surely had a backlog.
+/// Data sent by a queue while it certainly had a backlog.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drain {
-    /// For how long that was, nanoseconds.
+    /// Duration, nanoseconds.
     pub busy_ns: u64,
-    /// Bytes that left, with their framing.
+    /// Bytes sent, with framing.
     pub bytes: u64,
-    /// Spans of time this is made of; each begins and ends amid a frame.
+    /// Number of contiguous spans; each begins and ends within a frame.
     pub spans: u64,
 }
 
-/// Counters of all nodes at one moment.
+/// Counters of all nodes at one time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostCounters {
     /// Ports, node by node, in the plan's order.
     pub ports: Vec<Vec<PortReport>>,
     /// Counters of each node's namespace, by `GROUP.NAME`.
     pub counters: Vec<BTreeMap<String, u64>>,
-    /// Packets the kernel's backlog dropped, all nodes together.
+    /// Packets dropped by the softnet backlog, all nodes together.
     pub softnet_drops: u64,
-    /// Pages TCP holds, all nodes together.
+    /// Pages used by TCP, all nodes together.
     pub tcp_pages: u64,
 }
 
-/// One port at one moment.
+/// Counters of one port at one time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortReport {
-    /// Frames in.
+    /// Frames received.
     pub rx_packets: u64,
-    /// Bytes in.
+    /// Bytes received.
     pub rx_bytes: u64,
-    /// Frames dropped on the way in.
+    /// Received frames that were dropped.
     pub rx_dropped: u64,
-    /// Frames out.
+    /// Frames sent.
     pub tx_packets: u64,
-    /// Bytes out.
+    /// Bytes sent.
     pub tx_bytes: u64,
-    /// Frames dropped by the device on the way out.
+    /// Frames dropped by the device before they were sent.
     pub tx_dropped: u64,
-    /// Its disciplines.
+    /// Readings of its qdiscs.
     pub qdiscs: Vec<Sample>,
-    /// Frames its filter dropped on purpose.
+    /// Frames dropped by its filter, as the scenario specifies.
     pub filtered: u64,
 }
 
-/// One reading of one discipline.
+/// One reading of one qdisc.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Whether it is the root of its interface.
+    /// Whether it is the root qdisc of its interface.
     pub root: bool,
-    /// Bytes that left.
+    /// Bytes sent.
     pub bytes: u64,
-    /// Packets that left.
+    /// Packets sent.
     pub packets: u64,
     /// Packets dropped.
     pub drops: u64,
-    /// Bytes waiting.
+    /// Backlog, bytes.
     pub backlog_bytes: u64,
-    /// Packets waiting.
+    /// Backlog, packets.
     pub backlog_packets: u64,
 }
 
-/// One capture.
+/// Result of one capture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaptureReport {
-    /// File in the results directory.
+    /// Name of the file in the results directory.
     pub file: String,
     /// Packets written.
     pub packets: u64,
-    /// Packets missed.
+    /// Packets that were dropped because the ring was full.
     pub missed: u64,
-    /// What went wrong.
+    /// Error that ended the capture, if any.
     pub error: Option<String>,
 }
 
-/// How far the guest is.
+/// Progress of the guest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// Scenario time, nanoseconds; negative before its zero.
     pub t_ns: i64,
-    /// Bytes that have arrived, all flows.
+    /// Bytes received, all flows together.
     pub arrived_bytes: u64,
-    /// Flows that have ended.
+    /// Number of flows that have ended.
     pub flows_ended: u64,
 }

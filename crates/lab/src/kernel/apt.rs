@@ -1,4 +1,5 @@
-//! Debian's archive through a private apt state: no root, nothing of the host's package system touched.
+//! Access to Debian's archive with a private apt state: it needs no root, and the host's package system is not
+//! changed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,29 +10,30 @@ use super::error::Error;
 use super::tools::KEYRING;
 use super::version::{OLDEST, Version};
 
-/// Where Debian is, unless the host says otherwise.
+/// Debian mirror used if the host has none configured.
 pub const DEFAULT_MIRROR: &str = "http://deb.debian.org/debian";
 
-/// The suites looked into. The first names follow Debian's releases; the second are for mirrors that have only code
-/// names, or let the others go stale.
+/// Suites searched for sources. The names of the first pair follow Debian's releases; the second pair is for
+/// mirrors that have only code names, or whose other names are outdated.
 const SUITES: [[&str; 2]; 2] = [["stable-backports", "stable"], ["trixie-backports", "trixie"]];
 
 /// A packaged kernel source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Package {
-    /// Its name, `linux-source-7.3`.
+    /// Package name, such as `linux-source-7.3`.
     pub name: String,
-    /// The package's version, `7.3.4-1~bpo13+1`.
+    /// Package version, such as `7.3.4-1~bpo13+1`.
     pub version: String,
-    /// The kernel's version, `7.3.4`.
+    /// Kernel version, such as `7.3.4`.
     pub kernel: Version,
-    /// Size of the package file.
+    /// Size of the package file, bytes.
     pub size_bytes: u64,
     /// SHA-256 of the package file.
     pub hash: String,
 }
 
-/// The host's own Debian mirror, if the host is Debian and has one. `files` are the contents of its sources.
+/// Returns the host's own Debian mirror, if the host runs Debian and has one configured. `files` are the contents
+/// of its sources files.
 pub fn host_mirror<'a>(os_release: &str, files: impl Iterator<Item = &'a str>) -> Option<String> {
     if !os_release.lines().any(|line| line.trim_end() == "ID=debian") {
         return None;
@@ -42,7 +44,7 @@ pub fn host_mirror<'a>(os_release: &str, files: impl Iterator<Item = &'a str>) -
     })
 }
 
-/// The URIs of a sources file, one-line or deb822 style; options, comments and source packages left out.
+/// Returns the URIs of a sources file in one-line or deb822 style, without options, comments and source packages.
 fn uris(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for line in text.lines() {
@@ -60,7 +62,7 @@ fn uris(text: &str) -> Vec<String> {
     found
 }
 
-/// The packages of `apt-cache show`'s output that are kernel sources of a version the lab knows how to read.
+/// Returns the kernel sources in the output of `apt-cache show` whose versions can be parsed, newest first.
 pub fn packages(show: &str) -> Vec<Package> {
     let mut found: Vec<Package> = show.split("\n\n").filter_map(package).collect();
     found.sort_by(|a, b| b.kernel.cmp(&a.kernel));
@@ -87,7 +89,7 @@ fn package(stanza: &str) -> Option<Package> {
     })
 }
 
-/// The newest package that is within `wanted` and not too old.
+/// Returns the newest package that is within `wanted` and not too old.
 pub fn choose(packages: &[Package], wanted: Option<&Version>) -> Result<Package, Error> {
     let fits =
         |package: &&Package| package.kernel >= OLDEST && wanted.is_none_or(|wanted| package.kernel.is_within(wanted));
@@ -108,13 +110,13 @@ pub fn choose(packages: &[Package], wanted: Option<&Version>) -> Result<Package,
     })
 }
 
-/// The percentage in a line apt writes to its status descriptor.
+/// Parses the percentage in a line that apt writes to its status descriptor.
 pub fn downloaded(line: &str) -> Option<f64> {
     let mut fields = line.strip_prefix("dlstatus:")?.split(':');
     fields.nth(1)?.parse().ok().filter(|percent| (0.0..=100.0).contains(percent))
 }
 
-/// An apt that keeps everything it knows in one directory.
+/// An apt that keeps its whole state in one directory.
 pub(super) struct Apt<'a> {
     directory: PathBuf,
     mirror: String,
@@ -122,12 +124,12 @@ pub(super) struct Apt<'a> {
 }
 
 impl<'a> Apt<'a> {
-    /// Sets up `directory`. `mirror` is the one asked for.
+    /// Sets up `directory`. `mirror` overrides the host's mirror.
     pub fn new(directory: &Path, mirror: Option<&str>, interrupted: &'a AtomicBool) -> Result<Self, Error> {
         let mirror =
             mirror.map(str::to_owned).or_else(mirror_of_this_host).unwrap_or_else(|| DEFAULT_MIRROR.to_owned());
         let apt = Self { directory: directory.to_owned(), mirror, interrupted };
-        // The host's ways out (proxies and the like) are honoured; its hooks and preferences are not.
+        // The host's proxies and similar settings are used; its hooks and preferences are not.
         let mut dump = Command::new("apt-config");
         dump.args(["dump", "Acquire"]);
         let host = apt.job("reading apt's settings", dump).output().unwrap_or_default();
@@ -144,7 +146,7 @@ impl<'a> Apt<'a> {
         };
         answer.map_err(|error| match error {
             Error::Command { tail, .. } => {
-                // The first line says what is wrong, the others what apt makes of it.
+                // The first line is the cause, the others are what apt concludes from it.
                 let first = tail.lines().next().unwrap_or_default();
                 let why = first.trim_start_matches("E: ").trim_end_matches('.').to_owned();
                 Error::Index { mirror: self.mirror.clone(), why }
@@ -156,7 +158,7 @@ impl<'a> Apt<'a> {
     fn read_index(&self, suites: [&str; 2]) -> Result<Vec<Package>, Error> {
         let line = |suite: &str| format!("deb [signed-by={KEYRING}] {} {suite} main\n", self.mirror);
         self.write("sources.list", &suites.map(line).concat())?;
-        // Without this apt takes an unreachable mirror for a warning, and an empty index for an answer.
+        // Without this, apt treats an unreachable mirror as a warning, and an empty index as a success.
         let mut update = self.apt("apt-get");
         update.args(["-qq", "--allow-releaseinfo-change", "-oAPT::Update::Error-Mode=any", "update"]);
         self.job("reading the package index", update).run(|_| ())?;
@@ -219,7 +221,8 @@ fn mirror_of_this_host() -> Option<String> {
     host_mirror(&os_release, texts.iter().map(String::as_str))
 }
 
-/// What only the kernel's sources need: of any architecture, and no descriptions.
+/// Settings that reduce the index to what kernel sources need: these are the same for all architectures, and need
+/// no other metadata.
 const ONLY_KERNELS: &str = "\
 APT::Architecture \"amd64\";
 Acquire::PDiffs \"false\";
@@ -229,9 +232,9 @@ Acquire::IndexTargets::deb::DEP-11-icons::DefaultEnabled \"false\";
 Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled \"false\";
 ";
 
-/// Sets up a private apt in `directory`, to be used with `APT_CONFIG=DIRECTORY/apt.conf`: its state, cache and sources
-/// (`sources.list`) are there, and the machine's are neither read nor changed. `host` is what `apt-config dump Acquire` prints; of it
-/// only proxies and the like are kept. `more` are further settings.
+/// Sets up a private apt in `directory`, to be used with `APT_CONFIG=DIRECTORY/apt.conf`: its state, cache and
+/// sources (`sources.list`) are there, and the host's are neither read nor changed. `host` is the output of
+/// `apt-config dump Acquire`, of which only proxies and similar settings are used. `more` are further settings.
 pub fn prepare(directory: &Path, host: &str, more: &str) -> std::io::Result<()> {
     for part in ["lists/partial", "cache/archives/partial"] {
         std::fs::create_dir_all(directory.join(part))?;
@@ -304,7 +307,7 @@ SHA256: dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd
     }
 
     #[test]
-    fn the_newest_source_is_chosen_and_misses_list_alternatives() {
+    fn the_newest_source_is_chosen_and_errors_list_alternatives() {
         let found = packages(SHOW);
         let wanted = |text: &str| choose(&found, Some(&text.parse().expect("a version")));
         assert_eq!(choose(&found, None).expect("one").name, "linux-source-7.10");

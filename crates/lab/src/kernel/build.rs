@@ -1,4 +1,4 @@
-//! From a source to a kept kernel, in steps that can be interrupted and taken up again.
+//! From a source to a kernel in the cache, in steps that can be interrupted and resumed.
 
 mod compile;
 mod obtain;
@@ -23,33 +23,34 @@ use super::record::{Kernel, SCHEMA, Source};
 use super::tools;
 use super::version::Version;
 
-/// Digits of the content hash that name a kernel.
+/// Number of digits of the content hash in a kernel's id.
 const ID_DIGITS: usize = 16;
 
-/// Peak space of a build beside the package file and what is in it: source 0.53 GB, objects 0.1 GB, and some air.
+/// Peak space of a build in addition to the package file and its contents, bytes: source 0.53 GB, objects 0.1 GB,
+/// and a margin.
 const SPACE_BYTES: u64 = 900_000_000;
 
-/// What to build.
+/// A request to build a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Request {
-    /// Where the source is.
+    /// Origin of the source.
     pub source: Wanted,
-    /// Parallel compile jobs; `None`: one per CPU.
+    /// Number of parallel compile jobs; `None` for one per CPU.
     pub jobs: Option<usize>,
-    /// Keep the source and the objects.
+    /// Whether to keep the source and the objects.
     pub keep_build: bool,
-    /// Build even if it is there.
+    /// Whether to build a kernel that is in the cache already.
     pub force: bool,
-    /// Debian's mirror; `None`: the host's own, else the default.
+    /// Debian mirror; `None` for the host's own, or the default.
     pub mirror: Option<String>,
 }
 
-/// Where the source is.
+/// Origin of the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
-    /// In Debian's archive; `None`: the newest.
+    /// Debian's archive, in a version; `None` for the newest.
     Packaged(Option<Version>),
-    /// In a tarball or a directory.
+    /// A tarball or a directory.
     Path(PathBuf),
 }
 
@@ -64,13 +65,13 @@ impl Default for Wanted {
 pub enum Step {
     /// Reading Debian's package index.
     Index,
-    /// Reading the source that was given. Counts nothing.
+    /// Reading the source given by the user. Has no count.
     Read,
     /// Downloading. Counts bytes.
     Download,
     /// Unpacking or copying. Counts files.
     Unpack,
-    /// Changing the copy.
+    /// Applying the edits to the copy.
     Edit,
     /// Configuring.
     Configure,
@@ -83,31 +84,31 @@ pub enum Step {
 /// Progress events of a build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// A step begins; the text says on what.
+    /// A step begins; the text is its subject.
     Begins(Step, String),
-    /// How far the step is. The total may grow.
+    /// Progress of a step. The total may grow.
     Progress {
-        /// The step.
+        /// The current step.
         step: Step,
         /// Done so far, in the step's unit.
         done: u64,
-        /// To be done.
+        /// Expected total, in the step's unit.
         total: u64,
     },
-    /// Something a person should know.
+    /// A note for the user.
     Note(String),
 }
 
-/// What a build came to.
+/// Result of a build.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BuildOutcome {
-    /// The kernel.
+    /// The kernel, built or found in the cache.
     pub kernel: Kernel,
-    /// Whether it was built now, as opposed to found.
+    /// Whether it was built now rather than found.
     pub fresh: bool,
 }
 
-/// A source that is known by its content.
+/// A source, identified by its content.
 struct Origin {
     source: Source,
     kernel: Version,
@@ -126,12 +127,12 @@ struct Builder<'a> {
     interrupted: &'a AtomicBool,
     watch: &'a mut dyn FnMut(Event),
     compiler: String,
-    /// The package index while it is needed; no other process uses or removes it then.
+    /// The package index while it is needed, locked so that no other process uses or removes it.
     index: Option<(Lock, Apt<'a>)>,
 }
 
-/// Builds a kernel, or finds that it is there. When `interrupted` is raised the work so far is kept, and the same call
-/// goes on from there.
+/// Builds a kernel, or finds it in the cache. When `interrupted` is set, the work so far is kept, and the same
+/// call continues from there.
 pub fn build(
     cache: &Cache,
     request: &Request,
@@ -178,7 +179,7 @@ impl Builder<'_> {
         let lock = if let Some(lock) = Lock::try_take(&lock_of(&build))? {
             lock
         } else {
-            // It may take minutes: others may want the index.
+            // Waiting may take minutes: let other processes use the index.
             self.release_index();
             self.lock(&build)?.ok_or_else(|| Error::Interrupted(build.clone()))?
         };
@@ -193,7 +194,7 @@ impl Builder<'_> {
         fs::create_dir_all(&build).map_err(Error::io("create", &build))?;
         let kernel = match self.make(&origin, id, &build) {
             Err(error @ (Error::Edit(_) | Error::Config(_) | Error::Checksum { .. })) if !self.request.keep_build => {
-                // Trying again would end the same way: nothing there is worth its space.
+                // Another attempt would fail in the same way, so the files are not kept.
                 let _ = fs::remove_dir_all(&build);
                 lock.remove();
                 let _ = build.parent().map(fs::remove_dir);
@@ -217,7 +218,7 @@ impl Builder<'_> {
         self.compile(origin, id, build, &source)
     }
 
-    /// Without the index the newest source is unknown; a kernel that is there and fits is still an answer.
+    /// Falls back to a kernel in the cache that meets the request: without the index, the newest source is unknown.
     fn without_index(&mut self, error: Error) -> Result<BuildOutcome, Error> {
         let Wanted::Packaged(wanted) = &self.request.source else { return Err(error) };
         let fits = |kernel: &Kernel| {
@@ -235,7 +236,7 @@ impl Builder<'_> {
         Ok(BuildOutcome { kernel, fresh: false })
     }
 
-    /// The hash over all that decides what is built.
+    /// Returns the hash of everything that determines the result of the build.
     fn key(&self, source: &Source) -> String {
         let mut hasher = Hasher::default();
         for part in [SCHEMA, source.hash(), config::FRAGMENT, &edits::hash(), &self.compiler] {
@@ -252,12 +253,12 @@ impl Builder<'_> {
         let root = self.cache.root();
         fs::create_dir_all(root).map_err(Error::io("create", root))?;
         if build.exists() {
-            // The space still needed is unknown with a partial build: a full disk will fail the build.
+            // The space still needed is unknown with a partial build: if the disk is full, the build will fail.
             return Ok(());
         }
         let needed = SPACE_BYTES
             + match &origin.material {
-                // The package file and the tarball in it are there at the same time.
+                // The package file and the tarball in it exist at the same time.
                 Material::Package(package) => 2 * package.size_bytes,
                 Material::Tarball(_) | Material::Directory(..) => 0,
             };
@@ -276,7 +277,7 @@ impl Builder<'_> {
         Ok(said.lines().next().unwrap_or_default().to_owned())
     }
 
-    /// The lock beside a directory, waited for.
+    /// Waits for the lock of a directory.
     fn lock(&mut self, directory: &Path) -> Result<Option<Lock>, Error> {
         let watch = &mut *self.watch;
         Lock::take(&lock_of(directory), self.interrupted, |holder| {
@@ -298,7 +299,7 @@ impl Builder<'_> {
     }
 }
 
-/// The hash of the configuration that is asked for.
+/// Returns the hash of the requested configuration.
 fn config_hash() -> String {
     let mut hasher = Hasher::default();
     hasher.field(config::FRAGMENT.as_bytes());

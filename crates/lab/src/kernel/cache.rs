@@ -1,4 +1,4 @@
-//! Where kernels are kept: a directory per kernel, named by its id.
+//! The cache of kernels: a directory per kernel, named by its id.
 
 use std::cmp::Reverse;
 use std::ffi::OsString;
@@ -9,28 +9,29 @@ use super::lock::Lock;
 use super::record::Kernel;
 use super::version::Version;
 
-/// The environment variable that says where kernels are kept.
+/// Environment variable with the directory of the cache.
 pub const ENVIRONMENT: &str = "LANDSPEED_KERNELS";
 
-/// A prefix of an id must have this many digits, so that `7` means a version.
+/// Minimum number of digits in a prefix of an id, so that `7` is a version.
 const SHORTEST_ID: usize = 4;
 
-/// Builds go on here; hidden, so that a listing of the directory shows kernels only.
+/// Directory for builds; hidden, so that a listing shows kernels only.
 const BUILDS: &str = ".build";
 
-/// The place where kernels are kept. Nothing is created before a build.
+/// The cache of kernels. Nothing is created before a build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cache {
     root: PathBuf,
 }
 
 impl Cache {
-    /// Kernels in `root`.
+    /// Returns the cache in `root`.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// The place asked for, else `LANDSPEED_KERNELS`, else `landspeed/kernels` in the user's cache directory.
+    /// Returns the cache in `asked`, otherwise in `LANDSPEED_KERNELS`, otherwise in `landspeed/kernels` in the user's
+    /// cache directory.
     pub fn open(asked: Option<&Path>) -> Result<Self, Error> {
         Self::choose(asked, |name| std::env::var_os(name))
     }
@@ -40,7 +41,7 @@ impl Cache {
         let root = asked
             .map(Path::to_owned)
             .or_else(|| set(ENVIRONMENT))
-            // The XDG specification: a relative path there is to be ignored.
+            // By the XDG specification, a relative path in this variable is ignored.
             .or_else(|| {
                 set("XDG_CACHE_HOME").filter(|path| path.is_absolute()).map(|home| home.join("landspeed/kernels"))
             })
@@ -50,12 +51,12 @@ impl Cache {
         Ok(Self { root })
     }
 
-    /// Where it is.
+    /// Returns the directory of the cache.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// All kernels, newest release first. A directory that is not a whole kernel is passed over.
+    /// Returns all kernels, newest release first. Directories without a complete kernel are skipped.
     pub fn list(&self) -> Result<Vec<Kernel>, Error> {
         let mut kernels: Vec<Kernel> = directories(&self.root)?
             .iter()
@@ -66,8 +67,8 @@ impl Cache {
         Ok(kernels)
     }
 
-    /// The kernel called `wanted`: an id or the first digits of one, a release (`7.3.4`), or the first numbers of one
-    /// (`7.3`), of which the newest is meant. `None` is the newest release there is.
+    /// Returns the kernel that `wanted` names: by id or prefix of an id, by release (`7.3.4`), or by version (`7.3`),
+    /// of which the newest is returned. `None` is the newest release.
     pub fn find(&self, wanted: Option<&str>) -> Result<Kernel, Error> {
         let kernels = self.list()?;
         let Some(text) = wanted else {
@@ -98,12 +99,12 @@ impl Cache {
         }
     }
 
-    /// The kernel with exactly this id.
+    /// Returns the kernel with exactly this id.
     pub(super) fn exact(&self, id: &str) -> Option<Kernel> {
         Kernel::load(&self.root.join(id)).ok().filter(|kernel| kernel.executable.is_file())
     }
 
-    /// Removes a kernel. It leaves the list at once, whatever happens to its files afterwards.
+    /// Removes a kernel. It is no longer listed from then on, even if its files cannot all be deleted.
     pub fn remove(&self, kernel: &Kernel) -> Result<(), Error> {
         let directory = self.root.join(&kernel.id);
         let leaving = self.root.join(format!(".leaving.{}.{}", kernel.id, std::process::id()));
@@ -111,7 +112,7 @@ impl Cache {
         std::fs::remove_dir_all(&leaving).map_err(Error::io("remove", &leaving))
     }
 
-    /// Directories of builds that were interrupted, failed, or are going on, and what interrupted removals left.
+    /// Returns the directories of interrupted, failed and running builds, and the remains of interrupted removals.
     pub fn unfinished(&self) -> Result<Vec<PathBuf>, Error> {
         let mut found = directories(&self.root.join(BUILDS))?;
         let leaving = |path: &PathBuf| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with(".leaving."));
@@ -119,7 +120,7 @@ impl Cache {
         Ok(found)
     }
 
-    /// Removes what [`Cache::unfinished`] names, save for builds that are going on: those are returned.
+    /// Removes the directories of [`Cache::unfinished`], except those of running builds, which are returned.
     pub fn clear_unfinished(&self) -> Result<Vec<PathBuf>, Error> {
         let mut busy = Vec::new();
         for directory in self.unfinished()? {
@@ -141,22 +142,22 @@ impl Cache {
             std::fs::remove_dir_all(&index).map_err(Error::io("remove", &index))?;
             lock.remove();
         }
-        // Empty directories of ours go too; the root may be the user's own and stays if anything is in it.
+        // The directory of builds is removed if it is empty.
         let _ = std::fs::remove_dir(self.root.join(BUILDS));
         Ok(busy)
     }
 
-    /// Where the package index is while it is needed.
+    /// Returns the directory of the package index, which exists while it is needed.
     pub(super) fn index_directory(&self) -> PathBuf {
         self.root.join(".index")
     }
 
-    /// Where the kernel `id` is built.
+    /// Returns the directory in which the kernel `id` is built.
     pub(super) fn build_directory(&self, id: &str) -> PathBuf {
         self.root.join(BUILDS).join(id)
     }
 
-    /// Where the finished kernel `id` is.
+    /// Returns the directory of the finished kernel `id`.
     pub(super) fn kernel_directory(&self, id: &str) -> PathBuf {
         self.root.join(id)
     }
@@ -170,7 +171,7 @@ fn directories(root: &Path) -> Result<Vec<PathBuf>, Error> {
     }
 }
 
-/// The lock of a build directory.
+/// Returns the lock file of a build directory.
 pub(super) fn lock_of(build: &Path) -> PathBuf {
     let mut name = build.as_os_str().to_owned();
     name.push(".lock");
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_kernel_is_not_listed() {
+    fn incomplete_kernels_are_not_listed() {
         let (_guard, cache) = filled();
         std::fs::remove_file(cache.root().join("bbbb111122223333").join(EXECUTABLE)).expect("removed");
         std::fs::write(cache.root().join("aaaa999922223333").join(RECORD), "{").expect("written");

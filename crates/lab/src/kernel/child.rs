@@ -1,4 +1,4 @@
-//! Running the programs a build is made of.
+//! Runs the programs of a build.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -13,30 +13,30 @@ use landspeed_sys::process;
 
 use super::error::Error;
 
-/// Lines kept to show when a program fails.
+/// Number of output lines shown when a program fails.
 const TAIL_LINES: usize = 12;
-/// A line longer than this is truncated, to bound the memory.
+/// Maximum length of a line, bytes, to bound the memory; longer lines are split.
 const LINE_BYTES: u64 = 64 * 1024;
-/// How soon an interrupt is noticed.
+/// Interval at which interrupts are noticed.
 const TICK: Duration = Duration::from_millis(100);
-/// How many ticks a program has to end after it was asked to.
+/// Number of ticks from asking a program to end until it is killed.
 const PATIENCE_TICKS: u32 = 30;
 
 /// A program to run.
 pub(super) struct Job<'a> {
-    /// What it is for, as in "unpacking the source".
+    /// Its purpose, as in "unpacking the source".
     pub what: &'a str,
     /// The program with its arguments.
     pub command: Command,
-    /// Raised when the person has had enough.
+    /// Set when the user interrupts.
     pub interrupted: &'a AtomicBool,
-    /// Where everything it says goes.
+    /// File for all of its output.
     pub log: Option<PathBuf>,
-    /// What is reported as kept when interrupted, and as full when the disk is.
+    /// Path that is reported as kept when interrupted, and as full when the disk is.
     pub place: PathBuf,
 }
 
-/// How a job ended other than by an error of ours.
+/// Result of a job that could be run to its end.
 struct Ended {
     status: ExitStatus,
     tail: VecDeque<String>,
@@ -45,12 +45,12 @@ struct Ended {
 }
 
 impl Job<'_> {
-    /// Runs it; `on_line` sees each line of both its outputs. Not ending well is an error.
+    /// Runs the program; `on_line` gets each line of stdout and stderr. An unsuccessful exit is an error.
     pub fn run(self, mut on_line: impl FnMut(&str)) -> Result<(), Error> {
         self.settle(&mut on_line).map(drop)
     }
 
-    /// Runs it and returns its standard output.
+    /// Runs the program and returns its standard output.
     pub fn output(self) -> Result<String, Error> {
         self.settle(&mut |_| ())
     }
@@ -91,7 +91,7 @@ impl Job<'_> {
     }
 }
 
-/// Follows a child to its end. `None` when interrupted; its whole group is gone then.
+/// Follows a child to its end. Returns `None` when interrupted, once its whole process group is gone.
 fn follow(
     mut child: Child,
     interrupted: &AtomicBool,
@@ -119,7 +119,7 @@ fn follow(
         let (is_out, line): (bool, String) = match said.recv_timeout(TICK) {
             Ok(line) => line,
             Err(RecvTimeoutError::Timeout) => {
-                // A grandchild that left the group may hold the pipes for ever; the child itself decides.
+                // A grandchild that left the process group may keep the pipes open: only the child's end matters.
                 if asked > PATIENCE_TICKS && child.try_wait()?.is_some() {
                     break;
                 }
@@ -128,7 +128,7 @@ fn follow(
             Err(RecvTimeoutError::Disconnected) => break,
         };
         if let Some(log) = &mut log {
-            // A log that cannot be written must not end a build that can go on.
+            // A log that cannot be written must not abort the build.
             let _ = writeln!(log, "{line}");
         }
         disk_full |= line.contains("No space left on device") || line.contains("Disk quota exceeded");
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_shows_the_lines_that_say_error_before_others() {
+    fn failures_show_error_lines_first() {
         let calm = AtomicBool::new(false);
         let script = "echo x.c:3: error: no; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14; do echo $i; done; exit 3";
         let error = job(script, &calm).output().expect_err("exits with 3").to_string();
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupt_ends_the_program_and_what_it_started() {
+    fn an_interrupt_ends_the_program_and_its_children() {
         let interrupted = AtomicBool::new(false);
         let directory = tempfile::tempdir().expect("a temporary directory");
         let pid = directory.path().join("pid");
@@ -216,8 +216,8 @@ mod tests {
         assert!(matches!(error, Error::Interrupted(_)), "{error}");
         let pid = std::fs::read_to_string(&pid).expect("the script wrote it");
         let stat = format!("/proc/{}/stat", pid.trim());
-        // Gone, or dead and not yet reaped by its new parent. It closes its pipes, which is what we wait for,
-        // a moment before that.
+        // Gone, or a zombie not yet reaped by its new parent. Its pipes, whose end is waited for, are closed slightly
+        // before that.
         let gone =
             || std::fs::read_to_string(&stat).map_or(true, |state| state.contains(") Z ") || state.contains(") X "));
         let deadline = clock::monotonic_ns() + 10_000_000_000;

@@ -1,16 +1,16 @@
-//! The kernel's configuration: what is asked for, and what came out.
+//! The kernel's configuration: the requested one and the result.
 
 use std::collections::BTreeMap;
 
-/// What is put on top of `tinyconfig`.
+/// Configuration fragment that is added to `tinyconfig`.
 pub const FRAGMENT: &str = include_str!("config.fragment");
 
-/// What a wanted symbol means to the lab.
+/// Importance of a symbol for the lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// Without it the kernel is of no use.
+    /// The kernel is of no use without it.
     Core,
-    /// Without it some scenarios cannot run.
+    /// Some scenarios cannot run without it.
     Feature,
     /// It should be off.
     Off,
@@ -21,41 +21,41 @@ pub enum Need {
 pub struct Features(BTreeMap<String, String>);
 
 impl Features {
-    /// Reads the text of a `.config`. Whatever is not an assignment is passed over.
+    /// Parses a `.config`. Lines that are not assignments are skipped.
     pub fn parse(text: &str) -> Self {
         let assignments = text.lines().filter_map(|line| line.trim().strip_prefix("CONFIG_")?.split_once('='));
         let set = assignments.filter(|(_, value)| *value != "n");
         Self(set.map(|(symbol, value)| (symbol.to_owned(), value.trim_matches('"').to_owned())).collect())
     }
 
-    /// Whether a symbol is built in; `NET_SCH_CAKE` and `CONFIG_NET_SCH_CAKE` mean the same.
+    /// Returns whether a symbol is built in; `NET_SCH_CAKE` and `CONFIG_NET_SCH_CAKE` are the same.
     pub fn supports(&self, symbol: &str) -> bool {
         self.value(symbol) == Some("y")
     }
 
-    /// The value of a symbol that is set.
+    /// Returns the value of a symbol, if it is set.
     pub fn value(&self, symbol: &str) -> Option<&str> {
         self.0.get(symbol.strip_prefix("CONFIG_").unwrap_or(symbol)).map(String::as_str)
     }
 
-    /// Those of `symbols` that are not there.
+    /// Returns those of `symbols` that are not built in.
     pub fn missing<'a>(&self, symbols: &[&'a str]) -> Vec<&'a str> {
         symbols.iter().copied().filter(|symbol| !self.supports(symbol)).collect()
     }
 }
 
-/// How a configuration differs from what was asked for. Symbols carry their `CONFIG_`.
+/// Differences between a configuration and the requested one. Symbols include `CONFIG_`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// Needed and not there.
+    /// Core symbols that are missing.
     pub core: Vec<String>,
-    /// Wanted and not there.
+    /// Features that are missing.
     pub features: Vec<String>,
-    /// There and not wanted.
+    /// Symbols that are on but should be off.
     pub on: Vec<String>,
 }
 
-/// The symbols of a fragment with what they mean. See the head of `config.fragment` for its form.
+/// Returns the symbols of a fragment with their importance. The head of `config.fragment` describes its format.
 pub fn wanted(fragment: &str) -> Vec<(&str, Need)> {
     let mut need = Need::Core;
     let mut wanted = Vec::new();
@@ -75,7 +75,7 @@ pub fn wanted(fragment: &str) -> Vec<(&str, Need)> {
     wanted
 }
 
-/// Compares what came out with a fragment.
+/// Compares a resulting configuration with a fragment.
 pub fn compare(fragment: &str, features: &Features) -> Difference {
     let mut difference = Difference::default();
     for (symbol, need) in wanted(fragment) {
@@ -124,7 +124,7 @@ CONFIG_VETH=n
     }
 
     #[test]
-    fn every_symbol_is_set_and_explained_once() {
+    fn every_symbol_of_the_fragment_is_parsed_and_unique() {
         let wanted = wanted(FRAGMENT);
         let mut symbols: Vec<_> = wanted.iter().map(|(symbol, _)| *symbol).collect();
         assert!(wanted.contains(&("CONFIG_UML_TIME_TRAVEL_SUPPORT", Need::Core)));

@@ -1,5 +1,5 @@
-//! Changes of a kernel's source before the build: small, each with its reason, each an exact text that must
-//! be found exactly once.
+//! Edits of a kernel's source before the build: small, each with its reason, each of a text that must occur
+//! exactly once.
 
 use std::path::{Path, PathBuf};
 
@@ -23,47 +23,47 @@ const FILES: [&str; 13] = [
     include_str!("edits/kernel-reads.toml"),
 ];
 
-/// One change of one file.
+/// An edit of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
     /// A short name, for messages.
     pub name: String,
-    /// The file, from the top of the source.
+    /// Path of the file, from the top of the source.
     pub file: PathBuf,
-    /// What is different afterwards.
+    /// Description of the change.
     pub what: String,
-    /// Why the lab needs it.
+    /// Reason for the change.
     pub why: String,
-    /// The text that must be there exactly once.
+    /// Text to replace, which must occur exactly once.
     pub old: String,
-    /// What takes its place.
+    /// Text that replaces it.
     pub new: String,
 }
 
-/// An edit that does not fit the source.
+/// Error: an edit does not fit the source.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "cannot apply edit `{edit}`: {file} {found} this text:\n{expected}\nBuild another version with --version or --source."
 )]
 pub struct EditError {
-    /// The edit's name.
+    /// Name of the edit.
     pub edit: String,
     /// The file it changes.
     pub file: String,
-    /// How often the text was found, in words.
+    /// Number of occurrences of the text, as a phrase.
     pub found: String,
-    /// The text it looks for.
+    /// Text that should occur once, indented.
     pub expected: String,
 }
 
 impl Edit {
-    /// All edits, in the order in which they are applied.
+    /// Returns all edits, in the order in which they are applied.
     pub fn all() -> Vec<Self> {
         FILES.iter().map(|text| toml::from_str(text).expect("the edits are compiled in and tested")).collect()
     }
 
-    /// The changed text of the file this edit is about.
+    /// Returns the edited text of the file that this edit is for.
     pub fn apply(&self, text: &str) -> Result<String, EditError> {
         let found = match text.matches(&self.old).count() {
             1 => return Ok(text.replacen(&self.old, &self.new, 1)),
@@ -73,7 +73,7 @@ impl Edit {
         Err(self.misfit(found))
     }
 
-    /// The error of a source that has no such file.
+    /// Returns the error for a source without this file.
     pub(super) fn without_file(&self) -> EditError {
         self.misfit("does not exist; it should contain".to_owned())
     }
@@ -88,13 +88,13 @@ impl Edit {
         }
     }
 
-    /// Where the file is in a source tree.
+    /// Returns the path of the file in a source tree.
     pub(super) fn path_in(&self, source: &Path) -> PathBuf {
         source.join(&self.file)
     }
 }
 
-/// The hash over all edits: part of what a kernel is named by.
+/// Returns the hash of all edits, which is part of a kernel's id.
 pub fn hash() -> String {
     let mut hasher = Hasher::default();
     for text in FILES {

@@ -1,4 +1,4 @@
-//! What can go wrong around kernels.
+//! Errors of building, finding and removing kernels.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,52 +9,52 @@ use super::edits::EditError;
 use super::tools::{Missing, describe_missing};
 use super::version::{NotAVersion, OLDEST};
 
-/// Why a kernel could not be built, found or removed.
+/// An error of building, finding or removing a kernel.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file operation failed.
     #[error("cannot {operation} {path}: {cause}{}", hint(.cause))]
     Io {
-        /// What was tried.
+        /// The operation, as a verb.
         operation: &'static str,
-        /// On what.
+        /// Path that the operation failed on.
         path: PathBuf,
-        /// Why it failed.
+        /// Error of the system call.
         cause: io::Error,
     },
-    /// There is no home to keep kernels in.
+    /// No directory to keep kernels in.
     #[error("no directory for kernels: LANDSPEED_KERNELS, XDG_CACHE_HOME and HOME are not set\nSet --cache DIR.")]
     NoHome,
-    /// The kernel's build cannot handle such a path.
+    /// The kernel's makefiles do not allow such a path.
     #[error(
         "cannot build kernels in {0}: the kernel's makefiles do not allow spaces or colons in paths\nSet --cache DIR or LANDSPEED_KERNELS to another directory."
     )]
     BadPath(PathBuf),
-    /// Only x86-64 has a 64-bit User-Mode Linux.
+    /// Not x86-64, the only architecture with a 64-bit User-Mode Linux.
     #[error("the lab does not run on {0}: it needs User-Mode Linux, which exists for x86-64 only")]
     Architecture(&'static str),
-    /// Programs the build needs are not there.
+    /// Programs that the build needs are missing.
     #[error("{}", describe_missing(.0))]
     MissingTools(Vec<Missing>),
-    /// A text that should be a version is none.
+    /// A text is not a kernel version.
     #[error(transparent)]
     NotAVersion(#[from] NotAVersion),
-    /// No packaged source of that version.
+    /// No packaged source has that version.
     #[error("no kernel source {wanted} in Debian: it has {available}\nUse one of these, or --source TARBALL|DIR.")]
     NoSuchVersion {
-        /// What was asked for.
+        /// Requested version.
         wanted: String,
-        /// What there is, in words.
+        /// Available versions, as text.
         available: String,
     },
-    /// The package index could not be had.
+    /// The package index could not be read.
     #[error(
         "cannot read Debian's package index from {mirror}: {why}\nUse --source TARBALL|DIR to build without a network."
     )]
     Index {
-        /// The mirror asked.
+        /// Mirror that was used.
         mirror: String,
-        /// What apt said.
+        /// Error message of apt.
         why: String,
     },
     /// A download does not match the index.
@@ -62,11 +62,11 @@ pub enum Error {
         "wrong checksum of {path}: {found}, the signed index has {expected}\nRun the command again: the file was removed."
     )]
     Checksum {
-        /// The file.
+        /// The downloaded file.
         path: PathBuf,
-        /// Its SHA-256.
+        /// SHA-256 of the file.
         found: String,
-        /// What it should be.
+        /// SHA-256 in the signed index.
         expected: String,
     },
     /// A kernel too old for the lab.
@@ -77,50 +77,50 @@ pub enum Error {
     /// Not a kernel source.
     #[error("{path} is not a kernel source: {why}")]
     NotAKernel {
-        /// What was given.
+        /// The given path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Reason why it is not a kernel source.
         why: String,
     },
-    /// The source moved away from an edit.
+    /// An edit does not fit the source.
     #[error(transparent)]
     Edit(#[from] EditError),
-    /// The configuration lacks what no scenario can do without.
+    /// The configuration lacks core symbols.
     #[error("cannot configure the kernel for the lab: it does not accept {}\nBuild another version.", .0.join(", "))]
     Config(Vec<String>),
     /// A program failed.
     #[error("{what} failed ({status}){}{}", indented(.tail), in_log(.log.as_deref()))]
     Command {
-        /// What it was to do.
+        /// Purpose of the program.
         what: String,
-        /// How it ended.
+        /// Exit status, as text.
         status: String,
-        /// The end of what it said.
+        /// Last lines of its output.
         tail: String,
-        /// Where all of it is.
+        /// File with all of its output.
         log: Option<PathBuf>,
     },
     /// A program could not be started.
     #[error("cannot run {program}: {cause}")]
     Spawn {
-        /// The program.
+        /// Name of the program.
         program: String,
-        /// Why.
+        /// Error of the system call.
         cause: io::Error,
     },
-    /// Not enough room, known before anything was done.
+    /// Not enough space, checked before the build.
     #[error(
         "cannot build in {path}: about {needed} are needed, and {available} are free\nFree some space, or set --cache DIR on another file system."
     )]
     NoSpace {
-        /// Where.
+        /// Directory of the cache.
         path: PathBuf,
-        /// What the build takes at its peak.
+        /// Peak space of the build.
         needed: Bytes,
-        /// What there is.
+        /// Free space.
         available: Bytes,
     },
-    /// The disk filled up on the way.
+    /// The disk filled up during the build.
     #[error(
         "cannot build {0}: the disk is full\nFree some space and run the command again: it continues from there."
     )]
@@ -130,29 +130,29 @@ pub enum Error {
         "interrupted; the unfinished build is in {0}\nRun the command again to continue, or `landspeed lab kernel remove --all` to delete it."
     )]
     Interrupted(PathBuf),
-    /// What was built does not run.
+    /// The built kernel does not run.
     #[error("the built kernel does not run: {0}")]
     DoesNotRun(String),
-    /// No such kernel.
+    /// No kernel has this name.
     #[error("{}", not_found(.wanted.as_deref(), .have))]
     NotFound {
-        /// What was asked for; nothing: any.
+        /// Requested kernel; `None` for any.
         wanted: Option<String>,
-        /// What there is: id and release.
+        /// Kernels in the cache: id and release.
         have: Vec<(String, String)>,
     },
-    /// Several kernels answer to that.
+    /// Several kernels match the name.
     #[error("ambiguous kernel `{wanted}`: {}\nGive more digits.", .have.join(", "))]
     Ambiguous {
-        /// What was asked for.
+        /// Requested prefix of an id.
         wanted: String,
-        /// The ids that begin so.
+        /// Ids with this prefix.
         have: Vec<String>,
     },
 }
 
 impl Error {
-    /// For `map_err` on file operations.
+    /// Returns a closure for `map_err` on file operations.
     pub(super) fn io(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |cause| Self::Io { operation, path, cause }

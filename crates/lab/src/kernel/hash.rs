@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sha2::{Digest as _, Sha256};
 
-/// SHA-256 over fields, each with its length before it, so that no two lists of fields give the same bytes.
+/// SHA-256 over fields, each preceded by its length, so that different lists of fields never give the same bytes.
 #[derive(Default)]
 pub(super) struct Hasher(Sha256);
 
@@ -18,13 +18,13 @@ impl Hasher {
         self.0.update(bytes);
     }
 
-    /// The hash as lower-case hexadecimal digits.
+    /// Returns the hash as lower-case hexadecimal digits.
     pub fn hex(self) -> String {
         hex(&self.0.finalize())
     }
 }
 
-/// The SHA-256 of a file, as `sha256sum` prints it. `Ok(None)` when interrupted.
+/// Returns the SHA-256 of a file, as `sha256sum` prints it. `Ok(None)` when interrupted.
 pub(super) fn file(path: &Path, interrupted: &AtomicBool) -> io::Result<Option<String>> {
     let mut input = File::open(path)?;
     let mut digest = Sha256::new();
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_boundary_between_fields_matters() {
+    fn different_field_boundaries_give_different_hashes() {
         let of = |fields: &[&str]| {
             let mut hasher = Hasher::default();
             for field in fields {
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_hashes_as_sha256sum_says() {
+    fn file_hashes_equal_those_of_sha256sum() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("x");
         std::fs::write(&path, "abc").expect("written");

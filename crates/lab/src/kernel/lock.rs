@@ -1,4 +1,4 @@
-//! One build of one thing at a time.
+//! Locks: only one process at a time builds a kernel or uses the package index.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -10,10 +10,10 @@ use landspeed_sys::clock;
 
 use super::error::Error;
 
-/// How often a waiting build looks again.
+/// Polling interval of a waiting build, nanoseconds.
 const LOOK_AGAIN_NS: u64 = 200_000_000;
 
-/// A lock file, held. It goes with the process, however that ends.
+/// A held lock file. The lock is released when the process ends, in any way.
 #[derive(Debug)]
 pub(super) struct Lock {
     path: PathBuf,
@@ -35,18 +35,19 @@ impl Lock {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(Error::io("lock", path)(error)),
         }
-        // Its last holder may have removed the file between our open and our lock: then this lock is not valid.
+        // The previous holder may have removed the file between our open and our lock, which makes this lock invalid.
         let same = |a: std::fs::Metadata, b: std::fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
         let current = file.metadata().and_then(|mine| Ok(same(mine, std::fs::metadata(path)?))).unwrap_or(false);
         if !current {
             return Ok(None);
         }
-        // For people who wonder who holds it; nothing depends on it.
+        // The PID is shown to users who wait for the lock; nothing else depends on it.
         let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| write!(file, "{}", std::process::id()));
         Ok(Some(Self { path: path.to_owned(), _file: file }))
     }
 
-    /// Waits for the lock; `waiting` is called once, with the holder if it is known. `Ok(None)` when interrupted.
+    /// Waits for the lock; `waiting` is called once, with the PID of the holder if it is known. `Ok(None)` when
+    /// interrupted.
     pub fn take(
         path: &Path,
         interrupted: &AtomicBool,

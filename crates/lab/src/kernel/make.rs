@@ -1,4 +1,4 @@
-//! The kernel's makefiles: calling them the same way everywhere, and reading what they say.
+//! The kernel's makefiles: calling them in a reproducible way, and parsing their output.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use super::child::Job;
 use super::error::Error;
 
-/// Variables of the environment that would change what is built.
+/// Environment variables that would change the result of a build.
 const FOREIGN: &[&str] = &[
     "ARCH",
     "AFLAGS",
@@ -37,13 +37,13 @@ const FOREIGN: &[&str] = &[
     "W",
 ];
 
-/// How many objects a build has; for the time left. It is corrected by the count of the build itself.
+/// Approximate number of objects in a build, for the remaining time. The actual count corrects it.
 pub(super) const ABOUT_OBJECTS: u64 = 765;
 
-/// What a line of make's output means for progress.
+/// Meaning of a line of make's output for the progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Said {
-    /// An object was begun.
+    /// Compilation of an object began.
     Object,
     /// Linking began.
     Link,
@@ -52,7 +52,7 @@ pub(super) enum Said {
 }
 
 impl Said {
-    /// Reads a line such as `  CC      net/ipv4/tcp.o`.
+    /// Parses a line such as `  CC      net/ipv4/tcp.o`.
     pub fn parse(line: &str) -> Self {
         let mut words = line.split_whitespace();
         match (words.next(), words.next()) {
@@ -63,29 +63,29 @@ impl Said {
     }
 }
 
-/// A source and where it is built.
+/// A source tree and its output directory.
 pub(super) struct Make<'a> {
-    /// The source.
+    /// Source tree.
     pub source: &'a Path,
-    /// Where everything that is made goes.
+    /// Directory for all build products.
     pub objects: &'a Path,
-    /// Everything make says.
+    /// File for make's output.
     pub log: PathBuf,
-    /// The directory that is named as kept, or as full.
+    /// Directory that is reported as kept, or as full.
     pub place: &'a Path,
-    /// Raised when the person has had enough.
+    /// Set when the user interrupts.
     pub interrupted: &'a AtomicBool,
 }
 
 impl Make<'_> {
-    /// Makes a target.
+    /// Builds a target.
     pub fn run(&self, what: &str, target: &str, jobs: usize, on_line: impl FnMut(Said)) -> Result<(), Error> {
         let mut on_line = on_line;
         let mut command = Command::new("make");
         for name in FOREIGN {
             command.env_remove(name);
         }
-        // The same source, compiler and configuration give the same bytes, independent of user and time.
+        // The same source, compiler and configuration give the same bytes, regardless of user and time.
         command.envs([
             ("KBUILD_BUILD_TIMESTAMP", "Thu Jan  1 00:00:00 UTC 1970"),
             ("KBUILD_BUILD_USER", "landspeed"),

@@ -1,8 +1,8 @@
-//! Kernels for the lab: where their source comes from, how they are built, where they are kept.
+//! Kernels for the lab: origin of the source, build, and cache.
 //!
-//! A kernel is named by the content it is made of: source, configuration, edits, compiler. [`Cache`] finds one that is
-//! built; [`build`] makes one, in steps that report progress as [`Event`]s and that can be interrupted and
-//! resumed. `docs/lab-kernel.md` says what is changed in the source and why.
+//! A kernel is identified by what it is built from: source, configuration, edits, compiler. [`Cache`] finds one
+//! that is built; [`build`] builds one, in steps that report progress as [`Event`]s and that can be interrupted
+//! and resumed. `docs/lab-kernel.md` describes the edits of the source and their reasons.
 
 mod apt;
 mod build;

@@ -1,4 +1,4 @@
-//! What is known about a built kernel.
+//! The record of a built kernel.
 
 use std::path::{Path, PathBuf};
 
@@ -8,28 +8,28 @@ use super::config::Features;
 use super::error::Error;
 use super::version::Version;
 
-/// The form of the record.
+/// Schema of the record.
 pub const SCHEMA: &str = "landspeed.kernel/1";
 
-/// The record's name beside the executable.
+/// File name of the record, which is next to the executable.
 pub(super) const RECORD: &str = "kernel.json";
-/// The executable's name.
+/// File name of the executable.
 pub(super) const EXECUTABLE: &str = "vmlinux";
-/// The configuration's name.
+/// File name of the configuration.
 pub(super) const CONFIG: &str = "config";
 
-/// A kernel that is built and kept.
+/// A built kernel in the cache.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Kernel {
-    /// [`SCHEMA`].
+    /// Schema of the record: [`SCHEMA`].
     pub schema: String,
-    /// Its name: 16 hexadecimal digits of the hash over source, configuration, edits and compiler.
+    /// Id: 16 hexadecimal digits of the hash over source, configuration, edits and compiler.
     pub id: String,
-    /// Its release, as in `7.3.4`.
+    /// Kernel release, such as `7.3.4`.
     pub release: String,
-    /// The executable. Taken from where the record is, so that a cache can be moved.
+    /// Path of the executable. It follows from the path of the record, so that a cache can be moved.
     pub executable: PathBuf,
-    /// Where its source came from.
+    /// Origin of the source.
     pub source: Source,
     /// SHA-256 of the configuration fragment.
     pub config_hash: String,
@@ -38,43 +38,43 @@ pub struct Kernel {
     /// Names of the edits; empty in records older than this field.
     #[serde(default)]
     pub edits: Vec<String>,
-    /// The compiler, as it names itself.
+    /// Compiler, as it prints its name and version.
     pub compiler: String,
-    /// When it was built, nanoseconds since the Unix epoch.
+    /// Build time, nanoseconds since the Unix epoch.
     pub built_at_ns: u64,
-    /// Wall time from configuring to linking.
+    /// Wall time from configuring to linking, seconds.
     pub build_seconds: f64,
-    /// Size of the executable.
+    /// Size of the executable, bytes.
     pub size_bytes: u64,
     /// SHA-256 of the executable.
     pub executable_hash: String,
-    /// Features that were wanted and that this version does not have.
+    /// Requested features that this version does not have.
     pub missing_features: Vec<String>,
 }
 
-/// Where a kernel's source came from.
+/// Origin of a kernel's source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Source {
     /// A package of Debian's archive.
     Debian {
-        /// The package.
+        /// Name of the package.
         package: String,
-        /// Its version.
+        /// Version of the package.
         version: String,
         /// The package file's SHA-256, from the signed index.
         hash: String,
     },
-    /// A tarball.
+    /// A tarball given by the user.
     Tarball {
-        /// Where it was.
+        /// Path of the tarball when it was built.
         path: PathBuf,
-        /// Its SHA-256.
+        /// SHA-256 of the tarball.
         hash: String,
     },
-    /// A directory.
+    /// A directory given by the user.
     Directory {
-        /// Where it was.
+        /// Path of the directory when it was built.
         path: PathBuf,
         /// SHA-256 over the names and contents of the files that were used.
         hash: String,
@@ -82,7 +82,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// The hash of the content.
+    /// Returns the hash of the source's content.
     pub fn hash(&self) -> &str {
         match self {
             Self::Debian { hash, .. } | Self::Tarball { hash, .. } | Self::Directory { hash, .. } => hash,
@@ -109,29 +109,29 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// Its directory.
+    /// Returns the directory of the kernel.
     pub fn directory(&self) -> &Path {
         self.executable.parent().unwrap_or(Path::new("."))
     }
 
-    /// Whether its links and ports keep their rates to parts of a nanosecond per frame (edits `bucket-exact` and
-    /// `wire-exact`). Kernels of earlier versions of landspeed round to whole nanoseconds.
+    /// Returns whether links and ports keep their rates to fractions of a nanosecond per frame (edits `bucket-exact`
+    /// and `wire-exact`). Kernels of earlier versions of landspeed round to whole nanoseconds.
     pub fn has_exact_links(&self) -> bool {
         ["bucket-exact", "wire-exact"].iter().all(|wanted| self.edits.iter().any(|edit| edit == wanted))
     }
 
-    /// Its release as a version.
+    /// Returns the release as a version; `None` if it is not one.
     pub fn version(&self) -> Option<Version> {
         self.release.parse().ok()
     }
 
-    /// What it can do, from the configuration stored beside it.
+    /// Returns the features of the kernel, from the configuration next to the executable.
     pub fn features(&self) -> Result<Features, Error> {
         let path = self.directory().join(CONFIG);
         std::fs::read_to_string(&path).map(|text| Features::parse(&text)).map_err(Error::io("read", &path))
     }
 
-    /// Whether a symbol, with or without its `CONFIG_`, is built in. To ask for several, keep [`Kernel::features`].
+    /// Returns whether a symbol, with or without `CONFIG_`, is built in. To query several, keep [`Kernel::features`].
     pub fn supports(&self, symbol: &str) -> Result<bool, Error> {
         Ok(self.features()?.supports(symbol))
     }

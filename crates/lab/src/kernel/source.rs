@@ -1,4 +1,4 @@
-//! A kernel's source: reading its version, unpacking or copying it, changing the copy.
+//! A kernel's source: reading its version, unpacking or copying it, editing the copy.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -13,8 +13,8 @@ use super::error::Error;
 use super::hash::Hasher;
 use super::version::{OLDEST, Version};
 
-/// Code that a User-Mode kernel without devices never compiles: two thirds of the source. Their Kconfig files stay,
-/// because the configuration reads all of them.
+/// Code that a User-Mode kernel without devices never compiles: two thirds of the source. The Kconfig files in it
+/// are kept, because the configuration reads all of them.
 const UNUSED: &[&str] = &[
     "Documentation",
     "arch/alpha",
@@ -57,13 +57,13 @@ const UNUSED: &[&str] = &[
     "tools/testing",
 ];
 
-/// What is left out there.
+/// File extensions that are omitted in these directories.
 const UNUSED_EXTENSIONS: &[&str] = &["S", "c", "dts", "dtsi", "h", "json", "rst", "svg", "txt", "yaml"];
 
-/// About how many files are unpacked; for the progress line.
+/// Approximate number of unpacked files, for the progress line.
 pub(super) const ABOUT_FILES: u64 = 41_000;
 
-/// The version of the source in a directory, refused if it is none or too old.
+/// Returns the version of the source in a directory; an error if there is none, or if it is too old.
 pub(super) fn version_of_directory(directory: &Path) -> Result<Version, Error> {
     let makefile = directory.join("Makefile");
     let text = fs::read_to_string(&makefile).map_err(|error| Error::NotAKernel {
@@ -73,7 +73,7 @@ pub(super) fn version_of_directory(directory: &Path) -> Result<Version, Error> {
     judge(directory, &text)
 }
 
-/// The version of the source in a tarball, which is read as far as its top-level Makefile.
+/// Returns the version of the source in a tarball, which is read up to its top-level Makefile.
 pub(super) fn version_of_tarball(tarball: &Path, interrupted: &AtomicBool) -> Result<Version, Error> {
     let mut command = Command::new("tar");
     command.arg("-xOf").arg(tarball);
@@ -114,8 +114,8 @@ pub(super) fn unpack(
     Job { what: "unpacking the source", command, interrupted, log: None, place }.run(|_| file())
 }
 
-/// The files of a source directory that a build uses: sorted, relative, without what earlier builds in it made.
-/// `Ok(None)` when interrupted.
+/// Returns the files of a source directory that a build uses: sorted, relative, without the products of earlier
+/// builds. `Ok(None)` when interrupted.
 pub(super) fn files_of(root: &Path, interrupted: &AtomicBool) -> Result<Option<Vec<PathBuf>>, Error> {
     let (mut files, mut pending) = (Vec::new(), vec![PathBuf::new()]);
     while let Some(directory) = pending.pop() {
@@ -153,7 +153,7 @@ fn is_used(relative: &Path) -> bool {
     !made && !unused()
 }
 
-/// Hash over names, contents and executable bits. `Ok(None)` when interrupted.
+/// Returns the hash over names, contents and executable bits. `Ok(None)` when interrupted.
 pub(super) fn hash_of_files(
     root: &Path,
     files: &[PathBuf],
@@ -206,7 +206,7 @@ pub(super) fn copy(
     Ok(Some(()))
 }
 
-/// Applies all edits to a source that is ours, or none: the first that does not fit is the error.
+/// Applies all edits to a copy of the source, or none: the first that does not fit is the error.
 pub(super) fn edit(source: &Path) -> Result<(), Error> {
     let mut changed: Vec<(PathBuf, String)> = Vec::new();
     for edit in Edit::all() {
@@ -220,7 +220,7 @@ pub(super) fn edit(source: &Path) -> Result<(), Error> {
         changed.push((path, after));
     }
     for (path, text) in changed {
-        // A file copied from a read-only tree is read-only: put a new one in its place.
+        // A file copied from a read-only tree is read-only: replace it by a new one.
         fs::remove_file(&path).and_then(|()| fs::write(&path, text)).map_err(Error::io("write", &path))?;
     }
     Ok(())
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_without_a_kernel_is_named() {
+    fn paths_without_kernel_source_are_refused() {
         let other = tree(&[("Makefile", "all:\n")]);
         for path in [other.path(), Path::new("/nonexistent")] {
             let error = version_of_directory(path).expect_err("no kernel").to_string();

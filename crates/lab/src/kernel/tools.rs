@@ -1,15 +1,15 @@
-//! The programs a build needs, and which packages have them.
+//! The programs that a build needs, and the packages that contain them.
 
 use std::path::{Path, PathBuf};
 
 /// A program the build runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tool {
-    /// The program, or a file if it starts with `/`.
+    /// Name of the program, or path of a file if it starts with `/`.
     pub name: &'static str,
-    /// Debian's package.
+    /// Package in Debian.
     pub debian: &'static str,
-    /// Fedora's package.
+    /// Package in Fedora.
     pub fedora: &'static str,
 }
 
@@ -45,21 +45,21 @@ const FROM_DEBIAN: &[Tool] = &[
     tool(KEYRING, "debian-archive-keyring", "debian-keyring"),
 ];
 
-/// The keys Debian signs its index with.
+/// Keyring with the keys that sign Debian's index.
 pub(super) const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// Where a source comes from, as far as tools go.
+/// Origin of a source, as far as it affects the tools needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum From<'a> {
     /// Debian's archive.
     Debian,
-    /// A tarball of that name.
+    /// A tarball with this path.
     Tarball(&'a Path),
-    /// A directory.
+    /// A directory given by the user.
     Directory,
 }
 
-/// The tools a build from such a source needs.
+/// Returns the tools that a build from such a source needs.
 pub fn needed(from: From<'_>) -> Vec<Tool> {
     let mut tools = TO_BUILD.to_vec();
     match from {
@@ -79,7 +79,7 @@ pub fn needed(from: From<'_>) -> Vec<Tool> {
     tools
 }
 
-/// Those of `tools` that are on none of the directories of `path` (a value of `PATH`).
+/// Returns those of `tools` that are in none of the directories of `path` (a value of `PATH`).
 pub fn missing(tools: &[Tool], path: &std::ffi::OsStr) -> Vec<Missing> {
     let directories: Vec<PathBuf> = std::env::split_paths(path).collect();
     let there = |tool: &&Tool| {
@@ -91,7 +91,7 @@ pub fn missing(tools: &[Tool], path: &std::ffi::OsStr) -> Vec<Missing> {
     tools.iter().filter(|tool| !there(tool)).copied().collect()
 }
 
-/// One message for all that is missing, with the commands that install it.
+/// Returns one message about all missing tools, with the commands that install them.
 pub fn describe_missing(missing: &[Missing]) -> String {
     let packages = |of: fn(&Tool) -> &'static str| {
         let mut names: Vec<&str> = missing.iter().map(of).collect();

@@ -4,10 +4,10 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-/// The oldest kernel the lab can use: the first whose User-Mode port runs guests under seccomp.
+/// The oldest kernel that the lab can use: the first whose User-Mode port runs guests under seccomp.
 pub const OLDEST: Version = Version { numbers: [6, 16, 0], given: 2, candidate: None };
 
-/// A version such as `7.3.4`, `7.3` or `6.17-rc2`. Ordered as kernels were released.
+/// A version such as `7.3.4`, `7.3` or `6.17-rc2`. The order is that of the releases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
     numbers: [u32; 3],
@@ -21,7 +21,8 @@ pub struct Version {
 pub struct NotAVersion(pub String);
 
 impl Version {
-    /// Whether this is `other` or one of its point releases: `7.3.4` is within `7.3` and `7`, not within `7.3.0`.
+    /// Returns whether this is `other` or one of its point releases: `7.3.4` is within `7.3` and `7`, not within
+    /// `7.3.0`.
     pub fn is_within(&self, other: &Self) -> bool {
         let given = other.given;
         self.given >= given
@@ -29,7 +30,7 @@ impl Version {
             && (other.candidate.is_none() || self.candidate == other.candidate)
     }
 
-    /// Reads the version from the top-level `Makefile` of a kernel source.
+    /// Parses the version in the top-level `Makefile` of a kernel source.
     pub fn from_makefile(text: &str) -> Option<Self> {
         let value = |name: &str| {
             text.lines().take(40).find_map(|line| {
@@ -76,7 +77,7 @@ impl fmt::Display for Version {
 
 impl Ord for Version {
     fn cmp(&self, other: &Self) -> Ordering {
-        // A release candidate comes before the release it is for.
+        // A release candidate precedes its release.
         let key = |version: &Self| (version.numbers, version.candidate.unwrap_or(u32::MAX));
         key(self).cmp(&key(other)).then(self.given.cmp(&other.given))
     }
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_version_stands_for_all_its_point_releases() {
+    fn a_short_version_matches_its_point_releases() {
         assert!(version("7.3.4").is_within(&version("7.3")));
         assert!(version("7.3.4").is_within(&version("7")));
         assert!(!version("7.30.4").is_within(&version("7.3")));
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_makefile_says_the_version() {
+    fn the_version_is_parsed_from_the_makefile() {
         let makefile = "# SPDX\nVERSION = 6\nPATCHLEVEL = 17\nSUBLEVEL = 0\nEXTRAVERSION = -rc3\nNAME = Baby\n";
         assert_eq!(Version::from_makefile(makefile).expect("a version").to_string(), "6.17.0-rc3");
         assert_eq!(Version::from_makefile("all:\n\techo VERSION = 3\n"), None);

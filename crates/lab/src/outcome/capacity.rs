@@ -1,9 +1,9 @@
-//! Whether any phase delivered more than its links can have carried in it.
+//! Check that no phase delivered more than its links can have carried.
 //!
-//! What an application read in a phase crossed every link of its path, a constant time earlier. So its bytes, with
-//! headers and framing, are at most what the link carries in a time as long as the phase, and what lay behind the
-//! link when the phase began: in the receiver's socket (unread, or waiting for a gap to be filled) and in the queues in
-//! between. A phase that holds more took bytes that belong to another one.
+//! The data that an application read in a phase crossed every link of its path, a constant time earlier. So its
+//! bytes, with headers and framing, are at most what the link carries in the duration of the phase, plus the data
+//! behind the link when the phase began: in the receiver's socket (unread, or waiting for a gap to be filled) and
+//! in the queues in between. A phase with more than that includes bytes of another phase.
 
 use std::fmt::Write as _;
 
@@ -15,33 +15,33 @@ use crate::guest::GuestReport;
 use crate::plan::{EgressKind, Impairments, Plan, PlannedFlow, Role};
 use crate::scenario::ETHERNET_HEADER;
 
-/// A link keeps its rate to this part of it.
+/// Relative precision of a link's rate.
 const PRECISION: f64 = 1e-4;
-/// Frames of a stream that a boundary may cut: at its begin and at its end.
+/// Frames per stream that the boundaries of a phase may split: at its start and at its end.
 const CUT_FRAMES: u64 = 2;
-/// Reading all streams at a boundary takes this long at most, nanoseconds.
+/// Maximum time to read all streams at a boundary, nanoseconds.
 const BOUNDARY_NS: u64 = 2_000;
-/// A queue sampled at so much may have held this many times that in between.
+/// Ratio by which the backlog may exceed its samples in between.
 const UNSAMPLED: u64 = 2;
-/// TCP timestamps are in use (`TCPI_OPT_TIMESTAMPS`).
+/// Flag of TCP timestamps (`TCPI_OPT_TIMESTAMPS`).
 const TIMESTAMPS: u8 = 1;
 
-/// The name of the check.
+/// Name of the check.
 pub const NAME: &str = "goodput-fits-links";
 
-/// What one link can have delivered, and what it did.
+/// Data delivered over one link, and what the link can have delivered.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {
     /// Bytes delivered, with headers and framing.
     pub delivered: f64,
     /// Bytes the link carries in the same time.
     pub carries: f64,
-    /// Bytes queued behind it at the beginning, plus the uncertainty of a boundary.
+    /// Bytes queued behind the link at the start, plus the uncertainty of the boundaries.
     pub slack: f64,
 }
 
 impl Load {
-    /// Whether more was delivered than can have been.
+    /// Returns whether more was delivered than is possible.
     pub fn exceeds(&self) -> bool {
         self.delivered > self.carries * (1.0 + PRECISION) + self.slack
     }
@@ -52,24 +52,24 @@ impl Load {
 pub struct Delivery {
     /// Start and end, nanoseconds from the scenario's zero.
     pub span_ns: (u64, u64),
-    /// Payload bytes.
+    /// Payload, bytes.
     pub bytes: u64,
-    /// Most payload of a frame, and its headers up to Ethernet's, bytes.
+    /// Maximum payload of a frame, and its headers including Ethernet's, bytes.
     pub frame: (u64, u64),
-    /// Payload that the receiver's sockets held at the beginning, bytes, at most.
+    /// Upper bound of the payload in the receiver's sockets at the start, bytes.
     pub held: u64,
-    /// Streams.
+    /// Number of streams.
     pub streams: u64,
 }
 
 impl Delivery {
-    /// Bytes of this much payload on a link, at least.
+    /// Returns the minimum number of bytes that a payload takes on a link.
     fn on_link(&self, payload: u64, overhead: u64) -> f64 {
         let (most, headers) = self.frame;
         payload as f64 * (1.0 + (headers + overhead) as f64 / most.max(1) as f64)
     }
 
-    /// What it says about a link of this rate and framing, behind which this many bytes may have waited.
+    /// Returns the load of a link with this rate and framing, behind which `behind` bytes may have been queued.
     pub fn load(&self, rate_bps: u64, overhead: u64, behind: u64) -> Load {
         let ns = self.span_ns.1.saturating_sub(self.span_ns.0);
         let boundary = self.streams * CUT_FRAMES * (self.frame.0 + self.frame.1 + overhead)
@@ -82,20 +82,21 @@ impl Delivery {
     }
 }
 
-/// Bytes in a time at a rate.
+/// Returns the bytes carried in a time at a rate.
 fn carried(ns: u64, rate_bps: u64) -> f64 {
     ns as f64 * rate_bps as f64 / 8e9
 }
 
 /// One direction of a link on a path.
 struct Hop {
-    /// Node and port of the wire it leaves by.
+    /// Node and port of the wire by which frames leave it.
     wire: (usize, usize),
-    /// Bytes that may wait behind it before the receiver's socket.
+    /// Bytes that may be queued between the link and the receiver's socket.
     behind: u64,
 }
 
-/// Every phase of every flow against each link of its path, and the steady phases of all flows over one link together.
+/// Checks every phase of every flow against each link of its path, and the steady phases of all flows over one
+/// link together.
 pub fn check(plan: &Plan, report: &GuestReport) -> LabCheck {
     let mut problems = Vec::new();
     let mut together: BTreeMap<(usize, usize), Vec<(Delivery, u64)>> = BTreeMap::new();
@@ -149,7 +150,7 @@ pub fn check(plan: &Plan, report: &GuestReport) -> LabCheck {
     super::checks::check(NAME, &problems, fine)
 }
 
-/// All of them in the time from the first start to the last end.
+/// Returns the total load from the first start to the last end.
 fn sum(deliveries: &[(Delivery, u64)], rate_bps: u64, overhead: u64) -> Load {
     let start = deliveries.iter().map(|(d, _)| d.span_ns.0).min().unwrap_or(0);
     let end = deliveries.iter().map(|(d, _)| d.span_ns.1).max().unwrap_or(0);
@@ -187,7 +188,7 @@ fn overhead(bytes: i32) -> u64 {
     u64::try_from(bytes).unwrap_or(0)
 }
 
-/// What a phase delivered. `None` where the receiver's own account is missing.
+/// Returns the data delivered in a phase; `None` without intervals measured by the receiver.
 fn delivery(flow: &PlannedFlow, run: &RunDocument, phase: &Phase, mtu: u32) -> Option<Delivery> {
     let streams: Vec<&Stream> = run.streams.iter().filter(|stream| stream.direction == phase.direction).collect();
     if streams.is_empty() || streams.iter().any(|stream| stream.intervals_from != "receiver") {
@@ -219,19 +220,20 @@ fn delivery(flow: &PlannedFlow, run: &RunDocument, phase: &Phase, mtu: u32) -> O
     })
 }
 
-/// What a stream's receiver held at a boundary, bytes: memory is charged for no less than the payload.
+/// Returns an upper bound of the data in a stream's receiver at a boundary, bytes: the memory charged is not less
+/// than the payload.
 fn held(stream: &Stream, at_ns: u64, read_bytes: u64) -> u64 {
     let Some(end) = &stream.receiver else { return 0 };
     let Some(sample) = end.samples.iter().rev().find(|sample| sample.t_ns <= at_ns + BOUNDARY_NS) else {
         return if at_ns == 0 { 0 } else { end.rcvbuf_bytes.unwrap_or(0) };
     };
     let queued = u64::from(sample.rmem_alloc_bytes.max(sample.receive_queue_bytes).unwrap_or(0));
-    // A receive call that has not returned yet has taken bytes that no counter of the application knows.
+    // A receive call that has not returned yet has taken bytes that no counter of the application includes.
     let received = sample.tcp.as_ref().and_then(|tcp| tcp.bytes_received);
     queued + received.map_or(read_bytes, |received| received.saturating_sub(sample.bytes))
 }
 
-/// The links from one host to another, each with what may wait behind it.
+/// Returns the links from one host to another, each with the bytes that may be queued behind it.
 fn hops(plan: &Plan, report: &GuestReport, (from, to): (usize, usize)) -> Option<Vec<Hop>> {
     let peer = |end: (usize, usize)| {
         plan.cables.iter().find_map(|cable| match (cable.a == end, cable.b == end) {
@@ -243,7 +245,7 @@ fn hops(plan: &Plan, report: &GuestReport, (from, to): (usize, usize)) -> Option
     let mac = plan.nodes[to].ports.first()?.mac;
     let mut hops: Vec<Hop> = Vec::new();
     let mut at = (from, 0);
-    // Scenarios with loops are refused; this ends all the same.
+    // Scenarios with loops are refused; the limit is for safety.
     for _ in 0..plan.nodes.len() {
         let (wire, into) = peer(at)?;
         let out = (wire, 1 - into);
@@ -273,9 +275,9 @@ fn hops(plan: &Plan, report: &GuestReport, (from, to): (usize, usize)) -> Option
     None
 }
 
-/// By how much a link may bring frames together that came apart.
+/// Returns the time by which a link may bring frames closer together, nanoseconds.
 fn spread_ns(impairments: &Impairments) -> u64 {
-    // netem's normal distribution ends at four standard deviations.
+    // netem's normal distribution is limited to four standard deviations.
     let jitter_ns = impairments.jitter_ns * if impairments.normal { 8 } else { 2 };
     let overtaking_ns = if impairments.reorder > 0.0 { impairments.delay_ns } else { 0 };
     jitter_ns + overtaking_ns + impairments.slot_ns + impairments.frame_ns
@@ -291,7 +293,7 @@ mod tests {
     const OVERHEAD: u64 = 24;
     const PAYLOAD: u64 = 1448;
     const HEADERS: u64 = 66;
-    /// A full frame's time on the link, picoseconds.
+    /// Transmission time of a full frame, picoseconds.
     const FRAME_PS: u64 = (PAYLOAD + HEADERS + OVERHEAD) * 8 * 1_000_000_000_000 / RATE_BPS;
 
     fn steady(bytes: u64, span_ns: (u64, u64), held: u64, streams: u64) -> Load {
@@ -322,9 +324,10 @@ mod tests {
         assert!(!sum(&[(half, 0), (half, 0), (later, 0)], RATE_BPS, OVERHEAD).exceeds());
     }
 
-    /// Frames that leave a link at its rate after pauses, each of one stream: (time it is read at, stream).
+    /// Returns frames that leave a link at its rate after pauses, each of one stream: (arrival time, read time,
+    /// stream).
     ///
-    /// A stream that has a gap reads what came behind it when the gap is filled.
+    /// While a stream has a gap, later frames are read when the gap is filled.
     fn frames(pauses: &[(u16, u8, bool)], streams: u8) -> Vec<(u64, u64, u8)> {
         let (mut ps, mut arrived) = (0_u64, Vec::new());
         for &(pause, stream, gap) in pauses {
@@ -368,7 +371,7 @@ mod tests {
         }
 
         #[test]
-        fn bytes_of_another_phase_are_noticed_on_a_full_link(
+        fn bytes_of_another_phase_are_detected_on_full_links(
             span_ms in 10_u64..10_000,
             streams in 1_u64..65,
             moved_share in 0.005_f64..0.5,
@@ -376,7 +379,7 @@ mod tests {
             let ns = span_ms * 1_000_000;
             let full = carried(ns, RATE_BPS) * PAYLOAD as f64 / (PAYLOAD + HEADERS + OVERHEAD) as f64;
             let moved = full * moved_share;
-            // The uncertainty of a boundary: two frames of each stream, and 2 µs.
+            // The uncertainty of the boundaries: two frames per stream, and 2 µs.
             prop_assume!(moved > full * 1.1e-4 + (streams * 2 * PAYLOAD) as f64 + 2500.0);
             prop_assert!(!steady(full as u64, (0, ns), 0, streams).exceeds());
             prop_assert!(steady((full + moved) as u64, (0, ns), 0, streams).exceeds());

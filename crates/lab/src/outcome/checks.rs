@@ -1,4 +1,4 @@
-//! What is verified about every run. A run that fails one of these is not to be used.
+//! Checks of every run. A run that fails one of them must not be used.
 
 use landspeed_model::{ErrorEntry, LabCheck, QueueRole};
 
@@ -6,7 +6,7 @@ use super::grown;
 use crate::guest::GuestReport;
 use crate::plan::{EgressKind, Impairments, Plan, Role};
 
-/// Every check, in a fixed order.
+/// Returns the results of all checks, in a fixed order.
 pub fn all(plan: &Plan, report: &GuestReport) -> Vec<LabCheck> {
     vec![
         cables(plan, report),
@@ -22,7 +22,7 @@ pub fn all(plan: &Plan, report: &GuestReport) -> Vec<LabCheck> {
     ]
 }
 
-/// A check that holds unless there are problems.
+/// Returns a check that passes if there are no problems.
 pub(super) fn check(name: &str, problems: &[String], fine: String) -> LabCheck {
     LabCheck {
         name: name.to_owned(),
@@ -31,12 +31,12 @@ pub(super) fn check(name: &str, problems: &[String], fine: String) -> LabCheck {
     }
 }
 
-/// Whether an error says no more than that a stream's data did not all arrive in time.
+/// Returns whether an error only means that a stream's data did not all arrive in time.
 pub(super) fn is_unfinished(error: &ErrorEntry) -> bool {
     error.code == "stream"
 }
 
-/// Whether a link or a host dropped frames because the scenario says so.
+/// Returns whether a link or a host dropped frames as the scenario specifies.
 pub(super) fn losing(plan: &Plan, report: &GuestReport) -> bool {
     plan.nodes.iter().enumerate().any(|(index, node)| {
         node.ports.iter().enumerate().any(|(port, at)| {
@@ -46,7 +46,7 @@ pub(super) fn losing(plan: &Plan, report: &GuestReport) -> bool {
     })
 }
 
-/// Both ends of every cable count the same frames.
+/// Checks that both ends of every cable count the same frames.
 fn cables(plan: &Plan, report: &GuestReport) -> LabCheck {
     let mut problems = Vec::new();
     let mut frames = 0;
@@ -65,7 +65,7 @@ fn cables(plan: &Plan, report: &GuestReport) -> LabCheck {
     check("cables-lossless", &problems, format!("{frames} frames over {} cables, none lost", plan.cables.len()))
 }
 
-/// In every switch and on every wire: what came in has left, was dropped by a queue, or is still there.
+/// Checks that in every switch and wire the frames received were sent, dropped by a queue, or are still queued.
 fn places(plan: &Plan, report: &GuestReport) -> LabCheck {
     let mut problems = Vec::new();
     let (mut dropped, mut lost) = (0, 0);
@@ -87,7 +87,7 @@ fn places(plan: &Plan, report: &GuestReport) -> LabCheck {
                 EgressKind::Shaped { .. } => dropped += grown.drops,
             }
         }
-        // netem does not count the copies it makes.
+        // netem does not count the duplicates it creates.
         if if duplicates { went < came } else { went != came } {
             problems.push(format!("{}: {came} frames in, {went} out, dropped or queued", node.name));
         }
@@ -96,7 +96,7 @@ fn places(plan: &Plan, report: &GuestReport) -> LabCheck {
     check("drops-placed", &problems, fine)
 }
 
-/// No interface dropped anything by itself.
+/// Checks that no interface dropped frames by itself.
 fn devices(plan: &Plan, report: &GuestReport) -> LabCheck {
     let mut problems = Vec::new();
     for (index, node) in plan.nodes.iter().enumerate() {
@@ -110,7 +110,7 @@ fn devices(plan: &Plan, report: &GuestReport) -> LabCheck {
     check("no-device-drops", &problems, "no interface dropped a frame".to_owned())
 }
 
-/// The kernel's backlog took in everything.
+/// Checks that the kernel's backlog dropped nothing.
 fn backlog(report: &GuestReport) -> LabCheck {
     let drops = report.after.softnet_drops - report.before.softnet_drops;
     let problems: Vec<_> = (drops > 0).then(|| format!("softnet dropped {drops}")).into_iter().collect();
@@ -124,7 +124,7 @@ fn counter(report: &GuestReport, node: usize, name: &str) -> u64 {
     of(&report.after).saturating_sub(of(&report.before))
 }
 
-/// TCP was never short of memory.
+/// Checks that TCP was never short of memory.
 fn memory(report: &GuestReport) -> LabCheck {
     let nodes = report.after.counters.len();
     let total = |name: &str| (0..nodes).map(|node| counter(report, node, name)).sum::<u64>();
@@ -138,7 +138,7 @@ fn memory(report: &GuestReport) -> LabCheck {
     check("no-memory-pressure", &problems, format!("no TCP memory pressure; {held} pages in use at the end"))
 }
 
-/// What the sockets refused: packets that arrived and were not taken.
+/// Checks that the sockets dropped no packet that arrived.
 fn sockets(plan: &Plan, report: &GuestReport) -> LabCheck {
     const NAMES: &[&str] = &[
         "TcpExt.TCPBacklogDrop",
@@ -164,7 +164,7 @@ fn sockets(plan: &Plan, report: &GuestReport) -> LabCheck {
     check("no-socket-drops", &problems, "every packet that reached its host was delivered to its socket".to_owned())
 }
 
-/// Nothing merges or cuts frames where it would change what a queue sees.
+/// Checks that no offload merges or segments frames where a queue would be affected.
 fn offloads(report: &GuestReport) -> LabCheck {
     check(
         "frames-stay-frames",
@@ -173,7 +173,7 @@ fn offloads(report: &GuestReport) -> LabCheck {
     )
 }
 
-/// No frame on a wire was larger than its MTU.
+/// Checks that no frame on a wire was larger than its MTU.
 fn frames(plan: &Plan, report: &GuestReport) -> LabCheck {
     let mut problems = Vec::new();
     for (index, node) in plan.nodes.iter().enumerate() {
@@ -189,7 +189,8 @@ fn frames(plan: &Plan, report: &GuestReport) -> LabCheck {
     check("frames-fit", &problems, "every interface sent one frame at a time".to_owned())
 }
 
-/// Whether the accounting of each flow balances. A connection that its path never let finish is a valid result.
+/// Checks that the accounting of each flow balances. A connection that could not finish because of its path is a
+/// valid result.
 fn accounting(plan: &Plan, report: &GuestReport) -> LabCheck {
     let mut problems = Vec::new();
     for (index, flow) in report.flows.iter().enumerate() {

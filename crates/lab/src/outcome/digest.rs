@@ -1,4 +1,4 @@
-//! One hash over everything that was measured.
+//! Hash over all measured results.
 
 use std::fmt::Write as _;
 
@@ -6,8 +6,8 @@ use landspeed_model::LabDocument;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// SHA-256 over the measured outcomes, hex. What says when, where, how fast or by whom it was run is left out: a document
-/// made on another machine has the same digest.
+/// Returns the SHA-256 of the measured results, in hex. Date, host, speed and user of the run are not included: a
+/// document made on another machine has the same digest.
 pub fn of(document: &LabDocument) -> String {
     let flows: Vec<Value> = document
         .flows
@@ -38,7 +38,8 @@ pub fn of(document: &LabDocument) -> String {
         "links": document.links,
         "checks": document.checks,
     });
-    // Keys are sorted (serde_json's map is a BTreeMap), numbers are printed the shortest way that reads back the same.
+    // Keys are sorted (serde_json's map is a BTreeMap); numbers have the shortest form that is parsed to the same
+    // value.
     let text = measured.to_string();
     Sha256::digest(text.as_bytes()).iter().fold(String::new(), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");

@@ -1,4 +1,4 @@
-//! From a guest's readings to the document: queues and links by name, checks, the digest.
+//! From the guest's readings to the document: named queues and links, checks, the digest.
 
 mod capacity;
 mod checks;
@@ -14,26 +14,26 @@ use crate::boot::Booted;
 use crate::guest::{Drain, GuestReport, PortReport, QueueReport};
 use crate::plan::{Egress, EgressKind, Plan, PlannedLoss, Role};
 
-/// What a document says besides the readings.
+/// Contents of a document other than the readings.
 #[derive(Debug, Clone)]
 pub struct Frame {
-    /// When it ran, RFC 3339 UTC.
+    /// Start time, RFC 3339 UTC.
     pub started: String,
-    /// Command line.
+    /// Command line of the run.
     pub command: Vec<String>,
-    /// What was run.
+    /// The scenario of the run.
     pub scenario: ScenarioInfo,
-    /// Seed.
+    /// Seed of the run.
     pub seed: u64,
-    /// Kernel.
+    /// The kernel of the run.
     pub kernel: KernelInfo,
     /// Memory of the guest, bytes.
     pub memory_bytes: u64,
-    /// What was noticed before the boot.
+    /// Warnings from before the boot.
     pub warnings: Vec<Warning>,
 }
 
-/// The document of a run that did not come about.
+/// Returns the document of a run that failed.
 pub fn failed(frame: Frame, errors: Vec<ErrorEntry>) -> LabDocument {
     LabDocument {
         schema: LAB_SCHEMA.to_owned(),
@@ -63,7 +63,7 @@ pub fn failed(frame: Frame, errors: Vec<ErrorEntry>) -> LabDocument {
     }
 }
 
-/// The document of a run.
+/// Returns the document of a run.
 pub fn document(frame: Frame, plan: &Plan, booted: Booted) -> LabDocument {
     let Booted { report, wall_ns, boot_ns, memory_peak_bytes } = booted;
     let mut document = failed(frame, Vec::new());
@@ -97,7 +97,8 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// Connections that had not delivered all of their data when the flow's drain phase ended.
+/// Returns warnings about connections that had not delivered all of their data at the end of the flow's drain
+/// phase.
 fn unfinished(document: &LabDocument) -> Vec<Warning> {
     let of = |flow: &LabFlow| {
         let run = flow.run.as_ref()?;
@@ -113,7 +114,8 @@ fn unfinished(document: &LabDocument) -> Vec<Warning> {
     document.flows.iter().filter_map(of).collect()
 }
 
-/// Where links lose frames on purpose, a connection that does not finish is a result: its run is whole.
+/// Returns the status of a run. If links lose frames on purpose, a connection that does not finish is a result,
+/// and its run is complete.
 fn status(document: &LabDocument, losing: bool) -> LabStatus {
     let runs = || document.flows.iter().filter_map(|flow| flow.run.as_ref());
     let cut_short = |run: &&RunDocument| {
@@ -141,26 +143,25 @@ fn flows(plan: &Plan, report: GuestReport) -> Vec<LabFlow> {
     plan.flows.iter().zip(report.flows).map(of).collect()
 }
 
-/// How a port's counters grew from the scenario's zero to its end, discipline by discipline: the root's, and what is
-/// inside it.
+/// Increase of a port's counters from the scenario's zero to its end.
 pub(crate) struct Grown {
-    /// Frames in.
+    /// Frames received.
     pub rx_packets: u64,
-    /// Frames out.
+    /// Frames sent.
     pub tx_packets: u64,
-    /// Bytes out.
+    /// Bytes sent.
     pub tx_bytes: u64,
-    /// Packets the root dropped, those of what is inside it included.
+    /// Packets dropped by the root qdisc, including those dropped by the qdisc inside.
     pub drops: u64,
-    /// Packets in the root at the end, less those at zero.
+    /// Packets in the root qdisc at the end, minus those at zero.
     pub queued: i64,
-    /// Frames lost on the way in or out outside of the disciplines.
+    /// Frames dropped by the device, outside of its qdiscs.
     pub device_drops: u64,
-    /// Frames a filter dropped on purpose.
+    /// Frames dropped by a filter, as the scenario specifies.
     pub filtered: u64,
 }
 
-/// How a port's counters grew.
+/// Returns the increase of a port's counters.
 pub(crate) fn grown(report: &GuestReport, node: usize, port: usize) -> Grown {
     let empty = PortReport::default();
     let at = |counters: &'_ crate::guest::HostCounters| -> PortReport {
@@ -197,7 +198,7 @@ fn queue(plan: &Plan, report: &GuestReport, found: &QueueReport) -> LabQueue {
         rate_bps: egress.rate_bps,
         bytes: grown.tx_bytes,
         packets: grown.tx_packets,
-        // What a host's filter drops came in: it never was in the queue of its way out.
+        // A host's filter drops received frames, which were never in its egress queue.
         drops: grown.drops + if wire { grown.filtered } else { 0 },
         marks: found.detail.get("marked").copied().unwrap_or(0),
         peak_bytes: found.peak_bytes,

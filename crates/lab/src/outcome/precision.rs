@@ -1,4 +1,4 @@
-//! How exactly ports and links kept their rates, where that is not within 1e-4.
+//! Warnings about rates of ports and links that are off by more than 1e-4.
 
 use landspeed_model::{KernelInfo, QueueRole, Warning};
 
@@ -6,14 +6,14 @@ use crate::guest::{Drain, GuestReport};
 use crate::plan::{Egress, Plan};
 use crate::scenario::ETHERNET_HEADER;
 
-/// Rates are kept to this part of them.
+/// Relative precision of rates.
 const PRECISION: f64 = 1e-4;
-/// A sample is this late at most, nanoseconds: three clock reads of a process.
+/// Maximum delay of a sample, nanoseconds: three clock reads of a process.
 const SAMPLE_LATE_NS: u64 = 1_000;
-/// A super-packet of a host, bytes.
+/// Maximum size of a host's super-packet, bytes.
 const SUPER_PACKET: u64 = 65_536;
 
-/// What a reader should know about the rates of this run.
+/// Returns warnings about the rates of a run.
 pub fn warnings(plan: &Plan, report: &GuestReport, kernel: &KernelInfo) -> Vec<Warning> {
     let mut warnings: Vec<Warning> = report
         .queues
@@ -34,11 +34,11 @@ pub fn warnings(plan: &Plan, report: &GuestReport, kernel: &KernelInfo) -> Vec<W
     warnings
 }
 
-/// A port that drained at another rate than its own while it was backlogged.
+/// Returns a warning if a port did not drain at its rate while it was backlogged.
 fn drained(egress: &Egress, drain: Drain, largest: u64) -> Option<Warning> {
     let room = egress.rate_bps as f64 / 8e9;
     let due = drain.busy_ns as f64 * room;
-    // Both ends of a span cut a frame and are read late.
+    // At both ends of a span a frame may be split, and the sample is late.
     let cut = (drain.spans * 2) as f64 * (largest as f64 + SAMPLE_LATE_NS as f64 * room);
     let off = drain.bytes as f64 - due;
     (off.abs() > due * PRECISION + cut).then(|| Warning {
@@ -53,7 +53,8 @@ fn drained(egress: &Egress, drain: Drain, largest: u64) -> Option<Warning> {
     })
 }
 
-/// Rates of a kernel that takes whole nanoseconds for each frame: the worst of all links.
+/// Returns a warning if the kernel rounds the time of each frame to whole nanoseconds, with the error of the
+/// worst link.
 fn rounded(plan: &Plan, kernel: &KernelInfo) -> Option<Warning> {
     let ports = || plan.nodes.iter().flat_map(|node| &node.ports);
     let error = |egress: &Egress, frame: u64| {

@@ -1,4 +1,4 @@
-//! Flows: from what a scenario says to the parameters of the flow engine.
+//! Flows: from the scenario to the parameters of the flow engine.
 
 use std::net::IpAddr;
 
@@ -10,12 +10,13 @@ use super::network::{Network, splitmix};
 use super::{PlanError, PlannedFlow};
 use crate::scenario::{Flow, FlowProtocol, Scenario};
 
-/// Before a flow starts its connections are opened; this much besides its round trips, for the control messages and a
-/// handshake that has to be repeated once, nanoseconds.
+/// Time before a flow's start in which its connections are opened, in addition to round trips, nanoseconds. It
+/// covers the control messages, and a handshake that has to be repeated once.
 const LEAD_NS: u64 = 1_500_000_000;
-/// Round trips that opening a flow's connections may take: handshake, introduction, and one of them again.
+/// Number of RTTs that opening a flow's connections may take: handshake, introduction, and a repetition of one of
+/// them.
 const LEAD_ROUND_TRIPS: u64 = 4;
-/// Idle time a prober watches before the load begins, nanoseconds, with room for its transactions.
+/// Idle time in which probes run before the load begins, nanoseconds, with a margin for their transactions.
 const PROBE_LEAD_NS: u64 = 3_000_000_000;
 
 /// Plans every flow.
@@ -48,17 +49,18 @@ pub fn plan(scenario: &Scenario, network: &Network) -> Result<Vec<PlannedFlow>, 
     Ok(flows)
 }
 
-/// When a flow starts: as the scenario says, and later by its own share of the spread.
+/// Returns the start of a flow, nanoseconds from zero: as in the scenario, plus its own random part of the
+/// spread.
 fn start_ns(scenario: &Scenario, index: usize) -> u64 {
     let flow = &scenario.flow[index];
     let spread_ns = flow.start_spread.map_or(0, |t| t.0.get());
     let drawn = splitmix(scenario.seed ^ splitmix(!(index as u64)));
-    // The upper half of a product spreads evenly over the range without a division's bias.
+    // The upper half of a product is uniform over the range, without the bias of a division.
     let late_ns = (u128::from(drawn) * u128::from(spread_ns)) >> 64;
     flow.start.map_or(0, |t| t.0.get()) + late_ns as u64
 }
 
-/// When a flow should have ended, nanoseconds from the scenario's zero.
+/// Returns the expected end of a flow, nanoseconds from the scenario's zero.
 pub fn end_ns(flow: &PlannedFlow) -> u64 {
     flow.start_ns + flow.parameters.omit_ns + flow.parameters.time_ns.unwrap_or(0)
 }
@@ -77,13 +79,13 @@ fn parameters(scenario: &Scenario, flow: &Flow, bind: IpAddr, mtu: u32) -> Param
         (false, false) => Direction::Upload,
     };
     let headers = if flow.ipv6 { 48 } else { 28 };
-    // What fits one frame.
+    // The payload that fits one frame.
     let payload = flow.len.map_or(mtu.saturating_sub(headers), |len| len.0.get() as u32);
     let udp = (protocol == Protocol::Udp).then(|| UdpParameters {
         payload_bytes: payload,
         burst_packets: flow.burst.unwrap_or(1),
         exact_departures: true,
-        // Each datagram stays one packet on the whole path: queues and losses count packets.
+        // Each datagram stays one packet on the whole path, because queues and losses count packets.
         gso: false,
         gro: false,
     });
@@ -158,7 +160,7 @@ mod tests {
         assert_eq!(drawn, starts("start-spread = \"100ms\""));
         let (low, high) = (1_000_000_000, 1_100_000_000);
         assert!(drawn.iter().all(|start| (low..high).contains(start)), "{drawn:?}");
-        // Of forty even draws one in each quarter is missing once in 25,000 cases; these seeds are fixed.
+        // With forty uniform draws, some quarter is empty once in 25,000 cases; these seeds are fixed.
         for quarter in 0..4 {
             let within = low + quarter * 25_000_000..low + (quarter + 1) * 25_000_000;
             assert!(drawn.iter().any(|start| within.contains(start)), "{drawn:?}");

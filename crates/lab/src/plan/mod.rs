@@ -1,11 +1,12 @@
-//! A scenario worked out to the last interface: what the guest builds, in numbers. It travels to the guest as JSON.
+//! A scenario resolved to every interface: the network that the guest builds, in numbers. It is passed to the
+//! guest as JSON.
 //!
-//! Every node is a network namespace. A link becomes a *wire*: a separate namespace with two ports, where a frame that
-//! comes in at one leaves by the other through `netem`, which gives it its time on the link (serialisation at the
-//! link's rate, then the delay) and loses what the link is to lose. Nothing queues there but what is under way. What a
-//! switch port queues, it queues in the switch: a token bucket of a single frame at the link's rate, with the
-//! port's queueing discipline inside. A host's own discipline sits in a bucket as well, one segmentation-offload
-//! burst deep, so that it feels its NIC's rate as back-pressure.
+//! Every node is a network namespace. A link becomes a *wire*: a separate namespace with two ports, where a frame
+//! that arrives at one leaves by the other through `netem`, which adds its time on the link (serialisation at the
+//! link's rate, then the delay) and applies the losses of the link. Only packets in flight are queued there. The
+//! queue of a switch port is in the switch: a token bucket of a single frame at the link's rate, with the port's
+//! queueing discipline inside. A host's own discipline is inside a token bucket as well, which is one
+//! segmentation-offload burst deep, so that its NIC's rate causes back-pressure.
 
 mod flows;
 mod network;
@@ -21,87 +22,88 @@ pub use queues::name as discipline_name;
 
 use crate::scenario::Scenario;
 
-/// What the guest builds and runs.
+/// The network that the guest builds, and the flows it runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Where random draws start from.
+    /// Seed of all random draws.
     pub seed: u64,
-    /// Namespaces.
+    /// Nodes: hosts and switches first, then wires.
     pub nodes: Vec<Node>,
-    /// Virtual Ethernet cables between their ports.
+    /// Virtual Ethernet cables between ports.
     pub cables: Vec<Cable>,
     /// Flows, in the scenario's order.
     pub flows: Vec<PlannedFlow>,
-    /// How often switch and host queues are read, nanoseconds.
+    /// Sampling interval of switch and host queues, nanoseconds.
     pub sample_ns: u64,
-    /// Time kept free before the scenario's zero for the first flows to get ready, nanoseconds.
+    /// Time before the scenario's zero for the first flows to prepare, nanoseconds.
     pub lead_ns: u64,
-    /// When the last flow is expected to have ended, nanoseconds from zero.
+    /// Expected end of the last flow, nanoseconds from zero.
     pub span_ns: u64,
-    /// Captures.
+    /// Interfaces to capture on.
     pub captures: Vec<CapturePoint>,
-    /// The same network for people.
+    /// The network as shown to the user.
     pub topology: Topology,
-    /// Whether the kernel keeps rates to parts of a nanosecond per frame and counts every frame of a super-packet.
+    /// Whether the kernel keeps rates to fractions of a nanosecond per frame, and counts every frame of a
+    /// super-packet.
     #[serde(default)]
     pub exact_links: bool,
 }
 
-/// What a namespace is for.
+/// Role of a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
     /// An end host.
     Host,
-    /// Forwards by static tables.
+    /// A switch that forwards by static tables.
     Switch,
-    /// The inside of a link.
+    /// A link.
     Wire,
 }
 
-/// One namespace.
+/// A network namespace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Node {
-    /// Its name; of a wire, `FIRST=SECOND`.
+    /// Name of the node; of a wire, `FIRST=SECOND`.
     pub name: String,
-    /// What it is for.
+    /// Role of the node.
     pub role: Role,
     /// Data interfaces.
     pub ports: Vec<Port>,
-    /// Files under `/proc/sys` to write, in order, and what to write.
+    /// Files under `/proc/sys` and the values to write, in order.
     pub sysctls: Vec<(String, String)>,
-    /// Hosts: address on the control network, which no traffic of the scenario shares.
+    /// Hosts: address on the control network, which carries no traffic of the scenario.
     pub control: Option<Ipv4Addr>,
-    /// Hosts: where every other host is, so that nothing has to be asked on the path.
+    /// Hosts: static neighbour entries of all other hosts, so that no address resolution is on the path.
     pub neighbours: Vec<(IpAddr, [u8; 6])>,
-    /// Switches: the port by which each host is reached.
+    /// Switches: MAC address of each host, and the port to it.
     pub forwarding: Vec<([u8; 6], usize)>,
-    /// Hosts: acknowledgements are never delayed.
+    /// Hosts: whether ACKs are never delayed.
     pub quick_ack: bool,
 }
 
-/// One interface.
+/// A network interface.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Port {
-    /// Name: the neighbour's.
+    /// Name of the neighbour.
     pub name: String,
-    /// Hardware address.
+    /// MAC address.
     pub mac: [u8; 6],
-    /// Largest IP packet, bytes.
+    /// MTU, bytes.
     pub mtu: u32,
     /// Addresses with their prefix lengths.
     pub addresses: Vec<(IpAddr, u8)>,
-    /// What frames leave through.
+    /// Qdiscs and link that frames are sent through.
     pub egress: Egress,
-    /// Most segments TCP may hand down at once; 1 turns segmentation offload off.
+    /// Maximum number of segments in a GSO packet (`gso_max_segs`); 1 turns segmentation offload off.
     pub gso_max_segs: Option<u32>,
-    /// Gather arriving packets for this long, nanoseconds.
+    /// Time for which GRO gathers arriving packets, nanoseconds; `None` turns GRO off.
     pub gro_ns: Option<u64>,
-    /// Hosts: what their kernel drops of what comes in.
+    /// Hosts: received frames that the kernel drops.
     #[serde(default)]
     pub drops: PlannedLoss,
 }
 
-/// What frames leave an interface through.
+/// The qdiscs of an interface and the link after them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Egress {
     /// Name in the document.
@@ -110,52 +112,52 @@ pub struct Egress {
     pub role: QueueRole,
     /// Rate of the link, bits/s.
     pub rate_bps: u64,
-    /// Bytes a frame takes on the link besides itself.
+    /// Framing per frame on the link, bytes.
     pub overhead: i32,
-    /// What is there.
+    /// Kind of egress.
     pub kind: EgressKind,
 }
 
-/// Kinds of way out.
+/// Kinds of egress.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum EgressKind {
-    /// A token bucket with a discipline inside.
+    /// A token bucket (tbf) with a qdisc inside.
     Shaped {
         /// Rate of the bucket, bits/s.
         rate_bps: u64,
-        /// Whether it counts the framing of each frame itself.
+        /// Whether the bucket counts the framing of each frame.
         counts_overhead: bool,
-        /// Its depth, bytes.
+        /// Burst size of the bucket, bytes.
         burst_bytes: u32,
-        /// What is inside.
+        /// Qdisc inside the bucket.
         discipline: Discipline,
     },
-    /// The time and the losses of a link.
+    /// Delay and losses of a link (netem).
     Wire(Impairments),
 }
 
-/// A queueing discipline with every setting it has here.
+/// A qdisc with all of its settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Discipline {
-    /// Name in the kernel.
+    /// Kind of qdisc.
     pub kind: crate::scenario::QueueKind,
-    /// Size, bytes.
+    /// Limit, bytes.
     pub limit_bytes: Option<u32>,
-    /// Size, packets.
+    /// Limit, packets.
     pub limit_packets: Option<u32>,
-    /// red: thresholds, bytes.
+    /// red: minimum and maximum threshold, bytes.
     pub thresholds: Option<(u32, u32)>,
-    /// red: probability at the upper threshold.
+    /// red: drop probability at the maximum threshold.
     pub probability: Option<f64>,
-    /// Target delay, nanoseconds.
+    /// codel, fq_codel, pie: target delay, nanoseconds.
     pub target_ns: Option<u64>,
-    /// Interval or RTT, nanoseconds.
+    /// codel, fq_codel: interval; cake: RTT; nanoseconds.
     pub interval_ns: Option<u64>,
-    /// Marks rather than drops where it can.
+    /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: Option<bool>,
-    /// fq: packets of one flow.
+    /// fq: limit of one flow, packets.
     pub flow_packets: Option<u32>,
-    /// fq: highest rate of a flow, bits/s.
+    /// fq: maximum rate of a flow, bits/s.
     pub max_rate_bps: Option<u64>,
     /// fq: whether it paces.
     pub pacing: Option<bool>,
@@ -163,66 +165,66 @@ pub struct Discipline {
     pub delay_ns: Option<u64>,
     /// netem: share lost, 0..=1.
     pub loss: Option<f64>,
-    /// netem: seed of its draws.
+    /// netem: seed of its random draws.
     pub seed: u64,
 }
 
-/// What one direction of a link does to frames.
+/// Impairments of one direction of a link.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Impairments {
     /// One-way delay, nanoseconds.
     pub delay_ns: u64,
-    /// Spread of the delay, nanoseconds.
+    /// Jitter, nanoseconds.
     pub jitter_ns: u64,
-    /// Gaussian rather than uniform.
+    /// Whether the jitter is normally distributed, instead of uniformly.
     pub normal: bool,
-    /// Frames that come within this of the first that waits leave together, nanoseconds; 0 for not.
+    /// Slot, nanoseconds: frames that arrive within it of the first waiting frame leave together; 0 for none.
     #[serde(default)]
     pub slot_ns: u64,
-    /// Frames wait for the next tick of a clock of this period, nanoseconds; 0 for not.
+    /// Period of a frame clock, nanoseconds: frames wait for its next tick; 0 for none.
     #[serde(default)]
     pub frame_ns: u64,
-    /// Losses.
+    /// Frames that are lost.
     pub loss: PlannedLoss,
-    /// Share that overtakes, 0..=1.
+    /// Share of frames that skip the delay and overtake others, 0..=1.
     pub reorder: f64,
-    /// Share that comes twice, 0..=1.
+    /// Share of frames that are duplicated, 0..=1.
     pub duplicate: f64,
-    /// Seed of its draws.
+    /// Seed of its random draws.
     pub seed: u64,
 }
 
-/// What a link loses.
+/// Pattern of losses.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub enum PlannedLoss {
-    /// Nothing.
+    /// No loss.
     #[default]
     None,
-    /// Independently, with this probability.
+    /// Independent losses with this probability.
     Random(f64),
-    /// One in so many.
+    /// One frame in this many.
     Every(u64),
-    /// These, counted from 1.
+    /// Frames with these numbers, counted from 1.
     Packets(Vec<u64>),
-    /// Those with a longer IP packet than this, bytes.
+    /// Frames whose IP packet is longer than this, bytes.
     LongerThan(u32),
-    /// Gilbert and Elliott: p, r, lost while bad, lost while good.
+    /// Gilbert-Elliott model: p, r, loss in the bad state, loss in the good state.
     GilbertElliott(f64, f64, f64, f64),
 }
 
-/// A cable: node and port of each end, by index.
+/// A cable (veth pair): node and port of each end, by index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cable {
-    /// One end.
+    /// Node and port of the first end.
     pub a: (usize, usize),
-    /// The other.
+    /// Node and port of the second end.
     pub b: (usize, usize),
 }
 
-/// A flow with everything resolved.
+/// A flow with all settings resolved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlannedFlow {
-    /// Name.
+    /// Name of the flow.
     pub name: String,
     /// Client node, by index.
     pub from: usize,
@@ -234,13 +236,13 @@ pub struct PlannedFlow {
     pub data: (IpAddr, IpAddr),
     /// Start, nanoseconds from zero.
     pub start_ns: u64,
-    /// How long before that it begins to get ready, nanoseconds.
+    /// Time before the start in which it prepares, nanoseconds.
     pub lead_ns: u64,
-    /// The test.
+    /// Parameters of the test.
     pub parameters: Parameters,
 }
 
-/// Where to capture.
+/// An interface to capture on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CapturePoint {
     /// Node, by index.
@@ -253,13 +255,13 @@ pub struct CapturePoint {
     pub snap: u32,
 }
 
-/// A scenario that cannot be worked out. `scenario::judge` says the same with lines and hints; this is the last line of
-/// defence.
+/// Error: a scenario that cannot be planned. `scenario::judge` reports the same with lines and hints; this is a
+/// second check.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct PlanError(pub String);
 
-/// Works a scenario out.
+/// Plans a scenario, with captures at `captures` (as `NODE:NEIGHBOUR`).
 pub fn plan(scenario: &Scenario, captures: &[String]) -> Result<Plan, PlanError> {
     let mut network = network::build(scenario)?;
     let flows = flows::plan(scenario, &network)?;
@@ -282,8 +284,9 @@ pub fn plan(scenario: &Scenario, captures: &[String]) -> Result<Plan, PlanError>
 }
 
 impl Plan {
-    /// For kernels with exact links: every host's bucket counts each frame with its framing at the link's own rate,
-    /// where others count a super-packet once and make up for its frames' framing by a lower rate.
+    /// Adapts the plan to kernels with exact links: the bucket of every host counts each frame with its framing, at
+    /// the link's own rate. With other kernels it counts a super-packet once, and a lower rate compensates for the
+    /// framing of its frames.
     pub fn use_exact_links(&mut self) {
         self.exact_links = true;
         for port in self.nodes.iter_mut().flat_map(|node| &mut node.ports) {
@@ -296,17 +299,17 @@ impl Plan {
         }
     }
 
-    /// The longest one-way delay of a path, at most, nanoseconds: all links one behind the other.
+    /// Returns an upper bound of a path's one-way delay, nanoseconds: the sum over all links.
     pub fn longest_delay_ns(&self) -> u64 {
         self.topology.links.iter().map(|link| link.delay_ns.max(link.reverse_delay_ns)).sum()
     }
 
-    /// Whether any flow speaks IPv6.
+    /// Returns whether any flow uses IPv6.
     pub fn uses_ipv6(&self) -> bool {
         self.flows.iter().any(|flow| flow.data.1.is_ipv6())
     }
 
-    /// Kernel features the plan needs beyond the basic ones, as configuration symbols.
+    /// Returns the kernel features that the plan needs in addition to the core ones, as configuration symbols.
     pub fn features(&self) -> Vec<&'static str> {
         let mut wanted = BTreeSet::new();
         for port in self.nodes.iter().flat_map(|node| &node.ports) {

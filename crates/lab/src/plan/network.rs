@@ -14,35 +14,36 @@ use crate::scenario::{
     LossPattern, Scenario, SysctlValue,
 };
 
-/// Preamble and start delimiter 8, check sequence 4, gap 12 (IEEE 802.3).
+/// Framing per Ethernet frame, bytes: preamble and start delimiter 8, FCS 4, gap 12 (IEEE 802.3).
 const ETHERNET_FRAMING: i32 = 24;
-/// The largest burst TCP hands down with segmentation offload, with its headers (`GSO_LEGACY_MAX_SIZE`).
+/// Largest super-packet that TCP sends with segmentation offload, with its headers, bytes
+/// (`GSO_LEGACY_MAX_SIZE`).
 const SUPER_PACKET: u32 = 65_536 + 4096;
-/// Most that IP and TCP headers take of a packet: IPv6 40, TCP 60.
+/// Maximum length of IP and TCP headers, bytes: IPv6 40, TCP 60.
 const HEADERS_MOST: u32 = 100;
-/// TCP's buffers fit this many times what a path holds: the kernel counts whole pages and metadata.
+/// Ratio of TCP's buffers to the data that a path holds: the kernel counts whole pages and metadata.
 const FIT: u64 = 4;
-/// Smallest of the fitted buffers, bytes.
+/// Minimum size of fitted buffers, bytes.
 const FIT_LEAST: u64 = 16 << 20;
-/// Largest buffer, bytes. TCP's window ends at 1 GiB (RFC 7323), and a buffer has room for the window and for the kernel's
-/// own data beside it. The kernel counts a socket's memory in 31 bits and compares after it has added a packet: without
-/// a margin the count turns negative, and nothing limits the socket any more.
+/// Maximum size of a buffer, bytes. TCP's window is limited to 1 GiB (RFC 7323), and a buffer has room for the
+/// window and for the kernel's metadata. The kernel counts a socket's memory in 31 bits, and compares after it
+/// has added a packet: without a margin the count becomes negative, and the socket is no longer limited.
 const MOST: u64 = (2 << 30) - (64 << 20);
-/// What an untuned kernel with enough memory sets, bytes (`tcp_rmem`, `tcp_wmem`).
+/// Defaults of a kernel with enough memory, bytes (maximum of `tcp_rmem`, `tcp_wmem`).
 const STOCK: (u64, u64) = (6_291_456, 4_194_304);
-/// Bytes kept of each captured packet: headers with every option, and a little.
+/// Bytes captured of each packet: headers with all options, and a margin.
 const SNAP: u32 = 128;
 
-/// A scenario's network while it is being worked out.
+/// A scenario's network while it is planned.
 pub struct Network {
     /// Namespaces: hosts and switches first, wires after them.
     pub nodes: Vec<Node>,
-    /// Cables.
+    /// Cables between the ports.
     pub cables: Vec<Cable>,
-    /// For people.
+    /// The network as shown to the user.
     pub topology: Topology,
     names: BTreeMap<String, usize>,
-    /// Neighbours of each host and switch: (node, link, whether this one is the link's first).
+    /// Neighbours of each host and switch: (node, link, whether this node is the link's first).
     adjacent: Vec<Vec<(usize, usize, bool)>>,
     links: Vec<LinkPlan>,
     buffers: Vec<Option<Buffers>>,
@@ -86,7 +87,7 @@ pub fn build(scenario: &Scenario) -> Result<Network, PlanError> {
     Ok(network)
 }
 
-/// What holds for a host: its own settings over those for all.
+/// Returns the effective settings of a host: its own, otherwise those for all hosts.
 fn merged(all: &HostSettings, own: &HostSettings) -> HostSettings {
     let mut sysctl = all.sysctl.clone();
     sysctl.extend(own.sysctl.clone());
@@ -148,7 +149,7 @@ impl Network {
         node.control = Some(numbered(Ipv4Addr::new(172, 31, 0, 0), index));
         node.quick_ack = settings.delayed_ack == Some(false);
         node.sysctls.push(("net/ipv4/tcp_congestion_control".to_owned(), congestion));
-        // What one flow learned about the path must not change the next one.
+        // Metrics that one flow left must not affect the next one.
         node.sysctls.push(("net/ipv4/tcp_no_metrics_save".to_owned(), "1".to_owned()));
         for (key, value) in &settings.sysctl {
             let value = match value {
@@ -218,7 +219,7 @@ impl Network {
         Ok(())
     }
 
-    /// The port of a host or switch towards a neighbour.
+    /// Returns the port of a host or switch towards a neighbour.
     fn end_port(&mut self, scenario: &Scenario, node: usize, neighbour: &str, line: Line) -> Result<Port, PlanError> {
         let Line { rate_bps, overhead, mtu } = line;
         let Node { name, role, ports, .. } = &self.nodes[node];
@@ -256,10 +257,10 @@ impl Network {
         }
         let settings = merged(&scenario.hosts, &scenario.host[name]);
         let mut discipline = queues::of_host(settings.qdisc.as_ref())?;
-        // Apart from the links' seeds, which are made of small numbers.
+        // Different from the links' seeds, which are made of small numbers.
         discipline.seed = splitmix(scenario.seed ^ splitmix(u64::MAX - node as u64));
         let tso = settings.tso.unwrap_or(true);
-        // A super-packet is counted once, its frames' framing not at all: the rate makes up for it.
+        // A super-packet is counted once, without the framing of its frames: a lower rate compensates for that.
         let framed = u128::from(rate_bps) * u128::from(frame) / u128::from(frame + overhead as u32);
         port.addresses = vec![(numbered(Ipv4Addr::new(10, 0, 0, 0), node).into(), 8), (numbered_v6(node).into(), 64)];
         port.gso_max_segs = (!tso).then_some(1);
@@ -275,7 +276,7 @@ impl Network {
         Ok(port)
     }
 
-    /// Neighbour and forwarding tables.
+    /// Fills the neighbour and forwarding tables.
     fn fill_tables(&mut self) -> Result<(), PlanError> {
         let hosts: Vec<usize> = (0..self.adjacent.len()).filter(|&n| self.nodes[n].role == Role::Host).collect();
         for &to in &hosts {
@@ -283,7 +284,7 @@ impl Network {
                 return Err(PlanError(format!("host `{}` has no link", self.nodes[to].name)));
             };
             let (mac, addresses) = (port.mac, port.addresses.clone());
-            // The way to `to` from everywhere: each node's port nearest to it.
+            // The paths to `to` from all nodes: each node's port nearest to it.
             let mut seen = vec![false; self.adjacent.len()];
             let mut queue = VecDeque::from([to]);
             seen[to] = true;
@@ -304,7 +305,7 @@ impl Network {
         Ok(())
     }
 
-    /// A node's port on a link: its links in the order of the scenario.
+    /// Returns a node's port on a link; ports are in the order of the scenario's links.
     fn port_towards(&self, node: usize, link: usize) -> usize {
         self.adjacent[node].iter().position(|&(_, l, _)| l == link).unwrap_or(0)
     }
@@ -313,25 +314,25 @@ impl Network {
         self.names.get(name).copied().ok_or_else(|| PlanError(format!("no such node: `{name}`")))
     }
 
-    /// The index of a host.
+    /// Returns the index of a host.
     pub fn host(&self, name: &str) -> Result<usize, PlanError> {
         let node = self.node(name)?;
         if self.nodes[node].role == Role::Host { Ok(node) } else { Err(PlanError(format!("`{name}` is not a host"))) }
     }
 
-    /// A host's address on the path.
+    /// Returns a host's address on the path.
     pub fn address(&self, node: usize, ipv6: bool) -> Result<IpAddr, PlanError> {
         let port = self.nodes[node].ports.first();
         port.and_then(|port| port.addresses.iter().map(|(ip, _)| *ip).find(|ip| ip.is_ipv6() == ipv6))
             .ok_or_else(|| PlanError(format!("host `{}` has no link", self.nodes[node].name)))
     }
 
-    /// A host's address on the control network.
+    /// Returns a host's address on the control network.
     pub fn control(&self, node: usize) -> Result<Ipv4Addr, PlanError> {
         self.nodes[node].control.ok_or_else(|| PlanError(format!("`{}` is not a host", self.nodes[node].name)))
     }
 
-    /// Links from one node to another, each with whether it is used from its first end.
+    /// Returns the links from one node to another, each with whether it is entered at its first node.
     fn path(&self, from: usize, to: usize) -> Result<Vec<(usize, bool)>, PlanError> {
         let mut before: Vec<Option<(usize, usize, bool)>> = vec![None; self.adjacent.len()];
         let mut queue = VecDeque::from([from]);
@@ -356,7 +357,7 @@ impl Network {
         Ok(path)
     }
 
-    /// Round-trip propagation delay, nanoseconds.
+    /// Returns the round-trip propagation delay, nanoseconds.
     pub fn rtt_ns(&self, from: usize, to: usize) -> Result<u64, PlanError> {
         Ok(self
             .path(from, to)?
@@ -365,12 +366,12 @@ impl Network {
             .sum())
     }
 
-    /// Smallest MTU on the way.
+    /// Returns the smallest MTU on the path, bytes.
     pub fn path_mtu(&self, from: usize, to: usize) -> Result<u32, PlanError> {
         Ok(self.path(from, to)?.iter().map(|&(l, _)| self.links[l].mtu).min().unwrap_or(1500))
     }
 
-    /// Slowest link there, bits/s.
+    /// Returns the rate of the slowest link on the path, bits/s.
     fn path_rate(&self, from: usize, to: usize) -> Result<u64, PlanError> {
         let rate = |&(l, first): &(usize, bool)| {
             let (there, back) = self.links[l].rates;
@@ -379,7 +380,7 @@ impl Network {
         Ok(self.path(from, to)?.iter().map(rate).min().unwrap_or(0))
     }
 
-    /// What a `NODE:NEIGHBOUR` names.
+    /// Returns the interface that `NODE:NEIGHBOUR` names.
     pub fn capture(&self, at: &str) -> Result<CapturePoint, PlanError> {
         let (node, neighbour) = at.split_once(':').ok_or_else(|| {
             PlanError(format!("cannot capture at `{at}`: not NODE:NEIGHBOUR\nUse, for example, sender:west."))
@@ -396,7 +397,7 @@ impl Network {
         Ok(CapturePoint { node: index, port, file: format!("{node}.{neighbour}.pcap"), snap: SNAP })
     }
 
-    /// What depends on the flows: how large TCP's buffers must be able to grow.
+    /// Sets the maximum sizes of TCP's buffers, which depend on the flows.
     pub fn finish(&mut self, flows: &[PlannedFlow]) {
         let mut holds = vec![0_u64; self.nodes.len()];
         for flow in flows {
@@ -420,7 +421,7 @@ impl Network {
                 Buffers::Named(BufferPolicy::Stock) => STOCK,
                 Buffers::UpTo(size) => (size.0.get().min(MOST), size.0.get().min(MOST)),
             };
-            // The scenario's own sysctls come after these and win.
+            // The scenario's own sysctls follow, and override these.
             node.sysctls.insert(0, ("net/ipv4/tcp_rmem".to_owned(), format!("4096 131072 {read}")));
             node.sysctls.insert(0, ("net/ipv4/tcp_wmem".to_owned(), format!("4096 16384 {write}")));
         }
@@ -435,7 +436,7 @@ struct Line {
     mtu: u32,
 }
 
-/// Frames of a super-packet, at most: each holds eight bytes of payload or more.
+/// Returns the maximum number of frames in a super-packet: each contains at least eight bytes of payload.
 pub(super) fn frames_at_most(mtu: u32) -> u32 {
     SUPER_PACKET.div_ceil(mtu.saturating_sub(HEADERS_MOST).max(8))
 }
@@ -505,7 +506,7 @@ fn words(forward: &Impairments, back: &Impairments) -> Vec<String> {
     words
 }
 
-/// A locally administered address that says whose port it is.
+/// Returns a locally administered MAC address that contains node and port.
 fn mac(node: usize, port: usize) -> [u8; 6] {
     let [n1, n0] = (node as u16).to_be_bytes();
     let [p1, p0] = (port as u16).to_be_bytes();
@@ -520,7 +521,7 @@ fn numbered_v6(node: usize) -> Ipv6Addr {
     Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, node as u16 + 1)
 }
 
-/// One step of the generator: spreads a small seed over 64 bits.
+/// Returns one output of SplitMix64, which spreads a small seed over 64 bits.
 pub(super) fn splitmix(seed: u64) -> u64 {
     landspeed_stats::SplitMix64::new(seed).bits()
 }

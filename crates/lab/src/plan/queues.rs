@@ -1,9 +1,9 @@
-//! Queueing disciplines: from what a scenario says to every number.
+//! Queueing disciplines: from the scenario to all settings.
 
 use crate::plan::{Discipline, PlanError};
 use crate::scenario::{Queue, QueueKind, QueueSettings, SWITCH_QUEUE_BYTES};
 
-/// The discipline of a switch port.
+/// Returns the qdisc of a switch port.
 pub fn of_switch(queue: Option<&Queue>) -> Result<Discipline, PlanError> {
     let mut discipline = match queue {
         None => bare(QueueKind::Bfifo),
@@ -18,12 +18,12 @@ pub fn of_switch(queue: Option<&Queue>) -> Result<Discipline, PlanError> {
     Ok(discipline)
 }
 
-/// The discipline of a host's interface.
+/// Returns the qdisc of a host's interface.
 pub fn of_host(queue: Option<&Queue>) -> Result<Discipline, PlanError> {
     let mut discipline = queue.map_or_else(|| Ok(bare(QueueKind::Fq)), resolve)?;
     match discipline.kind {
-        // The kernel's default flow limit of 100 packets is for hosts with many flows; a bulk sender on a long path
-        // keeps to its own limit (TSQ) and must not be cut by this one.
+        // The kernel's default flow limit of 100 packets is for hosts with many flows. A bulk sender on a long path
+        // is limited by TSQ, and must not be limited by this.
         QueueKind::Fq => {
             discipline.limit_packets.get_or_insert(100_000);
             discipline.flow_packets.get_or_insert(100_000);
@@ -71,7 +71,7 @@ fn resolve(queue: &Queue) -> Result<Discipline, PlanError> {
     let thresholds = match (bytes(settings.min)?, bytes(settings.max)?) {
         (Some(min), Some(max)) => Some((min, max)),
         _ if kind == QueueKind::Red => {
-            // The customary third and sixth of the queue's size (tc-red(8)).
+            // The defaults of tc-red(8): max is 1/4 of the limit, min is 1/3 of max.
             let limit = limit_bytes.unwrap_or(SWITCH_QUEUE_BYTES);
             Some((limit / 12, limit / 4))
         }
@@ -95,7 +95,7 @@ fn resolve(queue: &Queue) -> Result<Discipline, PlanError> {
     })
 }
 
-/// The kernel's name of a kind.
+/// Returns the kernel's name of a kind.
 pub fn name(kind: QueueKind) -> &'static str {
     match kind {
         QueueKind::Bfifo => "bfifo",
@@ -112,7 +112,7 @@ pub fn name(kind: QueueKind) -> &'static str {
     }
 }
 
-/// The configuration symbol a kind needs.
+/// Returns the configuration symbol that a kind needs.
 pub fn symbol(kind: QueueKind) -> &'static str {
     match kind {
         QueueKind::Bfifo | QueueKind::Pfifo | QueueKind::PfifoFast => "CONFIG_NET_SCH_FIFO",

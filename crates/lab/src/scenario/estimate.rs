@@ -1,6 +1,6 @@
-//! What a cell will take, predicted from its scenario before anything is booted.
+//! Estimates of the resources that a cell needs, from its scenario before the boot.
 //!
-//! The figures are for deciding whether to start, not for reporting: TCP's share of a path is taken to be all of it.
+//! They serve to decide whether to start, not for reports: TCP is assumed to use the whole path.
 
 use std::collections::BTreeMap;
 
@@ -9,41 +9,41 @@ use super::{Flow, FlowProtocol, Loss, LossPattern, Queue, Scenario};
 
 /// Costs of a guest, to be calibrated against runs.
 mod cost {
-    /// Wall time of a packet at each node and link it passes, seconds.
+    /// Wall time of a packet at each node and link on its path, seconds.
     pub const PACKET_HOP_S: f64 = 0.7e-6;
-    /// Wall time of a system call or a timer that wakes a process, seconds.
+    /// Wall time of a system call, or of a timer that wakes a process, seconds.
     pub const EVENT_S: f64 = 3e-6;
-    /// Wall time to boot and to build a node, seconds.
+    /// Wall time to boot, seconds.
     pub const BOOT_S: f64 = 0.5;
-    /// The same for each node, seconds.
+    /// Wall time to build a node, seconds.
     pub const NODE_S: f64 = 0.005;
-    /// Memory of a guest with nothing under way, bytes.
+    /// Memory of an idle guest, bytes.
     pub const BASE: u64 = 256 << 20;
     /// Memory of a packet's metadata (`struct sk_buff`, its clone, and the head it points to), bytes.
     pub const SKB: u64 = 768;
-    /// Segments an acknowledgement stands for.
+    /// Number of segments per ACK.
     pub const SEGMENTS_PER_ACK: f64 = 2.0;
-    /// Bytes that a system call of a bulk sender or receiver moves.
+    /// Bytes per system call of a bulk sender or receiver.
     pub const BYTES_PER_CALL: f64 = 262_144.0;
 }
 
-/// Packets that a queue limited in packets may hold when it does not say.
+/// Default limit of queues that are limited in packets.
 const DEFAULT_PACKETS: u64 = 1_000;
 
-/// What a cell will take.
+/// Estimated resources of a cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// Memory the guest gets, bytes: what the scenario says, or what full paths and queues need.
+    /// Memory of the guest, bytes: as set in the scenario, or as full paths and queues need.
     pub memory_bytes: u64,
     /// Real time from boot to power-off, seconds.
     pub wall_s: f64,
     /// Virtual time from the scenario's zero to the end of its last flow, seconds.
     pub virtual_s: f64,
-    /// Packets that end hosts send, acknowledgements included.
+    /// Packets sent by end hosts, ACKs included.
     pub packets: f64,
 }
 
-/// Predicts what a scenario with nothing left to vary will take. Parts that make no sense count as nothing.
+/// Estimates the resources of a scenario with nothing left to vary. Invalid parts count as zero.
 pub fn estimate(scenario: &Scenario) -> Estimate {
     let paths = Paths::new(scenario);
     let mut sum = Sum::default();
@@ -56,7 +56,7 @@ pub fn estimate(scenario: &Scenario) -> Estimate {
         end_s = end_s.max(start_s + time_s);
         sum.flow(scenario, flow, &route, &back, time_s);
     }
-    // Flows that share a link share its rate: what crosses a link is no more than it can carry.
+    // Flows that share a link share its rate: a link carries no more than its capacity.
     let queues = scenario.link.len() as f64 * 4.0;
     let samples = end_s / scenario.sample.0.as_secs_f64().max(1e-6) * queues;
     let nodes = (scenario.host.len() + scenario.switch.len() + scenario.link.len()) as f64;
@@ -83,18 +83,19 @@ fn time_s(scenario: &Scenario, flow: &Flow, route: &Route) -> f64 {
     }
 }
 
-/// What a flow sends in one direction at most, bits/s.
+/// Returns the maximum rate that a flow sends in one direction, bits/s.
 fn offered_bps(flow: &Flow, route: &Route) -> f64 {
     let streams = f64::from(flow.streams.unwrap_or(1));
     let path = route.rate_bps() as f64;
     let asked = [flow.rate, flow.pace, flow.read_rate].into_iter().flatten().map(|r| r.0.bps() as f64 * streams);
     let asked = asked.fold(f64::INFINITY, f64::min);
-    // UDP that does not fit is sent all the same.
+    // UDP is sent even if it exceeds the path.
     if flow.protocol == Some(FlowProtocol::Udp) { asked.min(1e15) } else { asked.min(path) }
 }
 
-/// What random loss leaves TCP of a path, bits/s: MSS/RTT * 1.22/sqrt(p) for each stream (Mathis et al. 1997), and three times
-/// that, for slow start and for controls that do better than Reno. Infinite without loss, and for those that mind no loss.
+/// Returns the rate that random loss leaves to TCP, bits/s: MSS/RTT * 1.22/sqrt(p) for each stream (Mathis et al.
+/// 1997), times three for slow start and for congestion controls that are faster than Reno. Infinite without
+/// loss, and for BBR.
 fn loss_limit_bps(scenario: &Scenario, flow: &Flow, way: &Route) -> f64 {
     let Some(sender) = way.hops.first().and_then(|hop| scenario.host.get(hop.out_of)) else { return f64::INFINITY };
     let congestion = flow.congestion.as_ref().or(sender.congestion.as_ref()).or(scenario.hosts.congestion.as_ref());
@@ -126,14 +127,14 @@ struct Sum {
     packets: f64,
     packet_hops: f64,
     events: f64,
-    /// Bits offered to each direction of a link.
+    /// Bits offered to each direction of each link.
     bits: BTreeMap<(usize, bool), f64>,
 }
 
 impl Sum {
     fn flow(&mut self, scenario: &Scenario, flow: &Flow, route: &Route, back: &Route, time_s: f64) {
         let protocol = flow.protocol.unwrap_or(FlowProtocol::Tcp);
-        // Every link has a node at each end and one inside.
+        // Every link has a node at each end, and a wire.
         let hops = route.hops.len() as f64 * 2.0 + 1.0;
         if let Some(per_s) = flow.probe {
             self.add(2.0 * per_s * time_s, hops, 4.0 * per_s * time_s);
@@ -177,7 +178,7 @@ impl Sum {
         self.events += events;
     }
 
-    /// Share of what is offered that the fullest link lets pass in `end_s` seconds.
+    /// Returns the share of the offered traffic that the most loaded link carries in `end_s` seconds.
     fn shared(&self, paths: &Paths, scenario: &Scenario, end_s: f64) -> f64 {
         let share = |(&(link, forward), bits): (&(usize, bool), &f64)| {
             let [a, b] = &scenario.link[link].between;
@@ -198,10 +199,10 @@ fn payload_bytes(flow: &Flow, route: &Route) -> f64 {
     }
 }
 
-/// Memory that the guest needs when every path and every queue is full, bytes.
+/// Returns the memory that the guest needs when every path and every queue is full, bytes.
 pub(super) fn needed_memory(scenario: &Scenario) -> u64 {
     let paths = Paths::new(scenario);
-    // A link carries its own delay's worth, and the queue before it up to its limit, for any sender.
+    // A link holds its bandwidth-delay product, and the queue before it up to its limit, for any sender.
     let mut total = cost::BASE;
     for (i, link) in scenario.link.iter().enumerate() {
         let [a, b] = &link.between;
@@ -214,9 +215,9 @@ pub(super) fn needed_memory(scenario: &Scenario) -> u64 {
             total = total.saturating_add(held(saturated(flying).saturating_add(waiting), frame));
         }
     }
-    // What a sender has sent and not seen acknowledged it holds itself: the pages are the same as those under way, the
-    // metadata is not. Unread data at the receiver is up to one more window.
-    // Flows that meet share one path's worth, at the slowest link that most of them have in common.
+    // A sender keeps its unacknowledged data: the pages are shared with the packets in flight, the metadata is not.
+    // Unread data at the receiver is up to one more window.
+    // Flows that share links share one BDP, at the slowest link that most of them have in common.
     let routes: Vec<Route> = scenario.flow.iter().filter_map(|flow| paths.route(&flow.from, &flow.to)).collect();
     let mut crossing: BTreeMap<usize, usize> = BTreeMap::new();
     for hop in routes.iter().flat_map(|route| &route.hops) {
@@ -240,7 +241,7 @@ fn saturated(value: u128) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX / 4)
 }
 
-/// Memory of `bytes` in frames of `frame` bytes.
+/// Returns the memory of `bytes` in frames of `frame` bytes.
 fn held(bytes: u64, frame: u64) -> u64 {
     bytes.saturating_add((bytes / frame.max(1)).saturating_mul(cost::SKB))
 }

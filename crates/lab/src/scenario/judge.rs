@@ -1,5 +1,5 @@
-//! Whether a scenario that reads well also makes sense: what cannot be run, or would mislead, is refused with the reason;
-//! what deserves a word gets one.
+//! Validation of a parsed scenario. Settings that cannot be run, or would be misleading, are refused with the
+//! reason; doubtful ones get a warning.
 
 mod flows;
 mod hosts;
@@ -16,36 +16,36 @@ use super::paths::Paths;
 use super::read::{Cell, resolve};
 use super::{Link, LinkDirection, Loss, LossPattern, Queue, QueueKind, Scenario, Time, estimate};
 
-/// Warnings of one scenario that are kept.
+/// Maximum number of warnings kept for a scenario.
 const MAX_WARNINGS: usize = 40;
-/// Finest sampling of the queues, nanoseconds: every reading costs about as much as a packet.
+/// Minimum sampling interval of queues, nanoseconds: every reading costs about as much as a packet.
 const MIN_SAMPLE_NS: u64 = 10_000;
-/// Longest flow, and latest start, nanoseconds (30 days, as with `landspeed run`).
+/// Maximum duration, and maximum start, of a flow, nanoseconds (30 days, as with `landspeed run`).
 const MAX_TIME_NS: u64 = 30 * 86_400 * 1_000_000_000;
-/// Least memory a guest boots with, bytes.
+/// Minimum memory of a guest, bytes.
 const MIN_MEMORY: u64 = 64 << 20;
-/// Most memory a guest is given, bytes.
+/// Maximum memory of a guest, bytes.
 const MAX_MEMORY: u64 = 1 << 40;
 
-/// What is to be said about a scenario.
+/// Result of the validation of a scenario.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Judgement {
-    /// Why it cannot be run; none of them has a place (see [`load`], which finds it).
+    /// Reasons why it cannot be run, without positions (see [`load`], which finds them).
     pub problems: Vec<Problem>,
-    /// What a reader should know; `code` is a stable word, `message` begins with the key it is about.
+    /// Warnings: `code` is a stable identifier, `message` begins with the key it is about.
     pub warnings: Vec<Warning>,
 }
 
-/// A scenario that was read and found fit to run.
+/// A valid scenario.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loaded {
     /// Its cells; never empty.
     pub cells: Vec<Cell>,
-    /// Warnings about any of them, each once.
+    /// Warnings about all cells, without duplicates.
     pub warnings: Vec<Warning>,
 }
 
-/// Reads a scenario, spells out its cells (see [`super::read`]) and judges each.
+/// Parses a scenario, expands its cells (see [`super::read`]) and validates each.
 pub fn load(text: &str) -> Result<Loaded, Problems> {
     let mut warnings = Vec::new();
     let cells = resolve(text, |scenario| {
@@ -60,7 +60,7 @@ pub fn load(text: &str) -> Result<Loaded, Problems> {
     Ok(Loaded { cells, warnings })
 }
 
-/// Judges a scenario with nothing left to vary.
+/// Validates a scenario with nothing left to vary.
 pub fn judge(scenario: &Scenario) -> Judgement {
     let mut judgement = Judgement::default();
     general(scenario, &mut judgement);
@@ -71,7 +71,7 @@ pub fn judge(scenario: &Scenario) -> Judgement {
     queues::judge(scenario, &paths, &mut judgement);
     hosts::judge(scenario, &mut judgement);
     flows::judge(scenario, &paths, &mut judgement);
-    // Sums only mean something when every part does.
+    // Totals are meaningful only if every part is valid.
     if judgement.problems.is_empty() {
         flows::load(scenario, &paths, &mut judgement);
         slots::judge(scenario, &paths, &mut judgement);
@@ -151,7 +151,7 @@ fn general(scenario: &Scenario, judgement: &mut Judgement) {
     }
 }
 
-/// Whether anything in the scenario depends on the seed.
+/// Returns whether anything in the scenario depends on the seed.
 fn draws(scenario: &Scenario) -> bool {
     let random = |loss: &Loss| {
         matches!(loss, Loss::Random(_) | Loss::Pattern(LossPattern::Random(_) | LossPattern::GilbertElliott(_)))
@@ -166,7 +166,7 @@ fn draws(scenario: &Scenario) -> bool {
         let whole = link.jitter.is_some() || link.reorder.is_some() || link.duplicate.is_some();
         whole || link.loss.as_ref().is_some_and(random) || own(&link.forward) || own(&link.reverse)
     };
-    // These draw which packet to drop, or which queue a flow goes to.
+    // These choose at random which packet to drop, or which queue a flow uses.
     let kinds =
         [QueueKind::Red, QueueKind::Pie, QueueKind::FqCodel, QueueKind::Cake, QueueKind::Sfq, QueueKind::Netem];
     let draws = |queue: &Queue| match queue {

@@ -1,4 +1,4 @@
-//! What a scenario file says. These types are the file's format: their docstrings become its JSON Schema.
+//! The format of a scenario file. The docstrings of these types are the descriptions in its JSON Schema.
 
 mod estimate;
 mod judge;
@@ -51,8 +51,8 @@ pub struct Scenario {
     pub time: Time,
     /// A published result for this set-up.
     pub reference: Option<Reference>,
-    /// What the report of a varied scenario draws first: `{ figure = "loss", flow = "bursts" }`. Default: the sum of all
-    /// flows' goodput.
+    /// Charts to show first in the report of a varied scenario: `{ figure = "loss", flow = "bursts" }`. Default: the
+    /// total goodput of all flows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub charts: Vec<LabChart>,
     /// Keys to vary, by their dotted path (`switch.west.queue.limit`, `host.*.congestion`), and the values each takes; every
@@ -98,10 +98,10 @@ fn ten_seconds() -> Time {
 pub struct Vary {
     /// The key's dotted path. `*` stands for every name or position.
     pub key: String,
-    /// Its values.
+    /// Values of the key.
     #[schemars(with = "Vec<serde_json::Value>")]
     pub values: Vec<toml::Value>,
-    /// Its name in tables and charts.
+    /// Name of the key in tables and charts.
     pub label: Option<String>,
 }
 
@@ -206,12 +206,12 @@ pub enum QueueKind {
     Fq,
     /// Stochastic fair queues.
     Sfq,
-    /// Hosts only: netem on the sender itself, as many recipes have it, to show its effect on a measurement. For a path,
+    /// Hosts only: netem on the sender itself, as in many recipes, to show its effect on a measurement. For a path,
     /// set delay and loss on a link.
     Netem,
 }
 
-/// A qdisc with settings. Which apply depends on the kind.
+/// A qdisc with settings. The kind determines which ones apply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct QueueSettings {
@@ -219,7 +219,7 @@ pub struct QueueSettings {
     pub kind: QueueKind,
     /// bfifo, red: limit in bytes, of frames as on the link.
     pub limit: Option<Size>,
-    /// Others: limit in packets. netem: including packets in its delay; its default is 1000.
+    /// Others: limit in packets. netem: the packets in its delay count too; its default is 1000.
     pub packets: Option<u32>,
     /// red: average queue at which drops begin.
     pub min: Option<Size>,
@@ -252,31 +252,31 @@ pub struct Link {
     /// The two nodes.
     #[serde(deserialize_with = "variants::two")]
     pub between: [String; 2],
-    /// Its rate.
+    /// Rate of the link.
     pub rate: Rate,
     /// One-way delay of each direction; default 0.
     pub delay: Option<Time>,
-    /// Largest IP packet; default 1500.
+    /// MTU, bytes; default 1500.
     pub mtu: Option<u32>,
     /// Framing per frame on the link: `ethernet` (the default: 24 bytes of preamble, FCS and gap) or `none`.
     pub framing: Option<Framing>,
     /// Spread of the delay.
     pub jitter: Option<Jitter>,
-    /// Frames wait for each other and leave together, this long after the first of them. Default not.
+    /// Frames that arrive within this time of the first waiting one leave together. Default: off.
     pub slot: Option<Time>,
-    /// Frames wait for the next tick of a clock of this period and leave together: a framing underneath that keeps its own
-    /// time, as SONET's of 125 us. Default not.
+    /// Frames wait for the next tick of a clock with this period and leave together, as with a framing such as
+    /// SONET's of 125 us. Default: off.
     pub frame_clock: Option<Time>,
     /// Loss.
     pub loss: Option<Loss>,
-    /// Share of the frames that skip the delay, and so overtake others.
+    /// Share of the frames that skip the delay and overtake others.
     pub reorder: Option<Share>,
     /// Share of the frames that are duplicated.
     pub duplicate: Option<Share>,
-    /// First to second only.
+    /// Settings of the direction from the first node to the second.
     #[serde(default)]
     pub forward: LinkDirection,
-    /// Second to first only.
+    /// Settings of the direction from the second node to the first.
     #[serde(default)]
     pub reverse: LinkDirection,
 }
@@ -285,20 +285,20 @@ pub struct Link {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LinkDirection {
-    /// Its rate.
+    /// Rate of the direction.
     pub rate: Option<Rate>,
     /// One-way delay.
     pub delay: Option<Time>,
     /// Spread of the delay.
     pub jitter: Option<Jitter>,
-    /// Frames wait for each other and leave together, this long after the first of them. Default not.
+    /// Frames that arrive within this time of the first waiting one leave together. Default: off.
     pub slot: Option<Time>,
-    /// Frames wait for the next tick of a clock of this period and leave together: a framing underneath that keeps its own
-    /// time, as SONET's of 125 us. Default not.
+    /// Frames wait for the next tick of a clock with this period and leave together, as with a framing such as
+    /// SONET's of 125 us. Default: off.
     pub frame_clock: Option<Time>,
     /// Loss.
     pub loss: Option<Loss>,
-    /// Share of the frames that skip the delay, and so overtake others.
+    /// Share of the frames that skip the delay and overtake others.
     pub reorder: Option<Share>,
     /// Share of the frames that are duplicated.
     pub duplicate: Option<Share>,
@@ -316,14 +316,14 @@ pub struct Flow {
     pub to: String,
     /// `tcp` (the default), `udp`, `tcp-rr` or `udp-rr`.
     pub protocol: Option<FlowProtocol>,
-    /// When it starts; default at once.
+    /// Start time; default 0.
     pub start: Option<Time>,
-    /// Delays the start by a random part of this. Hosts have no noise: without anything random on the path, this makes seeds
-    /// differ.
+    /// Maximum of a random delay of the start. Hosts have no noise: without other randomness on the path, this makes
+    /// the runs of different seeds differ.
     pub start_spread: Option<Time>,
     /// Duration after `omit`; default: the scenario's `time`.
     pub time: Option<Time>,
-    /// Ends when this much has been sent.
+    /// Bytes to send, after which the flow ends.
     pub bytes: Option<Size>,
     /// Time before the steady phase.
     pub omit: Option<Time>,
@@ -331,13 +331,13 @@ pub struct Flow {
     pub interval: Option<Time>,
     /// Parallel streams.
     pub streams: Option<u32>,
-    /// The server sends.
+    /// Whether the server sends instead.
     #[serde(default)]
     pub reverse: bool,
-    /// Both send.
+    /// Whether both send.
     #[serde(default)]
     pub bidir: bool,
-    /// IPv6 instead of IPv4.
+    /// Whether to use IPv6 instead of IPv4.
     #[serde(default)]
     pub ipv6: bool,
     /// Bytes of each write; UDP: payload of each datagram.
@@ -365,18 +365,19 @@ pub struct Flow {
     pub send: Option<SendMode>,
     /// Receive call; default `discard`, which copies nothing.
     pub receive: Option<ReceiveMode>,
-    /// The receiver reads no faster than this.
+    /// Maximum rate at which the receiver reads.
     pub read_rate: Option<Rate>,
     /// Request/response: bytes of each request; default 1.
     pub request: Option<u32>,
     /// Request/response: bytes of each response; default 1.
     pub response: Option<u32>,
-    /// Request/response: requests per second of each stream, on a schedule; as fast as answers come when absent.
+    /// Request/response: requests per second of each stream, on a schedule. Default: each request follows the
+    /// response to the previous one.
     pub requests_per_s: Option<f64>,
-    /// Request/response: a new connection for each.
+    /// Request/response: whether each request has a new connection.
     #[serde(default)]
     pub connect: bool,
-    /// Probes per second beside bulk streams, for latency under load.
+    /// Probes per second during bulk streams, for latency under load.
     pub probe: Option<f64>,
 }
 

@@ -1,14 +1,14 @@
-//! The ways through a scenario's network, worked out from the scenario alone.
+//! Routes through a scenario's network, computed from the scenario alone.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::{Framing, Link, Scenario};
 
-/// MTU of a link that does not say, bytes.
+/// Default MTU of a link, bytes.
 pub(super) const DEFAULT_MTU: u32 = 1500;
-/// Ethernet header, bytes: what queues count besides the IP packet.
+/// Ethernet header, bytes; queues count it in addition to the IP packet.
 pub const ETHERNET_HEADER: u32 = 14;
-/// Bytes a switch's port holds where the scenario does not say.
+/// Default limit of a switch port's queue, bytes.
 pub const SWITCH_QUEUE_BYTES: u32 = 1_000_000;
 
 /// The links between the nodes, by name.
@@ -17,53 +17,53 @@ pub(super) struct Paths<'a> {
     adjacent: BTreeMap<&'a str, Vec<(&'a str, usize, bool)>>,
 }
 
-/// One link on a way, in the direction it is used.
+/// One link of a route, in the direction in which it is used.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hop<'a> {
     /// Position of the link in the scenario.
     pub link: usize,
     /// Whether it is used from its first node to its second.
     pub forward: bool,
-    /// The node that sends into it.
+    /// Node that sends into the link.
     pub out_of: &'a str,
-    /// The node it leads to.
+    /// Node that the link leads to.
     pub into: &'a str,
     /// Rate in this direction, bits/s.
     pub rate_bps: u64,
     /// Delay in this direction, nanoseconds.
     pub delay_ns: u64,
-    /// Largest IP packet, bytes.
+    /// MTU, bytes.
     pub mtu: u32,
-    /// Bytes of a frame besides its IP packet, on the link.
+    /// Bytes of a frame on the link in addition to its IP packet.
     pub overhead: u64,
 }
 
-/// A way from one host to another.
+/// A route from one host to another.
 #[derive(Debug, Clone)]
 pub(super) struct Route<'a> {
     /// Its links, in order; not empty.
     pub hops: Vec<Hop<'a>>,
-    /// Delay of the way back, nanoseconds.
+    /// One-way delay of the reverse route, nanoseconds.
     pub reverse_ns: u64,
 }
 
 impl Route<'_> {
-    /// The slowest link there, bits/s.
+    /// Returns the rate of the slowest link, bits/s.
     pub(super) fn rate_bps(&self) -> u64 {
         self.hops.iter().map(|hop| hop.rate_bps).min().unwrap_or(0)
     }
 
-    /// Round-trip propagation delay, nanoseconds.
+    /// Returns the round-trip propagation delay, nanoseconds.
     pub(super) fn rtt_ns(&self) -> u64 {
         self.hops.iter().fold(self.reverse_ns, |sum, hop| sum.saturating_add(hop.delay_ns))
     }
 
-    /// Smallest MTU, bytes.
+    /// Returns the smallest MTU, bytes.
     pub(super) fn mtu(&self) -> u32 {
         self.hops.iter().map(|hop| hop.mtu).min().unwrap_or(DEFAULT_MTU)
     }
 
-    /// Bytes under way when the path is full.
+    /// Returns the bandwidth-delay product, bytes.
     pub(super) fn bdp_bytes(&self) -> u64 {
         let bits = u128::from(self.rate_bps()) * u128::from(self.rtt_ns()) / 1_000_000_000;
         u64::try_from(bits / 8).unwrap_or(u64::MAX)
@@ -81,14 +81,14 @@ impl<'a> Paths<'a> {
         Self { scenario, adjacent }
     }
 
-    /// The neighbours of a node.
+    /// Returns the links from a node to its neighbours.
     pub(super) fn neighbours(&self, node: &str) -> impl Iterator<Item = Hop<'a>> + '_ {
         let (node, next) =
             self.adjacent.get_key_value(node).map_or(("", &[][..]), |(name, next)| (*name, next.as_slice()));
         next.iter().map(move |&(into, link, forward)| self.hop(node, into, link, forward))
     }
 
-    /// The way with the fewest links, or `None` where there is none.
+    /// Returns the route with the fewest links, or `None` if there is none.
     pub(super) fn route(&self, from: &'a str, to: &'a str) -> Option<Route<'a>> {
         let mut before: BTreeMap<&str, Hop<'a>> = BTreeMap::new();
         let mut queue = VecDeque::from([from]);
@@ -130,7 +130,7 @@ impl<'a> Paths<'a> {
     }
 }
 
-/// Bytes a frame takes on a link besides itself.
+/// Returns the framing per frame on a link, bytes.
 pub(super) fn framing(link: &Link) -> u64 {
     match link.framing.unwrap_or(Framing::Ethernet) {
         Framing::Ethernet => 24,

@@ -1,4 +1,4 @@
-//! From a scenario's text to its cells.
+//! Parses the text of a scenario into cells.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,37 +14,38 @@ use super::vary::{self, Axis, steps};
 use super::words::WORDS;
 use super::{Problems, Scenario, Vary};
 
-/// Most cells of one scenario.
+/// Maximum number of cells in a scenario.
 pub const MAX_CELLS: usize = 10_000;
-/// Longest text of a scenario, bytes.
+/// Maximum length of a scenario's text, bytes.
 pub const MAX_TEXT: usize = 256 << 10;
-/// What a scenario is called where its file has no name.
+/// Name of a scenario whose file has no name.
 const FILE: &str = "scenario";
-/// Most bytes of text all cells together may have: a long scenario cannot have as many cells as a short one.
+/// Maximum total text of all cells, bytes: the longer a scenario, the fewer cells it may have.
 const MAX_CELL_TEXT: usize = 512 << 20;
 
-/// One run to make: a scenario without anything left to vary.
+/// One run: a scenario with nothing left to vary.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell {
-    /// The varied keys (their labels, where they have one) and their values here.
+    /// Labels (or keys) that are varied, and their values in this cell.
     pub values: BTreeMap<String, serde_json::Value>,
-    /// The seed of this cell: that of the scenario, plus the number of the repeat.
+    /// Seed of this cell: that of the scenario plus the number of the repeat.
     pub seed: u64,
-    /// How many cells differ from this one by their seed alone, itself included.
+    /// Number of cells that differ only by seed, including this one.
     pub repeats: u32,
-    /// What to run: `vary` applied and empty, `repeats` 1, `seed` that of the cell.
+    /// The scenario to run: `vary` applied and empty, `repeats` 1, `seed` that of the cell.
     pub scenario: Scenario,
-    /// SHA-256 of what is run, hex; see [`hash`].
+    /// SHA-256 of the scenario, hex; see [`hash`].
     pub hash: String,
 }
 
-/// Reads a scenario and spells out its cells: every combination of the varied values, the first key varying slowest, each
-/// as often as `repeats` says with seeds counting up. Never empty. Nothing is judged here beyond form.
+/// Parses a scenario and expands its cells: every combination of the varied values, the first key varying
+/// slowest, each repeated `repeats` times with increasing seeds. Never empty. Only the form is validated.
 pub fn read(text: &str) -> Result<Vec<Cell>, Problems> {
     resolve(text, |_| Vec::new())
 }
 
-/// [`read`], with `judge` called once for every combination of varied values; the problems it returns get their places.
+/// Like [`read`], but calls `judge` once for every combination of varied values; the problems it returns get
+/// their positions.
 pub(super) fn resolve(text: &str, mut judge: impl FnMut(&Scenario) -> Vec<Problem>) -> Result<Vec<Cell>, Problems> {
     let one = |problem| Problems::new(FILE, vec![problem]);
     if text.len() > MAX_TEXT {
@@ -85,8 +86,9 @@ pub(super) fn resolve(text: &str, mut judge: impl FnMut(&Scenario) -> Vec<Proble
     if problems.is_empty() { Ok(cells) } else { Err(Problems::new(FILE, problems)) }
 }
 
-/// SHA-256, hex, of the scenario without its seed, name, description, reference and charts: of all that decides what is run, and
-/// nothing else. Comments, the order of keys and the spelling of quantities do not change it.
+/// Returns the SHA-256, hex, of everything in a scenario that determines the run: all but its seed, name,
+/// description, reference and charts. Comments, the order of keys and the notation of quantities do not change
+/// it.
 pub fn hash(scenario: &Scenario) -> String {
     let mut value = serde_json::to_value(scenario).unwrap_or_default();
     if let Some(map) = value.as_object_mut() {
@@ -103,7 +105,7 @@ pub fn hash(scenario: &Scenario) -> String {
     hex
 }
 
-/// JSON with sorted keys, without blanks and nulls.
+/// Writes JSON with sorted keys, without whitespace and nulls.
 fn canonical(value: &serde_json::Value, out: &mut String) {
     match value {
         serde_json::Value::Object(map) => {
@@ -135,7 +137,7 @@ struct OnlyVary {
     vary: Vec<Vary>,
 }
 
-/// Takes `vary` out of the document.
+/// Removes `vary` from the document, and returns its axes.
 fn take_axes<'i>(text: &str, document: &mut Document<'i>) -> Result<Vec<Axis<'i>>, Vec<Problem>> {
     let mut only = Spanned::new(document.span(), DeTable::new());
     if let Some((key, value)) = document.get_ref().get_key_value("vary") {
@@ -170,7 +172,7 @@ fn bounded(text: &str, combinations: usize, repeats: u32) -> Result<(), Problem>
 
 type Resolved<'i> = (Document<'i>, Scenario, BTreeMap<String, serde_json::Value>);
 
-/// The document and the scenario of combination `number`, with the values it took.
+/// Returns the document and the scenario of combination `number`, with the values of the varied keys.
 fn combination<'i>(
     text: &str,
     document: &Document<'i>,

@@ -2,8 +2,8 @@
 
 use super::Scenario;
 
-/// The JSON Schema of a scenario file, once its TOML is taken as JSON. Its descriptions are the docstrings of
-/// [`Scenario`] and what it is made of.
+/// Returns the JSON Schema of a scenario file, for its TOML converted to JSON. The descriptions are the
+/// docstrings of [`Scenario`] and of its parts.
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(Scenario).to_value()
 }

@@ -1,5 +1,4 @@
-//! Claims about parsing: an accepted scenario becomes the intended cells, and a mistake is reported so that it can be
-//! fixed.
+//! Parsing: an accepted scenario becomes the intended cells, and a mistake is reported so that it can be fixed.
 
 mod refused;
 mod whole;
@@ -83,7 +82,7 @@ fn absent_keys_are_created_in_their_table() {
 }
 
 #[test]
-fn the_hash_knows_what_is_run_and_nothing_else() {
+fn the_hash_covers_only_what_affects_the_run() {
     let same = |other: &str| assert_eq!(read(other).unwrap_or_else(|p| panic!("{p}"))[0].hash, cells("")[0].hash);
     same(&BASE.replace("name = \"two hosts\"", "# a comment\nname = \"other\"\ndescription = \"words\"\nseed = 9"));
     same(&BASE.replace("\"25ms\"", "\"25000us\"").replace("\"10G\"", "10_000_000_000"));

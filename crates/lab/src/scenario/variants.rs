@@ -1,5 +1,5 @@
-//! Reading the values that may be written in several ways. By hand, so that what is wrong inside keeps its own words
-//! and its line: an untagged enum would only say that nothing matched.
+//! Parsing of values with several notations. It is written by hand so that an error inside a value keeps its
+//! message and its line: an untagged enum would only report that nothing matched.
 
 use landspeed_problems::{Notations, Quantity, read_by_notations};
 use landspeed_units::Bytes;
@@ -9,7 +9,7 @@ use serde::de::{self, Deserializer, Error, MapAccess};
 
 use super::{BufferPolicy, Buffers, Queue, QueueKind, QueueSettings, SysctlValue, Written};
 
-/// An array of exactly two; serde's own arrays do not mind a third.
+/// Parses an array of exactly two strings; serde's own arrays accept a third.
 pub(super) fn two<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[String; 2], D::Error> {
     let nodes = Vec::<String>::deserialize(deserializer)?;
     let given = nodes.len();

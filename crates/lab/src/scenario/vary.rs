@@ -1,4 +1,4 @@
-//! `vary`: keys by their dotted paths, and what they become.
+//! `vary`: keys by their dotted paths, and the values they take.
 
 use landspeed_problems::{Document, Problem, near_or_list};
 use toml::Spanned;
@@ -8,19 +8,19 @@ use super::Vary;
 
 /// One varied key of a document.
 pub(super) struct Axis<'i> {
-    /// What it is called in tables.
+    /// Name in tables.
     pub label: String,
-    /// Its path, by steps.
+    /// Steps of its path.
     path: Vec<String>,
-    /// Where the path is written.
+    /// The path as written, with its position.
     key: Spanned<DeString<'i>>,
-    /// Its values as they are written, in their places.
+    /// The values as written, with their positions.
     pub values: Vec<Spanned<DeValue<'i>>>,
-    /// The same for documents.
+    /// The values as JSON, for documents.
     pub json: Vec<serde_json::Value>,
 }
 
-/// The axes of a document, in its order. `vary` is what `document` says under this key.
+/// Returns the axes of a document, in its order. `vary` is the parsed value of this key.
 pub(super) fn axes<'i>(text: &str, document: &Document<'i>, vary: &[Vary]) -> Result<Vec<Axis<'i>>, Vec<Problem>> {
     let written = document.get_ref().get("vary").and_then(|v| v.get_ref().as_array());
     let mut axes: Vec<Axis> = Vec::new();
@@ -70,7 +70,7 @@ fn refused(path: &[String]) -> Option<&'static str> {
     })
 }
 
-/// `a.b."c.d"` → a, b, c.d.
+/// Splits a path into steps: `a.b."c.d"` → a, b, c.d.
 pub(super) fn steps(path: &str) -> Vec<String> {
     let mut steps = vec![String::new()];
     let mut quoted = false;
@@ -123,7 +123,7 @@ impl<'i> Walk<'_, 'i> {
         self.enter(table, step, rest)
     }
 
-    /// What an absent table begins as: with the kind that the file format gives it when it is absent.
+    /// Returns a table for one that is absent: with the kind that is the default of the file format, if it has one.
     fn fresh(&self, step: &str) -> Option<DeTable<'i>> {
         let mut table = DeTable::new();
         let kind = match step {

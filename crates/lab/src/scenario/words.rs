@@ -1,8 +1,8 @@
-//! The words of the format, for hints about mistakes.
+//! Keywords of the format, for hints in errors.
 
 use landspeed_problems::Words;
 
-/// The words of scenarios.
+/// Keywords of scenarios.
 pub(super) const WORDS: Words =
     Words { arrays: &["link", "flow", "vary"], named: &["host", "switch"], example: key_example };
 

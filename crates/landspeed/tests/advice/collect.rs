@@ -1,4 +1,4 @@
-//! The commands of all advice.
+//! Collects the commands that landspeed prints as advice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,17 +10,17 @@ use landspeed_testkit::hosts;
 use crate::advice::exceptions::{LASTING, PLACEHOLDERS};
 use crate::advice::texts;
 
-/// Changes of a finding that `landspeed check` prints.
+/// Number of changes of a finding that `landspeed check` prints.
 const SHOWN_CHANGES: usize = 2;
 
 const ROLES: [Role; 5] = [Role::Dtn, Role::Benchmark, Role::Latency, Role::Guest, Role::Router];
 
-/// What is to be run, and on what.
+/// Commands to run, and the interfaces they need.
 #[derive(Default)]
 pub struct Advice {
-    /// Command lines, each with who prints it.
+    /// Command lines, each with the check or text that prints it.
     pub commands: BTreeMap<String, String>,
-    /// Interfaces that they name.
+    /// Interface names of all recorded hosts.
     pub interfaces: BTreeSet<String>,
 }
 
@@ -45,7 +45,7 @@ fn findings() -> Vec<(Facts, Vec<Finding>)> {
     found
 }
 
-/// The sentences of all findings, each with its check.
+/// Texts of all findings, each with its check's code.
 pub fn finding_texts() -> BTreeMap<String, String> {
     let findings = findings().into_iter().flat_map(|(_, findings)| findings);
     findings
@@ -59,7 +59,7 @@ fn marked(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// Every command line that is printed as advice.
+/// Returns every command line that is printed as advice.
 pub fn commands() -> Advice {
     let mut advice = Advice::default();
     for (facts, findings) in findings() {
@@ -83,7 +83,7 @@ pub fn commands() -> Advice {
         }
     }
     for part in texts::commands() {
-        // What is a command of ours `cli` parses; a verdict fills in what it has to.
+        // The tests of `cli` parse landspeed commands; verdicts fill in their placeholders.
         if part.starts_with("landspeed ") || advice.commands.contains_key(&part) {
             continue;
         }
@@ -98,7 +98,7 @@ pub fn commands() -> Advice {
     advice
 }
 
-/// A command with what a host or a person fills in.
+/// Returns the command with placeholders replaced by the values a host or user would fill in.
 fn filled(command: &str) -> &str {
     PLACEHOLDERS.iter().find(|(printed, _)| *printed == command).map_or(command, |(_, filled)| filled)
 }
@@ -107,7 +107,7 @@ fn is_command(text: &str) -> bool {
     text.split(' ').next().is_some_and(|word| texts::PROGRAMS.contains(&word))
 }
 
-/// Every option for the next run that has its value, as a verdict prints it.
+/// Returns every option for the next run with its value, as a verdict prints it.
 pub fn run_options() -> BTreeSet<String> {
     let texts = texts::texts();
     let options = texts.iter().flat_map(|text| {

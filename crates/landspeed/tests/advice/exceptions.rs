@@ -1,6 +1,7 @@
-//! What does not run in the lab's kernel as it is printed.
+//! Advice that cannot run in the lab's kernel as printed.
 
-/// Parts of command lines that cannot succeed there, or on every host whose programs it uses, and why. The shell parses them.
+/// Parts of command lines that cannot succeed there, or not on every host, each with the reason. The shell
+/// parses them.
 pub const NOT_HERE: &[(&str, &str)] = &[
     // Hardware.
     ("/sys/devices/system/cpu/", "the lab's CPU has no frequencies, idle states, threads or known weaknesses"),
@@ -19,13 +20,13 @@ pub const NOT_HERE: &[(&str, &str)] = &[
     ("ethtool -m ", "a virtual interface has no optics"),
     ("ethtool -x ", "a virtual interface has no indirection table"),
     ("ethtool -X ", "a virtual interface has no indirection table"),
-    // The kernel.
+    // Kernel features.
     ("/sys/fs/cgroup/", "the first control group has no limits"),
     ("modprobe ", "the lab's kernel has no modules"),
     ("nft ", "the lab's kernel has no packet filter"),
     ("vmstat ", "the lab's kernel counts no paging"),
     ("net.ipv4.tcp_tw_recycle", "no kernel has it: that is the finding"),
-    // Programs that run beside others, or are not on every host.
+    // Services, and programs that are not installed on every host.
     ("bpftool ", "not on every host"),
     ("chronyc ", "no clock is synchronised there"),
     ("networkctl ", "systemd does not run there"),
@@ -33,18 +34,18 @@ pub const NOT_HERE: &[(&str, &str)] = &[
     ("tuned-adm ", "tuned does not run there"),
     ("sudo ", "not on every host; the guest is root"),
     ("/etc/sysctl.conf", "not on every host"),
-    // A person fills it in.
+    // Placeholders for the user.
     ("PEER", "the peer's name"),
     ("ip netns exec", "the namespace and a command"),
     ("tc qdisc del dev X root", "the interface, which has one"),
-    // Not a command.
+    // Not commands.
     ("ip broadcast", "an expression of a filter"),
 ];
 
-/// How options of runs begin that last half a minute and more; the tests of `cli` parse them.
+/// Beginning of options for runs of half a minute and more; the tests of `cli` parse them.
 pub const LASTING: &str = "--time ";
 
-/// Commands as the source has them, and as a host fills them in.
+/// Commands with placeholders as in the source, and as filled in on a host.
 pub const PLACEHOLDERS: &[(&str, &str)] = &[
     ("cpupower frequency-set -u {}MHz", "cpupower frequency-set -u 3600MHz"),
     ("ethtool -G {nic} rx {most}", "ethtool -G ens1f0np0 rx 4096"),
@@ -60,7 +61,7 @@ pub const PLACEHOLDERS: &[(&str, &str)] = &[
     ("tuned-adm profile {NAME}", "tuned-adm profile landspeed"),
 ];
 
-/// Why a command line cannot succeed in the lab's kernel.
+/// Returns why a command line cannot succeed in the lab's kernel, if it cannot.
 pub fn not_here(line: &str) -> Option<&'static str> {
     NOT_HERE.iter().find(|(part, _)| line.contains(part)).map(|(_, why)| *why)
 }

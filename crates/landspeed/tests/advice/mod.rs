@@ -1,13 +1,14 @@
-//! Every command that landspeed prints as advice runs as it is printed: in the lab's kernel, a machine that it may change.
+//! Every command that landspeed prints as advice runs as printed, in a guest with the lab's kernel, which
+//! it may change.
 //!
-//! What is run is collected: from the checks of the registry on their examples and on all recorded hosts, from what is diagnosed
-//! of all recorded documents, and from the source of all that speaks to a person. [`exceptions`] names what cannot succeed
-//! there, and why; the shell parses it.
+//! The commands are collected from the checks on their examples and on all recorded hosts, from the
+//! verdicts of all recorded documents, and from the source of all user-visible text. [`exceptions`] lists
+//! those that cannot succeed there, and why; the shell parses them.
 #![forbid(unsafe_code)]
 
 mod collect;
 mod exceptions;
-// What verdicts and warnings say, collected once for this test and for the ones that parse it.
+// Texts of verdicts and warnings, collected once for this test and for the tests that parse them.
 #[path = "../../../cli/src/advice/texts.rs"]
 mod texts;
 
@@ -23,13 +24,13 @@ use exceptions::{PLACEHOLDERS, not_here};
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
 
-/// A command line as a person's shell would run it; it is ended after a minute.
+/// Runs a command line in bash, for at most a minute.
 fn shell(line: &str) -> Output {
     let beside = Path::new(PROGRAM).parent().expect("a directory");
     let path = format!("{}:{}", beside.display(), std::env::var("PATH").expect("a path"));
     let mut bash = Command::new("timeout");
     bash.args(["60", "bash", "-o", "pipefail", "-c", line]).env("PATH", path).env("NO_COLOR", "1");
-    // Else it would write below /tmp, which the guest sees for reading only.
+    // nstat would write below /tmp, which is read-only in the guest.
     bash.env("NSTAT_HISTORY", "/run/tmp/nstat");
     bash.stdin(Stdio::null()).output().expect("timeout, of coreutils, runs")
 }
@@ -38,7 +39,7 @@ fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// Whether it did what it was to do. A search may find nothing; a plan may name what this device does not have.
+/// Whether the command succeeded. A grep may find nothing; a plan may name settings that this device lacks.
 fn succeeded(line: &str, output: &Output) -> bool {
     let found_nothing = || line.contains("grep ") && output.stderr.is_empty();
     let refused = || {
@@ -49,7 +50,7 @@ fn succeeded(line: &str, output: &Output) -> bool {
     output.status.success() || output.status.code() == Some(1) && (found_nothing() || refused())
 }
 
-/// Interfaces by these names, with queues to tune.
+/// Creates interfaces with these names and several queues.
 fn make_interfaces(names: &BTreeSet<String>) {
     for (number, name) in names.iter().enumerate() {
         let made = shell(&format!(
@@ -101,7 +102,7 @@ fn every_option_in_advice_runs_as_printed() {
 }
 
 #[test]
-fn every_command_in_advice_is_one_to_the_shell() {
+fn bash_parses_every_command_in_advice() {
     for (line, from) in collect::commands().commands {
         let parsed = Command::new("bash").args(["-n", "-c", &line]).output().expect("bash");
         assert!(parsed.status.success(), "{line} ({from}): {}", said(&parsed));
@@ -109,12 +110,12 @@ fn every_command_in_advice_is_one_to_the_shell() {
 }
 
 #[test]
-fn no_command_in_a_finding_is_hidden_in_its_prose() {
+fn commands_in_findings_are_in_backticks() {
     for (text, from) in collect::finding_texts() {
         let prose: String = text.split('`').step_by(2).collect();
         let words: Vec<&str> = prose.split_whitespace().collect();
         let bare = words.windows(2).find(|pair| {
-            // `ethtool -K`, `sysctl --system`, `modprobe tcp_bbr`: a program and its argument, not a word of a sentence.
+            // `ethtool -K`, `sysctl --system`, `modprobe tcp_bbr`: a program with an argument, not part of a sentence.
             let argument = pair[1].starts_with('-') && pair[1].len() > 1 || pair[1].contains(['_', '.', '=']);
             texts::PROGRAMS.contains(&pair[0]) && argument
         });
@@ -123,7 +124,7 @@ fn no_command_in_a_finding_is_hidden_in_its_prose() {
 }
 
 #[test]
-fn no_exception_is_left_over() {
+fn every_exception_matches_a_command() {
     let advice = collect::commands();
     for (part, why) in exceptions::NOT_HERE {
         assert!(advice.commands.keys().any(|line| line.contains(part)), "no command has {part} ({why})");

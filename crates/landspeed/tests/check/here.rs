@@ -1,4 +1,4 @@
-//! This host.
+//! `landspeed check` on this host.
 
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt as _;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::check::{check, codes, document, failure, landspeed};
 
 #[test]
-fn every_check_answers_once_in_a_valid_document() {
+fn every_check_is_in_the_document_once() {
     let document = document(&["--goal", "100G", "--rtt", "92ms"]);
     let schema = landspeed_model::schema("audit").expect("there is one");
     let errors: Vec<_> = jsonschema::validator_for(&schema)
@@ -41,7 +41,7 @@ fn facts_hidden_from_unprivileged_users_are_unknown() {
     let output = command.args(["check", "--json", "-"]).uid(65534).gid(65534).output().expect("started");
     let nobody: Value = serde_json::from_slice(&output.stdout).expect("a document");
     assert_eq!((root["facts"]["root"].as_bool(), nobody["facts"]["root"].as_bool()), (Some(true), Some(false)));
-    // Whatever nobody sees is what root sees; the rest is unknown, never another answer.
+    // Checks that pass for root pass for nobody too, or are unknown.
     let (all, seen) = (codes(&root, "passed"), codes(&nobody, "passed"));
     let unknown = codes(&nobody, "unknown");
     let counters =
@@ -58,7 +58,7 @@ fn the_summary_names_the_next_step() {
     assert!(text.lines().next().is_some_and(|line| line.starts_with("  host ")), "{text}");
     assert!(text.contains("100 Gb/s over 92.0 ms, as a data transfer node"), "{text}");
     assert!(text.lines().any(|line| line.starts_with("  summary ")), "{text}");
-    // Commands are never folded.
+    // Lines with commands are not wrapped.
     let folded = |line: &&str| !["look ", "fix "].iter().any(|label| line.trim_start().starts_with(label));
     assert!(text.lines().filter(folded).all(|line| line.chars().count() <= 100), "{text}");
 }
@@ -83,7 +83,7 @@ fn a_check_explains_itself_and_an_unknown_one_is_refused() {
 }
 
 #[test]
-fn bad_options_are_refused_with_what_there_is() {
+fn invalid_options_are_refused_with_alternatives() {
     assert!(failure(&["--iface", "nowhere0"]).contains("there is no interface 'nowhere0' here; there is: "));
     assert!(failure(&["--goal", "fast"]).contains("fast"));
     assert!(failure(&["--rtt", "0"]).contains("a time of zero"));
@@ -94,7 +94,7 @@ fn bad_options_are_refused_with_what_there_is() {
 }
 
 #[test]
-fn the_page_holds_the_document_and_fetches_nothing() {
+fn report_embeds_the_document_and_loads_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("audit.html");
     let output = check(&["--report", path.to_str().expect("plain")]);

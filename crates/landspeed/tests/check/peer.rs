@@ -1,14 +1,14 @@
-//! Both ends of a path.
+//! Checks of a local and a remote host.
 
 use crate::check::{document, failure, landspeed, serve};
 
 #[test]
-fn a_peer_that_may_be_asked_is_audited_and_compared() {
+fn permitted_peer_is_checked_and_compared() {
     let (_server, address) = serve(&["--describe"]);
     let document = document(&["--peer", &address, "--goal", "10G"]);
     assert_eq!(document["peer"]["hostname"], document["hostname"]);
     assert_eq!(document["peer"]["goal"]["rate_bps"], 10_000_000_000_u64);
-    // Both ends are this host: the same answers and no differences.
+    // Both hosts are this one: same results, no differences.
     assert_eq!(document["peer"]["passed"].as_array().map(Vec::len), document["passed"].as_array().map(Vec::len));
     assert_eq!(document["differences"].as_array().map(Vec::len), Some(0));
 }
@@ -21,7 +21,7 @@ fn a_server_describes_its_host_only_when_allowed() {
 }
 
 #[test]
-fn the_holder_of_the_key_may_ask() {
+fn key_holder_may_request_a_description() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("key");
     let key = path.to_str().expect("plain");

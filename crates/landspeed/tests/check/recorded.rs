@@ -1,11 +1,11 @@
-//! Hosts recorded elsewhere.
+//! Checks of recorded hosts.
 
 use std::fs;
 
 use crate::check::{codes, document, failure};
 
 #[test]
-fn a_recorded_host_is_judged_as_it_was() {
+fn recorded_host_gives_the_live_results() {
     let directory = tempfile::tempdir().expect("a directory");
     let place = directory.path().join("here");
     let place = place.to_str().expect("plain");
@@ -14,12 +14,12 @@ fn a_recorded_host_is_judged_as_it_was() {
     for list in ["findings", "passed", "not_applicable", "unknown"] {
         assert_eq!(live[list], recorded[list], "{list}");
     }
-    // A record is never mixed with another.
+    // An existing record is not overwritten.
     assert!(failure(&["--record", place]).contains(place));
 }
 
 #[test]
-fn a_redacted_record_names_neither_host_nor_addresses() {
+fn redacted_record_contains_no_host_name_or_addresses() {
     let directory = tempfile::tempdir().expect("a directory");
     let place = directory.path().join("here");
     let place = place.to_str().expect("plain");

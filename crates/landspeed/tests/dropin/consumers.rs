@@ -1,4 +1,5 @@
-//! Programs that read iperf3's JSON read ours. They come from a package registry; `cargo xtask test` fetches them.
+//! Programs that read iperf3's JSON read ours. They come from a package registry; `cargo xtask test`
+//! downloads them.
 
 use landspeed_testkit::process::side_by_side;
 use std::path::PathBuf;
@@ -9,10 +10,10 @@ use serde_json::Value;
 
 use super::{Server, json, landspeed, run};
 
-/// Names a directory with the Python package `iperf3`, whose `TestResult` reads documents.
+/// Variable with the directory of the Python package `iperf3`, whose `TestResult` reads documents.
 const VARIABLE: &str = "LANDSPEED_IPERF3_CONSUMERS";
 
-/// Reads a document with the package's parser, which raises on keys it misses, and prints what it found.
+/// Parses a document with the package, which raises an exception for missing keys, and prints the result.
 const SCRIPT: &str = "
 import json, sys
 sys.path.insert(0, sys.argv[1])

@@ -1,4 +1,4 @@
-//! Against real iperf3s.
+//! The drop-in mode against real iperf3 servers and clients.
 
 use landspeed_testkit::process::side_by_side;
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Server, json, landspeed, run};
 
-/// Kinds of test, and the flags both programs know them by.
+/// Kinds of tests, by flags that both programs accept.
 const KINDS: &[&[&str]] = &[
     &["-t", "1"],
     &["-t", "1", "-R", "-b", "200M"],
@@ -21,7 +21,7 @@ const KINDS: &[&[&str]] = &[
     &["-t", "1", "-u", "-b", "20M", "--bidir"],
 ];
 
-/// Paths of all keys, arrays taken as one.
+/// Collects the paths of all keys; array elements share a path.
 fn keys(value: &Value, at: &str, into: &mut BTreeSet<String>) {
     match value {
         Value::Object(all) => all.iter().for_each(|(key, value)| keys(value, &format!("{at}/{key}"), into)),
@@ -38,15 +38,15 @@ fn keys_of(value: &Value) -> BTreeSet<String> {
     found
 }
 
-/// Fields of iperf3 that the document lacks.
+/// Whether our document may lack this key of iperf3's.
 fn excused(key: &str, kind: &[&str]) -> bool {
     let udp_receiver = kind.contains(&"-u") && (kind.contains(&"-R") || kind.contains(&"--bidir"));
-    // tcp_info's later fields, and what the remote sender or receiver knows but does not report.
+    // Fields of tcp_info in newer kernels, and values that only the remote side knows and does not report.
     ["snd_wnd", "reorder", "max_snd_wnd"].iter().any(|field| key.ends_with(field))
         || (udp_receiver && key.starts_with("/intervals"))
         || ["max_rtt", "min_rtt", "mean_rtt", "max_snd_cwnd"].iter().any(|field| key.ends_with(field))
             && kind.contains(&"-R")
-        // Buffers of a direction that a datagram socket does not use.
+        // Buffer size of a direction that a UDP socket does not use.
         || (kind.contains(&"-u") && key.ends_with("buf_actual"))
         || key == "/end/receiver_tcp_congestion"
         || key == "/end/sender_tcp_congestion" && kind.contains(&"-R")
@@ -58,7 +58,7 @@ fn bytes(document: &Value, sum: &str) -> u64 {
 }
 
 #[test]
-fn the_client_writes_the_keys_of_the_real_client() {
+fn client_json_has_the_keys_of_iperf3() {
     let programs = iperf3::programs();
     let Some(newest) = programs.last() else {
         landspeed_testkit::skip!("no iperf3 here: cargo xtask iperf3");
@@ -77,7 +77,7 @@ fn the_client_writes_the_keys_of_the_real_client() {
         let added: Vec<_> = ours_has.difference(&theirs_has).collect();
         assert!(missing.is_empty(), "{kind:?}: {newest} has {missing:?}");
         assert!(added.is_empty(), "{kind:?}: {newest} has not {added:?}");
-        // Reports add up to the total.
+        // The intervals add up to the total.
         let sums = [
             ("sum", "sum_sent", "sum_received"),
             ("sum_bidir_reverse", "sum_sent_bidir_reverse", "sum_received_bidir_reverse"),
@@ -96,41 +96,41 @@ fn the_client_writes_the_keys_of_the_real_client() {
 }
 
 #[test]
-fn every_iperf3_release_is_served_like_its_own() {
+fn every_iperf3_release_interoperates_in_both_roles() {
     let programs = iperf3::programs();
     if programs.is_empty() {
         landspeed_testkit::skip!("no iperf3 here: cargo xtask iperf3");
     }
     side_by_side(programs, |program| {
-        // Not -n with -R: 3.9's client does not end such a test with its own server either.
+        // -n with -R is left out: 3.9's client does not end such a test with its own server either.
         for kind in [&["-n", "4M"][..], &["-t", "1", "-u", "-b", "5M"], &["-t", "1", "-R"]] {
-            // Ours to theirs.
+            // Our client, iperf3's server.
             let server = Server::start(&program.path, &[]);
             let port = server.port.to_string();
             let words = [&["iperf3", "-c", "127.0.0.1", "-p", &port, "-J"][..], kind].concat();
             let ours = json(&run(&landspeed(), &words));
             assert_eq!(ours.get("error"), None, "{program} {kind:?}: {ours:#}");
             let (sent, received) = (bytes(&ours, "sum_sent"), bytes(&ours, "sum_received"));
-            // Since 3.16 iperf3's sender may say less than it sent: its threads still write while it adds up.
+            // Since 3.16 iperf3's sender may report less than it sent: its threads still write while it adds up.
             let unsaid = if kind.contains(&"-R") { 4 * 131_072 } else { 0 };
             assert!(received > 0 && received <= sent + unsaid, "{program} {kind:?}: {sent} and {received}");
-            // Theirs to ours.
+            // iperf3's client, our server.
             let server = Server::start(&landspeed(), &["iperf3"]);
             let port = server.port.to_string();
             let words = [&["-c", "127.0.0.1", "-p", &port, "-J"][..], kind].concat();
             let theirs = json(&run(&program.path, &words));
             assert_eq!(theirs.get("error"), None, "{program} {kind:?}: {theirs:#}");
-            // -1 is one test.
+            // With -1 the server exits after one test.
             server.end();
         }
     });
 }
 
 #[test]
-fn a_run_against_our_own_server_reads_like_iperf3_too() {
+fn iperf3_json_of_a_native_run_is_consistent() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let written = directory.path().join("run.json");
-    // `demo` would do: a server of ours whose port the kernel chooses says where it listens.
+    // `demo` would work too; this server reports the port that the kernel assigned.
     let mut command = std::process::Command::new(landspeed());
     let server = Process::start(command.args(["serve", "--listen", "127.0.0.1:0", "--no-iperf3"]));
     let at = server.address_in("listening on").to_string();
@@ -142,7 +142,7 @@ fn a_run_against_our_own_server_reads_like_iperf3_too() {
     let intervals = document["intervals"].as_array().expect("intervals");
     let omitted = intervals.iter().filter(|interval| interval["sum"]["omitted"] == true).count();
     assert!(omitted == 1 && intervals.len() == 2, "{document:#}");
-    // The part that does not count is in no total.
+    // Omitted bytes are not part of a total.
     let counted: u64 =
         intervals.iter().filter(|i| i["sum"]["omitted"] == false).filter_map(|i| i["sum"]["bytes"].as_u64()).sum();
     assert_eq!(counted, bytes(&document, "sum_sent"), "{document:#}");

@@ -1,4 +1,4 @@
-//! What scripts rely on beside the figures: lines, files, exit status, the name.
+//! Interfaces that scripts rely on besides the figures: lines, files, exit status, program name.
 
 use landspeed_testkit::process::side_by_side;
 use std::io::{BufRead as _, BufReader};
@@ -15,7 +15,7 @@ fn text(output: &std::process::Output) -> String {
 }
 
 #[test]
-fn called_iperf3_it_is_iperf3() {
+fn symlink_named_iperf3_behaves_like_iperf3() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let name = directory.path().join("iperf3");
     symlink(landspeed(), &name).expect("a link");
@@ -24,7 +24,7 @@ fn called_iperf3_it_is_iperf3() {
     let out = run(&name, &["-c", "127.0.0.1", "-p", &server.port.to_string(), "-t", "1", "-b", "50M", "-f", "m"]);
     let said = text(&out);
     assert!(out.status.success(), "{said}");
-    // As scripts do it: the receiver's line, its rate.
+    // Parse the receiver's rate as scripts do.
     let receiver = said.lines().find(|line| line.ends_with("receiver")).expect("a receiver's line");
     let words: Vec<&str> = receiver.split_whitespace().collect();
     let unit = words.iter().position(|word| *word == "Mbits/sec").expect("-f m");
@@ -37,18 +37,18 @@ fn a_background_server_outlives_its_parent() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let pid = directory.path().join("pid");
     let port = free_port().to_string();
-    // Written as scripts write it. It serves one test, so that nothing is left behind.
+    // A typical command of scripts. With -1 the server exits after one test and leaves no process.
     let out = run(&landspeed(), &["iperf3", "-s1D", "-p", &port, "-I", &pid.to_string_lossy()]);
     assert!(out.status.success(), "{out:?}");
     let deadline = clock::monotonic_ns() + PATIENCE_S * 1_000_000_000;
     let mut served = false;
     while !served && clock::monotonic_ns() < deadline {
-        // It may not listen yet.
+        // The server may not listen yet.
         served = run(&landspeed(), &["iperf3", "-c", "127.0.0.1", "-p", &port, "-n", "1M"]).status.success();
     }
     let mut gone = false;
     while !gone && clock::monotonic_ns() < deadline {
-        // The file goes when the server does.
+        // The server removes its PID file when it exits.
         gone = !pid.exists();
         clock::sleep_until(clock::monotonic_ns() + 5_000_000);
     }
@@ -59,18 +59,18 @@ fn a_background_server_outlives_its_parent() {
 }
 
 #[test]
-fn a_test_cut_by_timeout_is_reported() {
+fn test_ended_by_timeout_is_reported() {
     side_by_side([&["-b", "50M"][..], &["-u"]], |kind| {
         let server = Server::start(&landspeed(), &["iperf3"]);
         let port = server.port.to_string();
-        // timeout signals twice, the program and its group: one request to stop, not a second Ctrl-C.
+        // timeout sends two signals, to the program and to its group: one request to stop, not a second Ctrl-C.
         let program = landspeed();
         let program = program.to_string_lossy();
         let words = ["-s", "INT", "2", &program, "iperf3", "-c", "127.0.0.1", "-p", &port, "-t", "30"];
         let out = run(std::path::Path::new("timeout"), &[&words[..], kind].concat());
         let said = text(&out);
         assert!(said.lines().any(|line| line.ends_with("sender")), "{out:?}");
-        // The receiver sent no results, and no others are invented.
+        // The receiver sent no results, so no receiver line is printed.
         assert!(!said.lines().any(|line| line.ends_with("receiver")), "{out:?}");
         assert!(String::from_utf8_lossy(&out.stderr).contains("interrupted"), "{out:?}");
     });
@@ -103,7 +103,7 @@ fn intervals_are_printed_while_the_test_runs_and_add_up() {
     assert!(client.wait().expect("a child").success());
     let names: Vec<_> = events.iter().map(|event| event["event"].as_str().expect("a name")).collect();
     assert_eq!(names, ["start", "interval", "interval", "interval", "interval", "interval", "interval", "end"]);
-    // The first interval was there with five more to come.
+    // The client still ran when the first interval arrived, with five more to come.
     assert!(running_at[1], "{running_at:?}");
     let (mut omitted, mut moved) = (0, 0);
     for event in &events[1..7] {
@@ -138,7 +138,7 @@ fn an_endless_test_runs_until_the_server_ends() {
 }
 
 #[test]
-fn an_absent_server_is_an_error_with_status_1() {
+fn unreachable_server_is_an_error_with_status_1() {
     let port = free_port().to_string();
     let out = run(&landspeed(), &["iperf3", "-c", "127.0.0.1", "-p", &port]);
     assert_eq!(out.status.code(), Some(1));
@@ -154,7 +154,7 @@ fn an_absent_server_is_an_error_with_status_1() {
 fn the_exit_status_is_that_of_iperf3() {
     let programs = landspeed_testkit::iperf3::programs();
     let Some(newest) = programs.last() else { landspeed_testkit::skip!("no iperf3 is here: cargo xtask iperf3") };
-    // Port 1 is closed.
+    // No server listens on port 1.
     for line in [
         "",
         "--help",

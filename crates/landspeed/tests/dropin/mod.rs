@@ -1,5 +1,5 @@
-//! `landspeed iperf3` and `--format iperf3-json` where iperf3 would have been: its servers and clients of several releases
-//! at the other end, and programs that read its JSON.
+//! `landspeed iperf3` and `--format iperf3-json` as replacements of iperf3: against servers and clients of
+//! several releases, and with programs that read its JSON.
 #![forbid(unsafe_code)]
 
 mod consumers;
@@ -12,7 +12,7 @@ use std::process::{Command, Output, Stdio};
 use landspeed_testkit::process::{Process, free_port, until};
 use serde_json::Value;
 
-/// More than any test here takes on a busy machine, seconds.
+/// Timeout of every test here, seconds; allows for a busy machine.
 pub const PATIENCE_S: u64 = 60;
 
 /// The program under test.
@@ -20,29 +20,29 @@ pub fn landspeed() -> PathBuf {
     env!("CARGO_BIN_EXE_landspeed").into()
 }
 
-/// Runs to the end, in bounded time.
+/// Runs a program to its end, with a timeout.
 pub fn run(program: &Path, words: &[&str]) -> Output {
     let mut command = Command::new("timeout");
     command.arg(PATIENCE_S.to_string()).arg(program).args(words).stdin(Stdio::null());
     command.output().expect("timeout, of coreutils, runs")
 }
 
-/// Standard output as JSON.
+/// Parses standard output as JSON.
 pub fn json(output: &Output) -> Value {
     let text = String::from_utf8_lossy(&output.stdout);
     serde_json::from_str(&text)
         .unwrap_or_else(|error| panic!("{error}: {text} {}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// A server for one test, ended when dropped.
+/// A server for one test; killed on drop.
 pub struct Server {
     process: Process,
-    /// Where it listens.
+    /// The port it listens on.
     pub port: u16,
 }
 
 impl Server {
-    /// `PROGRAM WORDS -s -1` on a free port; it listens.
+    /// Starts `PROGRAM WORDS -s -1` on a free port and waits until it listens.
     pub fn start(program: &Path, words: &[&str]) -> Self {
         let port = free_port();
         let mut command = Command::new(program);
@@ -52,7 +52,7 @@ impl Server {
         Self { process, port }
     }
 
-    /// Waits until it has ended by itself, successfully.
+    /// Waits until the server exits by itself, successfully.
     pub fn end(self) {
         assert_eq!(self.process.end(PATIENCE_S).code, 0);
     }

@@ -1,4 +1,4 @@
-//! A path around a command.
+//! An emulated path around a command.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::{PATIENCE_S, assert_verdict_is_withdrawn, certificate, landspeed, number, path_file, suspend};
 
 const LINK: &str = "[[link]]\nrate = \"100M\"\ndelay = \"20ms\"\nqueue = { kind = \"bfifo\", limit = \"500KB\" }";
-/// The user `nobody`.
+/// User id of `nobody`.
 pub(super) const USER: u32 = 65_534;
 
-/// Whether user namespaces can be had; the error says why not.
+/// Checks that user namespaces are available; the error gives the reason.
 pub(super) fn user_namespaces() -> Result<(), String> {
     let mut command = Command::new("unshare");
     command.args(["-U", "-n", "true"]);
@@ -42,7 +42,7 @@ fn assert_path_was_measured(run: &Value, certificate: &Value) {
     assert_eq!(number(certificate, "/asked/forward/delay_ns"), 20_000_000);
     let least = number(certificate, "/delivered/forward/delay_ns/min");
     assert!(least >= 20_000_000, "{least}");
-    // 100 Mb/s with framing: no second has more, but for what was late from the one before.
+    // 100 Mb/s with framing: a second exceeds it only by frames delayed from the one before.
     let peak = number(certificate, "/delivered/forward/peak_rate_bps");
     assert!(peak <= 110_000_000, "{peak}");
     let streams = run["streams"].as_array().expect("streams");
@@ -120,7 +120,7 @@ fn the_command_sees_nothing_but_the_path() {
 }
 
 #[test]
-fn a_run_withdraws_its_verdict_for_seconds_that_were_not_emulated() {
+fn invalid_emulated_seconds_withdraw_the_verdict() {
     landspeed_testkit::or_skip!(user_namespaces());
     let (directory, file) =
         path_file("[[link]]\nrate = \"50M\"\ndelay = \"5ms\"\nqueue = { kind = \"bfifo\", limit = \"200KB\" }");
@@ -136,7 +136,7 @@ fn a_run_withdraws_its_verdict_for_seconds_that_were_not_emulated() {
 }
 
 #[test]
-fn the_certificate_is_drawn_as_a_report() {
+fn certificate_is_rendered_as_a_report() {
     landspeed_testkit::or_skip!(user_namespaces());
     let (directory, file) = path_file(LINK);
     let report = directory.path().join("report.html");

@@ -1,4 +1,4 @@
-//! What is refused, and what it says.
+//! Invalid configurations are refused, with a reason and advice.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -17,7 +17,7 @@ fn says(ended: &Ended, words: &str) {
 }
 
 #[test]
-fn interfaces_that_do_not_fit_are_refused_with_advice() {
+fn unsuitable_interfaces_are_refused_with_advice() {
     let wire = landspeed_testkit::or_skip!(Wire::new());
     let (_directory, file) = path_file(LINK);
     says(&wire.refused(&file, "m1,m3"), "cannot emulate on m3: there is no such interface\nUse two of: ");
@@ -54,10 +54,10 @@ fn two_emulators_on_one_interface_are_refused() {
 }
 
 #[test]
-fn interfaces_that_lead_to_each_other_are_found_out() {
+fn forwarding_loops_between_interfaces_are_refused() {
     let wire = landspeed_testkit::or_skip!(Wire::new());
     let (_directory, file) = path_file(LINK);
-    // Both cables end in one bridge.
+    // Both cables end in one bridge, so the interfaces lead to each other.
     wire.left.exec(["ip", "link", "add", "switch", "up", "type", "bridge"]);
     wire.right.exec(["ip", "link", "set", "r0", "netns", wire.left.name()]);
     for port in ["l0", "r0"] {
@@ -82,16 +82,16 @@ fn an_interface_that_vanishes_ends_the_emulation() {
 }
 
 #[test]
-fn super_packets_are_refused_and_make_their_second_invalid() {
+fn super_packets_are_dropped_and_invalidate_their_second() {
     let wire = landspeed_testkit::or_skip!(Wire::new());
     let (directory, file) = path_file(LINK);
     let json = directory.path().join("certificate.json");
     let process = wire.emulate(&file, &["--json", &json.to_string_lossy()]);
     let listener = wire.right.run(|| TcpListener::bind("10.93.0.2:9010")).expect("an address");
-    // The sender's interface passes segments of 64 KiB whole, as a virtual link does by default.
+    // The sender's interface passes 64 KiB segments (TSO), as veth does by default.
     let mut sender = wire.left.run(|| TcpStream::connect("10.93.0.2:9010")).expect("connected");
     let (mut receiver, _) = listener.accept().expect("connected");
-    // It ends with the test: what was refused does not arrive.
+    // Ends with the test: refused data does not arrive.
     std::thread::spawn(move || receiver.read_to_end(&mut Vec::new()));
     sender.set_write_timeout(Some(std::time::Duration::from_millis(500))).expect("set");
     let _ = sender.write_all(&vec![7; 500_000]);
@@ -104,7 +104,7 @@ fn super_packets_are_refused_and_make_their_second_invalid() {
 }
 
 #[test]
-fn merging_on_receipt_is_refused() {
+fn gro_on_the_interface_is_refused() {
     let wire = landspeed_testkit::or_skip!(Wire::new());
     let (_directory, file) = path_file(LINK);
     let merges = wire.middle.run(|| {
@@ -119,7 +119,7 @@ fn merging_on_receipt_is_refused() {
 }
 
 #[test]
-fn a_path_beyond_the_memory_is_refused_with_the_arithmetic() {
+fn path_exceeding_memory_is_refused_with_the_calculation() {
     let (_directory, file) = path_file("[[link]]\nrate = \"1T\"\ndelay = \"60s\"");
     let mut command = landspeed();
     command.arg("emulate").arg(&file).args(["--", "true"]);
@@ -128,7 +128,7 @@ fn a_path_beyond_the_memory_is_refused_with_the_arithmetic() {
 }
 
 #[test]
-fn interfaces_need_a_privilege_and_say_so() {
+fn missing_privilege_for_interfaces_is_reported() {
     let (directory, file) = path_file(LINK);
     let mut command = landspeed();
     if landspeed_sys::process::is_root() {
@@ -140,7 +140,7 @@ fn interfaces_need_a_privilege_and_say_so() {
 }
 
 #[test]
-fn command_lines_that_cannot_work_are_refused() {
+fn invalid_command_lines_are_refused() {
     let (_directory, file) = path_file(LINK);
     let run = |arguments: &[&str]| {
         let mut command = landspeed();

@@ -1,4 +1,4 @@
-//! A bump in the wire between two namespaces.
+//! Emulation between two interfaces (`--between`), tested with a namespace on each side.
 
 use std::net::UdpSocket;
 use std::os::fd::AsFd as _;
@@ -13,11 +13,12 @@ use super::{
     PATIENCE_S, Wire, assert_verdict_is_withdrawn, certificate, landspeed, number, path_file, stop, suspend,
 };
 
-/// Sends `count` datagrams through the path, numbered, one each `gap_ns`; returns those that arrive, in order: `expected` of them, and
-/// what comes within half a second of silence after those.
+/// Sends `count` numbered datagrams through the path, one every `gap_ns`, and returns the numbers in order
+/// of arrival: waits for `expected` of them and then for half a second of silence.
 pub(super) fn send(wire: &Wire, count: u32, bytes: usize, gap_ns: u64, expected: usize) -> Vec<u32> {
     let receiver = wire.right.run(|| UdpSocket::bind("10.93.0.2:9009")).expect("an address");
-    // A receiver that waits for a core must lose nothing at its socket. On one core nothing is reordered by the kernel.
+    // A large buffer, so that a receiver waiting for a core loses nothing. On one core the kernel does not
+    // reorder.
     landspeed_sys::udp::set_receive_buffer(receiver.as_fd(), 16 << 20).expect("set");
     thread::pin_to_core(thread::allowed_cores()[0]).expect("pinned");
     let sender = wire.left.run(|| UdpSocket::bind("10.93.0.1:0")).expect("an address");
@@ -35,7 +36,7 @@ pub(super) fn send(wire: &Wire, count: u32, bytes: usize, gap_ns: u64, expected:
         arrived
     });
     let sending = std::thread::spawn(move || {
-        // A burst must not wait for a core amid it; without the privilege it seldom does.
+        // The burst must not be interrupted by other threads; without the privilege this is rare.
         let _ = thread::use_fifo_policy();
         let mut payload = vec![7; bytes];
         let mut at_ns = landspeed_sys::clock::monotonic_ns();
@@ -57,7 +58,7 @@ fn the_certificate_counts_losses_to_the_packet() {
         path_file("[[link]]\nrate = \"1G\"\ndelay = \"10ms\"\nloss = { every = 10 }\n[link.reverse]\nloss = \"0%\"");
     let json = directory.path().join("certificate.json");
     let process = wire.emulate(&file, &["--json", &json.to_string_lossy()]);
-    // Datagrams whose checksum the sender left to its interface: only a completed one is accepted.
+    // The sender leaves checksums to its interface: the receiver accepts only completed ones.
     let arrived = send(&wire, 1000, 900, 100_000, 900);
     let ended = stop(process);
     let expected: Vec<u32> = (1..=1000).filter(|number| number % 10 != 0).collect();
@@ -73,9 +74,10 @@ fn the_certificate_counts_losses_to_the_packet() {
 }
 
 #[test]
-fn a_burst_into_a_small_buffer_loses_what_does_not_fit() {
+fn burst_exceeding_the_buffer_is_dropped_exactly() {
     let wire = landspeed_testkit::or_skip!(Wire::new());
-    // One frame of 1042 bytes and its framing take 80 ms: of a burst of 20 one is sent, ten wait, nine are dropped.
+    // A frame of 1042 bytes with framing takes 80 ms: of a burst of 20, one is sent, ten are queued, nine are
+    // dropped.
     let (directory, file) =
         path_file("[[link]]\nrate = \"106600\"\nqueue = { kind = \"bfifo\", limit = \"10420B\" }");
     let json = directory.path().join("certificate.json");
@@ -114,7 +116,7 @@ fn reordered_and_duplicated_datagrams_are_counted() {
 }
 
 #[test]
-fn a_run_beside_a_bump_in_the_wire_has_its_invalid_seconds() {
+fn run_between_interfaces_records_invalid_seconds() {
     let wire = landspeed_testkit::or_skip!(Wire::new());
     for (host, interface) in [(&wire.left, "l0"), (&wire.right, "r0")] {
         host.exec(["ethtool", "-K", interface, "tso", "off", "gso", "off", "gro", "off"]);

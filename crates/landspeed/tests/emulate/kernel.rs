@@ -1,4 +1,4 @@
-//! The kernel datapath: queueing disciplines carry the frames.
+//! The kernel datapath: qdiscs carry the frames.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -70,9 +70,9 @@ fn an_ordinary_user_has_the_kernel_datapath_too() {
 }
 
 #[test]
-fn a_burst_into_a_small_buffer_of_the_kernel_loses_what_does_not_fit() {
+fn burst_exceeding_the_kernel_buffer_is_dropped_exactly() {
     let wire = landspeed_testkit::or_skip!(Wire::new());
-    // As with the userspace datapath: of a burst of 20 frames one is sent, ten wait, nine are dropped.
+    // As in the userspace datapath: of a burst of 20 frames, one is sent, ten are queued, nine are dropped.
     let (directory, file) =
         path_file("[[link]]\nrate = \"106600\"\nqueue = { kind = \"bfifo\", limit = \"10420B\" }");
     let json = directory.path().join("certificate.json");
@@ -88,7 +88,7 @@ fn a_burst_into_a_small_buffer_of_the_kernel_loses_what_does_not_fit() {
     assert_balanced(&certificate);
 }
 
-/// Starts `emulate --between m1,m2` by the kernel; the error says what the kernel lacks.
+/// Starts `emulate --between m1,m2` with the kernel datapath; the error names a missing kernel feature.
 fn begin(wire: &Wire, file: &Path, more: &[&str]) -> Result<Process, String> {
     let mut command = emulate(file);
     command.args(["--between", "m1,m2"]).args(more);
@@ -100,7 +100,7 @@ fn begin(wire: &Wire, file: &Path, more: &[&str]) -> Result<Process, String> {
 }
 
 #[test]
-fn interfaces_that_lead_to_each_other_are_refused_by_the_kernel_datapath() {
+fn kernel_datapath_refuses_forwarding_loops() {
     let wire = landspeed_testkit::or_skip!(Wire::new());
     let (_directory, file) = path_file(RATE);
     for arguments in [&["add", "p1", "up", "type", "veth", "peer", "name", "p2"][..], &["set", "p2", "up"]] {
@@ -114,7 +114,7 @@ fn interfaces_that_lead_to_each_other_are_refused_by_the_kernel_datapath() {
 }
 
 #[test]
-fn a_killed_kernel_path_around_a_command_leaves_nothing() {
+fn killed_kernel_path_around_a_command_leaves_nothing() {
     let (_directory, file) = path_file(RATE);
     let wire = landspeed_testkit::or_skip!(Wire::new());
     let before = host_of(&wire);
@@ -141,7 +141,7 @@ fn a_killed_kernel_path_between_interfaces_leaves_nothing() {
 }
 
 #[test]
-fn what_the_kernel_cannot_express_is_refused_with_its_key() {
+fn unsupported_keys_are_refused_by_the_kernel_datapath() {
     let (_directory, file) = path_file("[[link]]\nrate = \"1G\"\n[link.reverse]\nloss = { every = 100 }");
     let ended = Process::start({
         let mut command = emulate(&file);
@@ -155,8 +155,9 @@ fn what_the_kernel_cannot_express_is_refused_with_its_key() {
     assert!(ended.stderr.replace(['`', '"'], "'").contains(words), "{}", ended.stderr);
 }
 
-/// Runs over a path that needs more than tbf and bfifo; the error says what the kernel lacks. The lab's kernel, which lacks nothing, cannot
-/// run it: under User-mode Linux a process that has mapped a packet ring cannot fork.
+/// Runs over a path that needs more than tbf and bfifo; the error names a missing kernel feature. The lab's
+/// kernel has all of them but cannot run it: under User-mode Linux a process that has mapped a packet ring
+/// cannot fork.
 fn run_or_lacks(link: &str) -> Result<(Value, Value), String> {
     let (directory, file) = path_file(link);
     let mut command = emulate(&file);
@@ -170,7 +171,7 @@ fn run_or_lacks(link: &str) -> Result<(Value, Value), String> {
 }
 
 #[test]
-fn delay_loss_and_duplicates_are_netems() {
+fn netem_emulates_delay_loss_and_duplication() {
     landspeed_testkit::or_skip!(user_namespaces());
     let link = "[[link]]\nrate = \"100M\"\ndelay = \"20ms\"\nloss = \"1%\"\nduplicate = \"1%\"\n\
                 queue = { kind = \"bfifo\", limit = \"500KB\" }";
@@ -190,19 +191,19 @@ fn delay_loss_and_duplicates_are_netems() {
     }
     let lost = number(&certificate, "/hops/forward/0/lost_packets") as f64;
     let sent = number(&certificate, "/hops/forward/0/sent_packets") as f64;
-    // Five standard deviations of a binomial.
+    // Five standard deviations of the binomial distribution.
     assert!((lost - sent * 0.01).abs() <= 5.0 * (sent * 0.01).sqrt() + 1.0, "{lost} of {sent}");
-    // Which frames are lost is not known before: neither is when they leave.
+    // Losses are random, so departure times cannot be predicted.
     assert_eq!(certificate["delay_error_ns"]["p50"], Value::Null);
     assert!(run["streams"].as_array().is_some_and(|streams| !streams.is_empty()));
 }
 
 #[test]
-fn netem_delays_what_goes_between_interfaces() {
+fn netem_delays_frames_between_interfaces() {
     let wire = landspeed_testkit::or_skip!(Wire::new());
     let (directory, file) = path_file("[[link]]\nrate = \"10M\"\ndelay = \"20ms\"\nduplicate = \"10%\"");
     let json = directory.path().join("certificate.json");
-    // No program is started by the process that carries the frames: the lab's kernel can do this.
+    // The process that carries the frames starts no other program, so the lab's kernel can run it.
     let process = match begin(&wire, &file, &["--json", &json.to_string_lossy()]) {
         Ok(process) => process,
         Err(why) => landspeed_testkit::in_lab_kernel!("{why}"),
@@ -218,7 +219,7 @@ fn netem_delays_what_goes_between_interfaces() {
 }
 
 #[test]
-fn a_delay_of_the_kernel_is_compared_with_the_model() {
+fn kernel_delay_is_compared_with_the_model() {
     landspeed_testkit::or_skip!(user_namespaces());
     let link = "[[link]]\nrate = \"100M\"\ndelay = \"20ms\"\nqueue = { kind = \"bfifo\", limit = \"500KB\" }";
     let (_, certificate) = match run_or_lacks(link) {
@@ -228,13 +229,13 @@ fn a_delay_of_the_kernel_is_compared_with_the_model() {
     assert_balanced(&certificate);
     assert!(number(&certificate, "/delivered/forward/delay_ns/min") >= 20_000_000, "{certificate}");
     assert!(number(&certificate, "/delay_error_ns/packets") > 1000, "{certificate}");
-    // netem serialises as the model does.
+    // netem's serialization delay matches the model.
     let p50 = number(&certificate, "/delay_error_ns/p50");
     assert!(p50 < 1_000_000, "{certificate}");
 }
 
 #[test]
-fn every_queue_of_a_path_is_accepted_by_a_kernel_that_has_it() {
+fn kernel_datapath_supports_every_queue_kind() {
     landspeed_testkit::or_skip!(user_namespaces());
     for queue in ["red", "codel", "fq_codel", "pie"] {
         let link = format!(

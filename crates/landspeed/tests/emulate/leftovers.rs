@@ -1,4 +1,4 @@
-//! Nothing is left behind, also after SIGKILL.
+//! An ended emulation leaves nothing behind, even after SIGKILL.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use landspeed_testkit::process::{Process, until};
 
 use super::{PATIENCE_S, Wire, landspeed, path_file};
 
-/// Whether a process runs whose command line ends with `word`.
+/// Whether a process with the argument `word` is running.
 pub(super) fn runs(word: &str) -> bool {
     std::fs::read_dir("/proc").expect("proc").flatten().any(|entry| {
         let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
@@ -19,7 +19,7 @@ fn output(program: &str, arguments: &[&str]) -> String {
     output.map_or_else(|why| why.to_string(), |output| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Links, qdiscs, namespaces, mounts and network settings. Not the settings that change by themselves.
+/// Links, qdiscs, namespaces, mounts and network settings, except counters.
 fn host() -> String {
     let settings = output("sysctl", &["-a", "-r", "^(net|user)\\."]);
     let settings: Vec<&str> = settings.lines().filter(|line| !line.contains("nf_conntrack_count")).collect();
@@ -34,7 +34,7 @@ fn host() -> String {
     .concat()
 }
 
-/// `host` in a namespace that only this test changes.
+/// State of the middle namespace, which only this test changes.
 pub(super) fn host_of(wire: &Wire) -> String {
     wire.middle.run(|| [output("ip", &["-d", "link"]), output("tc", &["qdisc"]), output("ip", &["address"])].concat())
 }
@@ -42,7 +42,7 @@ pub(super) fn host_of(wire: &Wire) -> String {
 #[test]
 fn a_killed_emulation_around_a_command_leaves_nothing() {
     let (_directory, file) = path_file("[[link]]\nrate = \"10M\"\ndelay = \"5ms\"");
-    // In a namespace of its own: other tests make and remove links at the same time.
+    // In a separate namespace: other tests create and remove links at the same time.
     let wire = landspeed_testkit::or_skip!(Wire::new());
     let before = host_of(&wire);
     let mut command = landspeed();
@@ -75,9 +75,10 @@ fn an_interrupted_emulation_leaves_nothing() {
     let mut command = landspeed();
     command.arg("emulate").arg(&file).args(["--", "sleep", "76.125"]);
     let process = wire.middle.run(|| Process::start(command));
-    // Its own command line has the word, too.
+    // The emulator's own command line contains the number too.
     until(PATIENCE_S, "it runs", || process.stderr().contains("asked") && runs("76.125"));
-    // At a terminal the command gets the signal, too; here it does not, and is ended after a while.
+    // On a terminal the command would receive the signal too; here it does not, and is killed after a grace
+    // period.
     process.signal("INT");
     let ended = process.end(PATIENCE_S);
     assert!(ended.stderr.contains("ended: interrupted"), "{}", ended.stderr);

@@ -1,4 +1,5 @@
-//! `landspeed emulate` as it is used: around commands, as root and as an ordinary user, and between interfaces of a namespace.
+//! `landspeed emulate` from the command line: around commands, as root and as an ordinary user, and between
+//! interfaces of a namespace.
 
 mod around;
 mod bad;
@@ -15,7 +16,7 @@ use landspeed_testkit::process::{Ended, Process, until};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// More than anything here takes on a busy machine, seconds.
+/// Timeout of every step here, seconds; allows for a busy machine.
 const PATIENCE_S: u64 = 60;
 
 /// The program.
@@ -25,7 +26,7 @@ fn landspeed() -> Command {
     command
 }
 
-/// A directory that other users may enter, with a path file of one link.
+/// Creates a path file with one link, in a directory that other users may enter.
 fn path_file(link: &str) -> (TempDir, PathBuf) {
     use std::os::unix::fs::PermissionsExt as _;
     let directory = tempfile::tempdir().expect("a directory");
@@ -35,7 +36,7 @@ fn path_file(link: &str) -> (TempDir, PathBuf) {
     (directory, file)
 }
 
-/// The certificate, which is what its schema says.
+/// Reads a certificate and validates it against its schema.
 fn certificate(file: &std::path::Path) -> Value {
     let text = std::fs::read_to_string(file).expect("a certificate");
     let document: Value = serde_json::from_str(&text).expect("JSON");
@@ -49,12 +50,12 @@ fn certificate(file: &std::path::Path) -> Value {
     document
 }
 
-/// A number of a certificate.
+/// Returns an integer of a document, by JSON pointer.
 fn number(document: &Value, pointer: &str) -> u64 {
     document.pointer(pointer).and_then(Value::as_u64).unwrap_or_else(|| panic!("no number {pointer} in {document}"))
 }
 
-/// Two hosts and a box between them, whose interfaces are `m1` and `m2`. Nothing is sent that a test does not send.
+/// Two hosts joined by a middle namespace with the interfaces `m1` and `m2`. Only tests send traffic.
 struct Wire {
     left: Namespace,
     middle: Namespace,
@@ -94,7 +95,7 @@ impl Wire {
         wire.right.exec(["ip", "address", "add", "10.93.0.2/24", "dev", "r0"]);
         wire.left.exec(["ip", "neighbour", "add", "10.93.0.2", "lladdr", "02:00:00:00:00:02", "dev", "l0"]);
         wire.right.exec(["ip", "neighbour", "add", "10.93.0.1", "lladdr", "02:00:00:00:00:01", "dev", "r0"]);
-        // The carrier state follows a little later.
+        // The carrier comes up a little later.
         until(PATIENCE_S, "the links are up", || {
             let links = wire.middle.exec(["ip", "link"]);
             ["m1", "m2"].iter().all(|name| {
@@ -104,7 +105,7 @@ impl Wire {
         Ok(wire)
     }
 
-    /// Starts `emulate --between m1,m2`; it carries frames when this returns.
+    /// Starts `emulate --between m1,m2` and waits until it carries frames.
     fn emulate(&self, file: &std::path::Path, more: &[&str]) -> Process {
         let mut command = landspeed();
         command.arg("emulate").arg(file).args(["--between", "m1,m2"]).args(more);
@@ -113,7 +114,7 @@ impl Wire {
         process
     }
 
-    /// What `emulate --between` says when it does not start.
+    /// Runs `emulate --between` until it refuses to start.
     fn refused(&self, file: &std::path::Path, between: &str) -> Ended {
         let mut command = landspeed();
         command.arg("emulate").arg(file).args(["--between", between, "--time", "5s"]);
@@ -121,7 +122,7 @@ impl Wire {
     }
 }
 
-/// Ends an emulation by SIGINT.
+/// Stops an emulation with SIGINT.
 fn stop(process: Process) -> Ended {
     process.signal("INT");
     process.end(PATIENCE_S)
@@ -129,7 +130,7 @@ fn stop(process: Process) -> Ended {
 
 /// Suspends the emulation for 0.6 s (SIGSTOP) during a run.
 fn suspend(emulation: &Process, run: &Process) {
-    // The run prints a line each second.
+    // The run prints a line every second.
     until(PATIENCE_S, "the run is under way", || {
         run.stdout().lines().filter(|line| line.contains("Mb/s")).count() > 1
     });
@@ -138,7 +139,8 @@ fn suspend(emulation: &Process, run: &Process) {
     emulation.signal("CONT");
 }
 
-/// Asserts that a run of 4 s has the invalid seconds of its path, and that its verdict names no cause in the network.
+/// Asserts that a run of 4 s records the invalid seconds of its path, and that its verdict names no network
+/// cause.
 fn assert_verdict_is_withdrawn(file: &std::path::Path) {
     let run: Value = serde_json::from_str(&std::fs::read_to_string(file).expect("a run")).expect("JSON");
     let schema = landspeed_model::schema("run").expect("a schema");

@@ -1,4 +1,4 @@
-//! A path on one interface of a host, for given peers only.
+//! An emulated path on one interface, for the given peers only.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -14,7 +14,7 @@ const LINK: &str = "[[link]]\nrate = \"100M\"\ndelay = \"20ms\"\nqueue = { kind 
 const PEER: &str = "10.94.0.2";
 const OTHER: &str = "10.94.0.3";
 
-/// A host, whose interface is `h0`, and another with two addresses, of which the first is the peer.
+/// A host with interface `h0`, and a remote host with two addresses; the first is the peer.
 struct Hosts {
     host: Namespace,
     remote: Namespace,
@@ -37,7 +37,7 @@ impl Hosts {
         }
         hosts.remote.exec(["ip", "link", "set", "r0", "up"]);
         hosts.host.exec(["ip", "link", "set", "h0", "up"]);
-        // The carrier state of the other side follows a little later.
+        // The carrier comes up a little later.
         until(PATIENCE_S, "the link is up", || hosts.host.exec(["ip", "link", "show", "h0"]).contains("state UP"));
         Ok(hosts)
     }
@@ -49,7 +49,8 @@ impl Hosts {
         command
     }
 
-    /// Starts it; packets of the peer take the path when this returns. The error says what the kernel lacks.
+    /// Starts the emulation and waits until packets of the peer take the path. The error names a missing kernel
+    /// feature.
     fn emulate(&self, file: &std::path::Path, more: &[&str]) -> Result<Process, String> {
         let process = self.host.run(|| Process::start(Self::command(file, PEER, more)));
         let lacks = || process.stderr().contains("cannot attach a program");
@@ -61,7 +62,7 @@ impl Hosts {
         self.host.run(|| Process::start(Self::command(file, peers, &["--time", "5s"]))).end(PATIENCE_S)
     }
 
-    /// Sends `count` datagrams to an address, and waits for as many echoes; returns the shortest round trip, nanoseconds.
+    /// Sends `count` datagrams to an address, waits for their echoes and returns the minimum RTT, nanoseconds.
     fn echo(&self, address: &str, count: u32) -> u64 {
         let server = self.remote.run(|| UdpSocket::bind((address, 0))).expect("an address");
         let to = server.local_addr().expect("bound");
@@ -89,7 +90,7 @@ impl Hosts {
         shortest_ns
     }
 
-    /// What could be changed at the host.
+    /// State of the host that an emulation may change.
     fn state(&self) -> String {
         let say = |arguments: &[&str]| {
             let output = Command::new(arguments[0]).args(&arguments[1..]).output();
@@ -114,7 +115,7 @@ impl Hosts {
 }
 
 #[test]
-fn packets_of_the_peer_take_the_path_and_no_others() {
+fn only_packets_of_the_peer_take_the_path() {
     let hosts = landspeed_testkit::or_skip!(Hosts::new());
     let (directory, file) = path_file(LINK);
     let json = directory.path().join("certificate.json");
@@ -130,12 +131,12 @@ fn packets_of_the_peer_take_the_path_and_no_others() {
         assert_eq!((at("offered"), at("delivered"), at("unhandled")), (20, 20, 0), "{}", ended.stderr);
     }
     assert_eq!(certificate["placement"]["peers"]["interface"], "h0");
-    // Nothing takes a path any more.
+    // No packet takes the path after the end.
     assert!(hosts.echo(PEER, 5) < 20_000_000);
 }
 
 #[test]
-fn super_packets_of_the_host_take_the_path_in_single_frames() {
+fn super_packets_take_the_path_as_single_frames() {
     let hosts = landspeed_testkit::or_skip!(Hosts::new());
     let (directory, file) = path_file(LINK);
     let json = directory.path().join("certificate.json");
@@ -144,7 +145,7 @@ fn super_packets_of_the_host_take_the_path_in_single_frames() {
     let to = listener.local_addr().expect("bound");
     let mut client = hosts.host.run(|| TcpStream::connect(to)).expect("connected");
     let (mut server, _) = listener.accept().expect("connected");
-    // Both ways: segments leave the host in super-packets, and arrive as such.
+    // In both directions: segments leave and arrive as super-packets.
     let data: Vec<u8> = (0..1_000_000_u32).map(|number| (number / 7) as u8).collect();
     let expected = data.clone();
     let receiving = std::thread::spawn(move || {
@@ -191,7 +192,7 @@ fn a_killed_emulation_on_an_interface_leaves_nothing() {
 }
 
 #[test]
-fn peers_that_must_not_take_a_path_are_refused_with_advice() {
+fn unsuitable_peers_are_refused_with_advice() {
     let hosts = landspeed_testkit::or_skip!(Hosts::new());
     let (_directory, file) = path_file(LINK);
     hosts.host.exec(["ip", "route", "add", "default", "via", "10.94.0.9"]);

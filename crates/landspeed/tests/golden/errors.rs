@@ -1,4 +1,4 @@
-//! Each class of error: what failed, on what, why, and what to try.
+//! Error messages of each class: what failed, on what, why, and what to do.
 
 use landspeed_testkit::{golden, skip};
 
@@ -60,7 +60,7 @@ const ERRORS: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn errors_read_as_their_file() {
+fn errors_match_their_golden_file() {
     let directory = directory();
     let (_server, address) = serve();
     let port = address.port().to_string();
@@ -75,7 +75,7 @@ fn errors_read_as_their_file() {
 }
 
 #[test]
-fn missing_privileges_read_as_their_file() {
+fn missing_privilege_errors_match_their_golden_file() {
     let drop = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--bounding-set=-all"];
     let id = transcript(std::path::Path::new("/"), &drop, "id -u");
     if !id.contains("\n65534\n") {

@@ -1,4 +1,4 @@
-//! What the program prints, as the files in `golden/` show it.
+//! Output of the program, compared with the files in `golden/`.
 #![forbid(unsafe_code)]
 
 mod errors;
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 /// The program under test.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
 
-/// A directory with `host` (a recorded host), `junk` (no format of ours) and nothing else.
+/// Creates a directory with `host` (a recorded host) and `junk` (no known format).
 pub fn directory() -> TempDir {
     let directory = tempfile::tempdir().expect("a temporary directory");
     hosts::unpack_into("dtn-100g", &directory.path().join("host"));
@@ -23,7 +23,7 @@ pub fn directory() -> TempDir {
     directory
 }
 
-/// A server whose tests last 5 s at most, and its address.
+/// Starts a server that limits tests to 5 s, and returns its address.
 pub fn serve() -> (Process, SocketAddr) {
     let mut command = Command::new(PROGRAM);
     command.args(["serve", "--listen", "127.0.0.1:0", "--max-duration", "5s"]).env("NO_COLOR", "1");
@@ -32,7 +32,7 @@ pub fn serve() -> (Process, SocketAddr) {
     (server, address)
 }
 
-/// A command line as a shell splits it, with what it printed and its exit status, if that is not 0.
+/// Runs a command line in a shell and returns it with its output, and its exit status unless 0.
 pub fn transcript(directory: &Path, prefix: &[&str], line: &str) -> String {
     let script = line.replacen("landspeed", "\"$LANDSPEED\"", 1);
     let words = prefix.iter().copied().chain(["sh", "-c", &script]).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! What commands print that need no peer, and what the server prints.
+//! Output of commands that need no peer, and of the server.
 
 use std::process::Command;
 
@@ -13,7 +13,7 @@ fn same(name: &str, lines: &[&str]) {
 }
 
 #[test]
-fn calc_reads_as_its_file() {
+fn calc_output_matches_its_golden_file() {
     same(
         "calc.txt",
         &["landspeed calc --rate 10G --rtt 92ms", "landspeed calc --rate 1G --rtt 20ms --loss 1e-5 --bytes 1TB"],
@@ -21,7 +21,7 @@ fn calc_reads_as_its_file() {
 }
 
 #[test]
-fn checks_of_recorded_hosts_read_as_their_files() {
+fn check_output_matches_its_golden_files() {
     let recorded = tempfile::tempdir().expect("a directory");
     for (name, goal) in [
         ("arm-server", "--goal 25G --rtt 20ms"),
@@ -40,18 +40,18 @@ fn checks_of_recorded_hosts_read_as_their_files() {
 }
 
 #[test]
-fn a_quiet_check_prints_nothing_and_has_the_same_status() {
+fn quiet_check_prints_nothing_with_the_same_status() {
     let line = "landspeed check --host host --goal 40G --rtt 50ms -q";
     assert_eq!(transcript(directory().path(), &[], line), format!("$ {line}\n[exit status 1]\n\n"));
 }
 
 #[test]
-fn the_page_of_a_check_reads_as_its_file() {
+fn check_explanation_matches_its_golden_file() {
     same("explain.txt", &["landspeed check --explain BUF-001"]);
 }
 
 #[test]
-fn the_log_of_the_server_reads_as_its_file() {
+fn server_log_matches_its_golden_file() {
     let (server, address) = serve();
     let run = |options: &str| {
         let mut client = Command::new(PROGRAM);

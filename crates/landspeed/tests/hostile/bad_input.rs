@@ -1,4 +1,4 @@
-//! What people type wrong, and what they find at the other end.
+//! Invalid command lines, and unexpected services at the target.
 
 use std::io::Write as _;
 
@@ -13,7 +13,7 @@ use crate::hostile::common::{
 use crate::hostile::raw;
 use landspeed_testkit::process::side_by_side;
 
-/// Options that make no sense, and a word of the answer that says which.
+/// Invalid options, each with a word that the error must contain.
 const ABSURD: &[(&str, &str)] = &[
     ("--time -1", "--time"),
     ("-t 0", "--time"),
@@ -73,7 +73,7 @@ const ABSURD: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn an_absurd_option_is_named_at_once_and_nothing_runs() {
+fn invalid_options_are_named_and_nothing_runs() {
     for (options, word) in ABSURD {
         let mut command = landspeed();
         command.args(["run", "127.0.0.1:9"]).args(options.split(' '));
@@ -88,7 +88,7 @@ fn an_absurd_option_is_named_at_once_and_nothing_runs() {
 }
 
 #[test]
-fn an_absurd_value_leaves_a_valid_document_too() {
+fn invalid_values_leave_a_valid_document() {
     for options in ["-l 0", "--mss 1", "-w 0", "--rate 0", "--rate nan", "--interval 0.1us", "--rr --sizes 0"] {
         let args: Vec<_> = options.split(' ').collect();
         run("127.0.0.1:9", &args).assert_failed("bad-parameters");
@@ -98,7 +98,7 @@ fn an_absurd_value_leaves_a_valid_document_too() {
 }
 
 #[test]
-fn an_unknown_congestion_control_says_where_the_known_ones_are() {
+fn unknown_congestion_control_error_names_the_sysctl() {
     let server = Server::start(&[]);
     side_by_side(["-t1", "-R"], |direction| {
         let run = server.run(&["--congestion", "nosuch", direction]);
@@ -110,7 +110,7 @@ fn an_unknown_congestion_control_says_where_the_known_ones_are() {
 }
 
 #[test]
-fn cores_the_server_lacks_are_refused_by_it() {
+fn server_refuses_cores_it_lacks() {
     let server = Server::start(&[]);
     let run = server.run(&["--peer-cpus", "999"]);
     run.assert_failed("not-permitted");
@@ -140,7 +140,7 @@ fn an_invalid_target_is_refused_with_an_example() {
 }
 
 #[test]
-fn another_service_is_not_taken_for_a_server() {
+fn other_services_are_reported_as_not_landspeed() {
     let (listener, addr) = raw::listener();
     let client = begin(&addr.to_string(), &[]);
     let mut web = raw::welcome(&listener, *b"HTTP/1.1 400 Bad");
@@ -152,7 +152,7 @@ fn another_service_is_not_taken_for_a_server() {
     finish(client.end(PATIENCE_S)).assert_failed("not-landspeed");
 }
 
-/// A service that says nothing is given up on.
+/// A client gives up on a service that does not respond.
 pub fn silent_service() -> State {
     let hold = |_| {
         let (_listener, addr) = raw::listener();
@@ -164,7 +164,7 @@ pub fn silent_service() -> State {
 }
 
 #[test]
-fn a_version_mismatch_names_the_end_to_update() {
+fn version_mismatch_names_the_host_to_update() {
     for (version, advice) in [(9, "update landspeed on this host"), (0, "update landspeed on the server")] {
         let (listener, addr) = raw::listener();
         let client = begin(&addr.to_string(), &[]);
@@ -178,7 +178,7 @@ fn a_version_mismatch_names_the_end_to_update() {
 }
 
 #[test]
-fn a_server_reports_its_version_to_a_client_of_another() {
+fn server_reports_its_version_on_mismatch() {
     let server = Server::start(&[]);
     let mut stream = raw::connect(server.addr);
     let mut shown = preface::encode(Purpose::Control { keyed: false });
@@ -244,7 +244,7 @@ fn a_full_disk_loses_only_its_own_output() {
 }
 
 #[test]
-fn a_small_file_system_keeps_what_was_there_before() {
+fn full_file_system_keeps_the_previous_file() {
     if !is_root() {
         skip!("mounting a small file system needs root");
     }
@@ -273,7 +273,7 @@ fn a_small_file_system_keeps_what_was_there_before() {
 }
 
 #[test]
-fn a_servers_own_mistakes_are_named() {
+fn invalid_server_options_are_named() {
     let other = Server::start(&[]);
     let taken = other.addr.to_string();
     let wrong: &[(&[&str], &str)] = &[
@@ -296,7 +296,7 @@ fn a_servers_own_mistakes_are_named() {
 }
 
 #[test]
-fn a_mistake_in_the_configuration_names_file_line_and_key() {
+fn configuration_errors_name_file_line_and_key() {
     let directory = scratch();
     let path = directory.path().join("serve.toml");
     for (text, words) in [

@@ -1,4 +1,5 @@
-//! Who may claim a stream of a test: with a key any peer that proves it, without one only the control connection's address.
+//! Who may open a stream of a test: with a key any peer that proves it, without one only the address of the
+//! control connection.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -20,7 +21,7 @@ use crate::hostile::raw::{self, Client};
 use crate::hostile::thief::{self, Crime, THIEF};
 use landspeed_testkit::process::side_by_side;
 
-/// Every way in which data moves.
+/// Every kind of data transfer.
 const TESTS: [&[&str]; 8] = [
     &["-t", "0.5", "-b", "20m", "-P", "2"],
     &["-t", "0.5", "-b", "20m", "-P", "2", "-R"],
@@ -32,7 +33,7 @@ const TESTS: [&[&str]; 8] = [
     &["-t", "0.5", "-b", "20m", "--probe-mtu"],
 ];
 
-/// A proof for a server's nonce.
+/// Computes a proof for a server's nonce.
 type Prove<'a> = dyn Fn(&Nonce) -> [u8; 32] + 'a;
 
 #[test]
@@ -97,7 +98,7 @@ fn data_from_other_addresses_needs_a_key_or_option() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let (addr, _) = thief::start(closed.addr, Crime::OtherAddress);
-            // A busy machine takes a second to open a connection.
+            // On a busy machine opening a connection may take a second.
             let connect = run(&addr.to_string(), &["-t", "3", "--rr", "--connect"]);
             assert!(
                 connect.document.to_string().contains("not the address of the control connection"),
@@ -123,7 +124,7 @@ fn data_from_other_addresses_needs_a_key_or_option() {
 }
 
 #[test]
-fn the_configuration_file_can_take_data_from_anywhere() {
+fn configuration_file_can_allow_data_from_anywhere() {
     let directory = scratch();
     let path = directory.path().join("serve.toml");
     std::fs::write(&path, "data_from_anywhere = true\n").unwrap();
@@ -133,7 +134,7 @@ fn the_configuration_file_can_take_data_from_anywhere() {
 }
 
 #[test]
-fn the_address_of_data_is_compared_without_its_ipv6_wrapping() {
+fn ipv4_mapped_data_addresses_are_compared_as_ipv4() {
     let server = Server::listening("[::]:0", &[]);
     let v4 = SocketAddr::from(([127, 0, 0, 1], server.addr.port()));
     let client = raw::ask(v4, Parameters::default()).expect("accepted");
@@ -143,7 +144,7 @@ fn the_address_of_data_is_compared_without_its_ipv6_wrapping() {
     assert_eq!(client.data(0).1, Some(Status::Welcome));
 }
 
-/// A client that holds the key, and what its data sockets have to show.
+/// Returns a client with the key, and the credentials of its data sockets.
 fn keyed(server: &Server, path: &std::path::Path, parameters: Parameters) -> (Client, Credentials) {
     let key = Key::from_text(&std::fs::read_to_string(path).unwrap()).expect("a key");
     let client = raw::ask_with(server.addr, parameters, Some(&key)).expect("accepted");
@@ -151,7 +152,7 @@ fn keyed(server: &Server, path: &std::path::Path, parameters: Parameters) -> (Cl
     (client, credentials)
 }
 
-/// Shows a preface with a nonce and takes the server's.
+/// Sends a preface with a nonce and reads the server's challenge.
 fn challenged(server: SocketAddr, stream: u32, credentials: &Credentials, nonce: Nonce) -> (TcpStream, Nonce) {
     let (mut tcp, status) = raw::introduce(server, Purpose::KeyedData { stream, test: credentials.id(), nonce });
     assert_eq!(status, Some(Status::Welcome));
@@ -163,7 +164,7 @@ fn challenged(server: SocketAddr, stream: u32, credentials: &Credentials, nonce:
 }
 
 #[test]
-fn only_a_fresh_proof_claims_a_stream() {
+fn only_a_fresh_proof_opens_a_stream() {
     let directory = scratch();
     let path = new_key(directory.path(), "key");
     let server = Server::start(&["--key-file", text(&path)]);
@@ -172,10 +173,10 @@ fn only_a_fresh_proof_claims_a_stream() {
     let (other, others) = keyed(&server, &path, parameters);
     let nonce = [1; 16];
     let first = credentials.stream(0);
-    // The token, as without a key.
+    // The plain token, as without a key, is refused.
     let (_, status) = raw::introduce(server.addr, Purpose::Data { stream: 0, token: client.token });
     assert_eq!(status, Some(Status::UnknownTest));
-    // Proofs of another stream, of another test, of the server's side, of another nonce, and of nothing.
+    // Proofs of another stream, of another test, of the server's side, for another nonce, and all zeros.
     let wrong: [&Prove<'_>; 5] = [
         &|servers| credentials.stream(1).prove(Step::TcpClient, &nonce, servers),
         &|servers| others.stream(0).prove(Step::TcpClient, &nonce, servers),
@@ -188,14 +189,14 @@ fn only_a_fresh_proof_claims_a_stream() {
         tcp.write_all(&proof(&servers)).unwrap();
         assert!(raw::is_closed(tcp));
     }
-    // A whole exchange played back: the server's nonce is another one by then.
+    // A replayed exchange fails: the server's nonce differs.
     let (mut real, servers) = challenged(server.addr, 0, &credentials, nonce);
     let proof = first.prove(Step::TcpClient, &nonce, &servers);
     let (mut replayed, again) = challenged(server.addr, 0, &credentials, nonce);
     assert_ne!(again, servers);
     replayed.write_all(&proof).unwrap();
     assert!(raw::is_closed(replayed));
-    // The real ones get in all the same, the proof byte by byte.
+    // The genuine client is still accepted, even if its proof arrives byte by byte.
     for byte in proof {
         real.write_all(&[byte]).unwrap();
     }
@@ -205,7 +206,7 @@ fn only_a_fresh_proof_claims_a_stream() {
     drop(other);
 }
 
-/// A proof that does not arrive: the server waits five seconds, and no less.
+/// A missing proof: the server waits five seconds, not less.
 pub fn missing_proof() -> State {
     let hold = |most_s| {
         let directory = scratch();
@@ -213,7 +214,7 @@ pub fn missing_proof() -> State {
         let server = Server::start(&["--key-file", text(&path)]);
         let (_client, credentials) = keyed(&server, &path, Parameters::default());
         let (mut tcp, _) = challenged(server.addr, 0, &credentials, [1; 16]);
-        // A byte every second is not progress enough.
+        // One byte per second does not extend the deadline.
         let held_s = drip::drip(&mut tcp, &[0], Duration::from_secs(1), most_s);
         assert!(held_s > 4.0, "{held_s} s");
         held_s
@@ -227,7 +228,7 @@ fn udp() -> Parameters {
 }
 
 #[test]
-fn only_a_fresh_proof_claims_a_udp_flow() {
+fn only_a_fresh_proof_opens_a_udp_flow() {
     let directory = scratch();
     let path = new_key(directory.path(), "key");
     let server = Server::start(&["--key-file", text(&path)]);
@@ -238,7 +239,7 @@ fn only_a_fresh_proof_claims_a_udp_flow() {
         socket
     };
     let (mine, theirs) = (socket("127.0.0.1"), socket("127.0.0.9"));
-    // The token, as without a key.
+    // The plain token, as without a key, gets no answer.
     mine.send(&hello::encode(0, hello::Step::Hello(client.token))).unwrap();
     assert!(thief::heard(&mine).is_empty());
     let (test, client_nonce) = (credentials.id(), [1; 16]);
@@ -255,7 +256,7 @@ fn only_a_fresh_proof_claims_a_udp_flow() {
     };
     let (to_me, to_them) = (challenge(&mine).server_nonce, challenge(&theirs).server_nonce);
     assert_ne!(to_me, to_them, "a nonce is for one address");
-    // From another address with a proof that was overheard; then wrong proofs from the right one.
+    // An overheard proof from another address, then wrong proofs from the right address.
     theirs.send(&prove(0, Step::UdpProof, to_me)).unwrap();
     assert!(thief::heard(&theirs).is_empty());
     for wrong in

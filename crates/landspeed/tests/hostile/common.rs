@@ -1,4 +1,4 @@
-//! Starting servers and clients, and judging the documents they leave.
+//! Starts servers and clients, and checks the documents they write.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use landspeed_sys::clock;
 pub use landspeed_testkit::process::{Ended, Process, until};
 use serde_json::Value;
 
-/// More than any run of these tests takes on a busy machine, seconds.
+/// Timeout of every run of these tests, seconds; allows for a busy machine.
 pub const PATIENCE_S: u64 = 60;
 
 /// The program under test.
@@ -19,14 +19,14 @@ pub fn landspeed() -> Command {
     command
 }
 
-/// A server on a free port.
+/// A server on a port assigned by the kernel.
 pub struct Server {
     pub process: Process,
     pub addr: SocketAddr,
 }
 
 impl Server {
-    /// On IPv4 loopback.
+    /// Starts a server on IPv4 loopback.
     pub fn start(args: &[&str]) -> Self {
         Self::listening("127.0.0.1:0", args)
     }
@@ -37,24 +37,24 @@ impl Server {
         Self::of(command)
     }
 
-    /// Any command that becomes a server.
+    /// Starts any command that becomes a server.
     pub fn of(command: Command) -> Self {
         let process = Process::start(command);
         let addr = process.address_in("listening on");
         Self { process, addr }
     }
 
-    /// A run against it, its document on standard output.
+    /// Runs a client against it to its end; the document is on standard output.
     pub fn run(&self, args: &[&str]) -> Run {
         finish(self.begin(args).end(PATIENCE_S))
     }
 
-    /// The same, not waited for.
+    /// Starts a client against it.
     pub fn begin(&self, args: &[&str]) -> Process {
         begin(&self.addr.to_string(), args)
     }
 
-    /// Waits until its descriptors and threads are no more than they were.
+    /// Waits until its open files and threads are down to these numbers.
     pub fn settles_to(&self, (fds, threads): (usize, usize)) {
         let mut now = (0, 0);
         until(PATIENCE_S, &format!("the server to return to {fds} descriptors and {threads} threads"), || {
@@ -63,12 +63,12 @@ impl Server {
         });
     }
 
-    /// What it holds when nothing happens: after a first test, so that what is made once exists.
+    /// Open files and threads of the idle server, after a first test so that lazily created resources exist.
     pub fn baseline(&self) -> (usize, usize) {
         self.baseline_with(&[])
     }
 
-    /// The same where a test needs further options.
+    /// As [`Self::baseline`], with options for the first test.
     pub fn baseline_with(&self, args: &[&str]) -> (usize, usize) {
         assert_eq!(self.run(&[&["-t", "0.1"], args].concat()).ended.code, 0);
         let mut last = (0, 0);
@@ -83,19 +83,19 @@ impl Server {
     }
 }
 
-/// A client, not waited for.
+/// Starts a client.
 pub fn begin(target: &str, args: &[&str]) -> Process {
     let mut command = landspeed();
     command.args(["run", target, "--json", "-"]).args(args);
     Process::start(command)
 }
 
-/// A client whose document is on its standard output.
+/// Runs a client to its end; the document is on standard output.
 pub fn run(target: &str, args: &[&str]) -> Run {
     finish(begin(target, args).end(PATIENCE_S))
 }
 
-/// A finished client and its document, which has been judged.
+/// A finished client with its checked document.
 #[derive(Debug)]
 pub struct Run {
     pub ended: Ended,
@@ -107,20 +107,20 @@ impl Run {
         self.document["status"].as_str().unwrap_or_default()
     }
 
-    /// Codes of the document's errors.
+    /// Error codes in the document.
     pub fn errors(&self) -> Vec<&str> {
         let list = self.document["errors"].as_array().expect("a list");
         list.iter().filter_map(|error| error["code"].as_str()).collect()
     }
 
-    /// It did all it was asked for and its accounting balances.
+    /// Asserts that the test completed and its accounting is balanced.
     pub fn assert_clean(&self) {
         assert_eq!((self.ended.code, self.status()), (0, "complete"), "{}\n{}", self.ended.stderr, self.accounting());
         assert_eq!(self.document["conservation"]["holds"], true, "{}", self.accounting());
         assert_eq!(self.document["conservation"]["unaccounted_bytes"], 0, "{}", self.accounting());
     }
 
-    /// It did nothing, and standard error and document say why.
+    /// Asserts that nothing ran, and that standard error and the document give the reason.
     pub fn assert_failed(&self, code: &str) {
         assert_eq!((self.ended.code, self.status()), (2, "failed"), "{:?}", self.ended);
         assert_eq!(self.errors(), [code], "{}", self.ended.stderr);
@@ -132,7 +132,8 @@ impl Run {
     }
 }
 
-/// One line on standard error that begins with the program's name, and at most one more that says what to do.
+/// Asserts one line on standard error that begins with the program's name, and at most one more with
+/// advice.
 pub fn assert_short_error(ended: &Ended) {
     let lines: Vec<_> = ended.stderr.lines().collect();
     assert!(matches!(lines.len(), 1 | 2) && lines[0].starts_with("landspeed: "), "two lines: {ended:?}");
@@ -141,7 +142,7 @@ pub fn assert_short_error(ended: &Ended) {
     assert!(!ended.stderr.contains("panicked"), "{ended:?}");
 }
 
-/// Reads the document off a client's standard output, on which there must be nothing else, and judges it.
+/// Parses the document on a client's standard output, which must contain nothing else, and checks it.
 pub fn finish(ended: Ended) -> Run {
     let document: Value = serde_json::from_str(&ended.stdout)
         .unwrap_or_else(|error| panic!("standard output is not one JSON document: {error}\n{ended:?}"));
@@ -150,7 +151,7 @@ pub fn finish(ended: Ended) -> Run {
     Run { ended, document }
 }
 
-/// What holds of every document: it is of its schema, and its intervals add up.
+/// Checks what every document must satisfy: it matches its schema, and its intervals add up.
 pub fn judge(document: &Value) {
     static SCHEMA: OnceLock<jsonschema::Validator> = OnceLock::new();
     let schema = SCHEMA.get_or_init(|| {
@@ -174,7 +175,7 @@ pub fn judge(document: &Value) {
     }
 }
 
-/// A directory that goes with the test.
+/// A temporary directory, removed after the test.
 pub fn scratch() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("landspeed-").tempdir().expect("a temporary directory")
 }

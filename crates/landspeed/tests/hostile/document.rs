@@ -1,4 +1,5 @@
-//! Every way to run leaves a document of its schema; standard output is for one thing at a time.
+//! Every kind of run writes a document that matches its schema; standard output carries only one kind of
+//! output.
 
 use serde_json::Value;
 
@@ -55,7 +56,7 @@ fn every_kind_of_test_has_a_valid_balanced_document() {
     }
 }
 
-/// Lines of a `--jsonl` output.
+/// Parses the lines of a `--jsonl` output.
 fn events(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
 }
@@ -65,7 +66,7 @@ fn kinds(events: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn lines_of_events_end_with_the_document() {
+fn jsonl_ends_with_the_document() {
     let server = Server::start(&[]);
     let mut command = landspeed();
     command.args(["run", &server.addr.to_string(), "-t", "0.5", "--jsonl", "-"]);
@@ -76,7 +77,7 @@ fn lines_of_events_end_with_the_document() {
     assert_eq!((kinds.first(), kinds.last()), (Some(&"accepted"), Some(&"document")), "{kinds:?}");
     assert!(kinds.contains(&"progress"), "{kinds:?}");
     judge(&events.last().expect("a line")["document"]);
-    // A failure is a document too.
+    // A failed run has a document too.
     let mut command = landspeed();
     command.args(["run", "127.0.0.1:9", "--jsonl", "-"]);
     let ended = Process::start(command).end(PATIENCE_S);
@@ -86,7 +87,7 @@ fn lines_of_events_end_with_the_document() {
 }
 
 #[test]
-fn files_are_whole_and_nothing_is_left_beside_them() {
+fn output_files_are_complete_without_temporary_files() {
     let server = Server::start(&[]);
     let directory = scratch();
     let path = |name: &str| directory.path().join(name);
@@ -106,7 +107,7 @@ fn files_are_whole_and_nothing_is_left_beside_them() {
 }
 
 #[test]
-fn the_paths_that_scripts_rely_on_are_there() {
+fn documented_json_paths_exist() {
     let server = Server::start(&[]);
     let tcp = server.run(&["-t", "0.3"]);
     let udp = server.run(&["-t", "0.3", "-u", "-b", "10M"]);
@@ -126,7 +127,7 @@ fn the_paths_that_scripts_rely_on_are_there() {
 }
 
 #[test]
-fn every_command_explains_itself_with_examples() {
+fn every_command_help_has_examples() {
     let help = |args: &[&str]| {
         let mut command = landspeed();
         command.args(args);
@@ -154,7 +155,7 @@ fn every_command_explains_itself_with_examples() {
 }
 
 #[test]
-fn a_reader_that_leaves_early_gets_no_panic() {
+fn closed_stdout_does_not_panic() {
     let server = Server::start(&[]);
     let program = env!("CARGO_BIN_EXE_landspeed");
     let script =

@@ -1,7 +1,7 @@
-//! Peers that move a byte now and then, or none: each step of the protocol ends in its documented time, and Ctrl-C within a
-//! second.
+//! Peers that send or read a byte now and then, or nothing: each step of the protocol ends within its
+//! documented time, and Ctrl-C takes effect within a second.
 //!
-//! Bounds here have slack for a busy machine; without an absolute deadline each of these waits lasts hours.
+//! The bounds allow for a busy machine; without an absolute deadline each of these waits would last hours.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -23,20 +23,20 @@ use crate::hostile::raw::{self, NEVER, SHORT};
 use crate::hostile::{bad_input, claims, server_abuse, server_limits, server_shares, strangers};
 use landspeed_testkit::process::side_by_side;
 
-/// A byte comes so often: soon enough for every timeout of a single system call.
+/// Interval between bytes: shorter than any timeout of a single system call.
 const EVERY: Duration = Duration::from_millis(20);
 
 fn seconds_since(then_ns: u64) -> f64 {
     (clock::monotonic_ns() - then_ns) as f64 / 1e9
 }
 
-/// Announces a message of 1 MB and moves a byte of it now and then, until the peer hangs up or `most_s` have passed. How
-/// long that took, seconds.
+/// Announces a message of 1 MB and transfers a byte of it now and then, until the peer hangs up or `most_s`
+/// have passed. Returns the elapsed time, seconds.
 fn drip(stream: &mut TcpStream, most_s: f64) -> f64 {
     drip::drip(stream, &1_000_000_u32.to_be_bytes(), EVERY, most_s)
 }
 
-/// A test of `ms` milliseconds at almost no rate.
+/// Parameters of a test of `ms` milliseconds at a minimal rate.
 fn slow_test(ms: u64) -> Parameters {
     Parameters {
         time_ns: Some(ms * 1_000_000),
@@ -47,7 +47,7 @@ fn slow_test(ms: u64) -> Parameters {
     }
 }
 
-/// A client of one stream whose test has started; its control connection in the clear.
+/// Starts a test with one stream, without a key; returns the control and the data connection.
 fn started(server: SocketAddr, parameters: Parameters) -> (TcpStream, TcpStream) {
     let control = raw::control(server);
     let twin = control.try_clone().unwrap();
@@ -65,7 +65,7 @@ fn started(server: SocketAddr, parameters: Parameters) -> (TcpStream, TcpStream)
     (twin, data)
 }
 
-/// All at the same time: they only wait, and take as long as the longest.
+/// All cases run at the same time: they only wait, and the longest determines the duration.
 #[test]
 fn every_step_ends_by_its_documented_deadline() {
     let directory = scratch();
@@ -89,7 +89,7 @@ fn every_step_ends_by_its_documented_deadline() {
     server.run(&["-t", "0.2"]).assert_clean();
 }
 
-/// States in which a client drips at a server that limits tests to a second, and at one with a key.
+/// Cases of clients that drip, against a server with a time limit of one second and one with a key.
 fn slow_clients(open: SocketAddr, keyed: SocketAddr) -> Vec<State> {
     vec![
         (
@@ -120,7 +120,7 @@ fn slow_clients(open: SocketAddr, keyed: SocketAddr) -> Vec<State> {
                 drip(&mut control, most)
             }),
         ),
-        // Its own second, the drain of a stream that never ends, and the farewell.
+        // The time limit of one second, the drain of a stream that never ends, and the closing exchange.
         (
             "run and farewell",
             1.0 + 10.0 + 10.0,
@@ -142,7 +142,7 @@ fn slow_clients(open: SocketAddr, keyed: SocketAddr) -> Vec<State> {
     ]
 }
 
-/// Asks again and again without reading an answer. How long the server takes that, seconds.
+/// Sends pings continuously without reading the answers. Returns how long the server allows it, seconds.
 fn reads_no_answers(server: SocketAddr) -> f64 {
     let mut control = raw::control(server);
     let hello = ToServer::Hello { version: "0".into(), parameters: Box::new(slow_test(500)) };
@@ -188,35 +188,35 @@ fn the_rate_limit_holds_for_a_slow_client() {
             Ok(n) => (moved, owed) = (moved + n as u64, owed.saturating_sub(n as u64)),
         }
         let allowed = ALLOWED_BPS / 8.0 * (seconds_since(begun_ns) + 1.0) * 1.1 + f64::from(1 << 20);
-        // The server counts every 20 ms, in which loopback moves tens of megabytes.
+        // The server measures every 20 ms, in which loopback transfers tens of megabytes.
         assert!((moved as f64) < allowed + 400e6, "{moved} B in {:.1} s", seconds_since(begun_ns));
     }
     assert!(dripping.join().expect("no panic") < 20.0, "the control connection ends with the test");
 }
 
-/// What a hostile server drips.
+/// The message that a hostile server drips.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Until {
-    /// The answer to the preface.
+    /// Answer to the preface.
     Answer,
-    /// The key handshake.
+    /// Key handshake.
     Handshake,
-    /// The acceptance.
+    /// Acceptance of the test.
     Acceptance,
-    /// The answer to the first ping.
+    /// Answer to the first ping.
     Pong,
-    /// The answer to a data connection's preface.
+    /// Answer to the preface of a data connection.
     DataAnswer,
-    /// That all data connections are there.
+    /// Confirmation that all data connections are open.
     Ready,
-    /// Live figures.
+    /// Live figures during the test.
     Run,
-    /// The report's first part, or its second.
+    /// First part of the report.
     Report,
     SecondPart,
 }
 
-/// Goes along with a client up to a state and drips from there, until stopped.
+/// Follows the protocol up to a state and drips from there on, until stopped.
 fn dripping_server(listener: &TcpListener, until: Until, reached: &AtomicBool, over: &AtomicBool) {
     let (mut control, _) = listener.accept().expect("the client comes");
     let mut shown = [0; preface::PREFACE_LEN];
@@ -230,7 +230,7 @@ fn dripping_server(listener: &TcpListener, until: Until, reached: &AtomicBool, o
     };
     if until == Until::Answer {
         reached.store(true, Ordering::Relaxed);
-        // Sixteen bytes are few: each takes its time.
+        // There are only sixteen bytes, so each is delayed for long.
         for byte in &welcome[..15] {
             let _ = control.write_all(&[*byte]);
             let next_ns = clock::monotonic_ns() + 4_000_000_000;
@@ -242,7 +242,7 @@ fn dripping_server(listener: &TcpListener, until: Until, reached: &AtomicBool, o
     }
     control.write_all(&welcome).unwrap();
     if until == Until::Handshake {
-        // The client has spoken and waits.
+        // The client has sent its part and waits.
         control.read_exact(&mut [0; 2]).unwrap();
         reached.store(true, Ordering::Relaxed);
         for byte in [0, 200].into_iter().chain(std::iter::repeat_n(7, 199)) {
@@ -308,7 +308,7 @@ fn dripping_server(listener: &TcpListener, until: Until, reached: &AtomicBool, o
     }
 }
 
-/// Every state, how long a test of 0.5 s may last in it by the documentation, seconds.
+/// Every state, with the documented maximum duration of a test of 0.5 s, seconds.
 const STATES: [(&str, Until, f64); 9] = [
     ("the answer to the preface", Until::Answer, 10.0),
     ("the server's key handshake", Until::Handshake, 10.0),
@@ -321,14 +321,15 @@ const STATES: [(&str, Until, f64); 9] = [
     ("the report's second part", Until::SecondPart, 0.5 + 15.0 + 10.0),
 ];
 
-/// A client against a server that drips in this state: `judge` gets it, and whether the state is reached.
+/// Runs a client against a server that drips in this state; `judge` gets the client and a flag that is set
+/// when the state is reached.
 fn against<T>(state: Until, key: &Path, judge: impl FnOnce(Process, &AtomicBool) -> T) -> T {
     let (listener, addr) = raw::listener();
     let (reached, over) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
         scope.spawn(|| dripping_server(&listener, state, &reached, &over));
         let keyed: &[&str] = if state == Until::Handshake { &["--key-file", text(key)] } else { &[] };
-        // Only the server ends the run: a test without an end.
+        // The server must end the run, so the test itself is long.
         let time = if state == Until::Run { "60" } else { "0.5" };
         let judged = judge(begin(&addr.to_string(), &[&["-t", time, "-b", "1M"], keyed].concat()), &reached);
         over.store(true, Ordering::Relaxed);
@@ -361,7 +362,7 @@ fn ctrl_c_ends_a_client_of_a_slow_server() {
             client.signal("INT");
             let asked_ns = clock::monotonic_ns();
             let ended = client.end(120);
-            // A second is documented; a busy machine takes longer, no deadline of a step is as short.
+            // Documented is one second; the bound allows for a busy machine and is below every step's deadline.
             assert!(seconds_since(asked_ns) < 4.0, "{name}: {:.1} s after SIGINT", seconds_since(asked_ns));
             assert!(ended.stdout.contains("\"interrupted\""), "{name}: {}", ended.stderr);
         });
@@ -369,7 +370,7 @@ fn ctrl_c_ends_a_client_of_a_slow_server() {
 }
 
 #[test]
-fn a_server_is_stopped_whatever_state_its_clients_drip_in() {
+fn sigterm_stops_a_server_with_dripping_clients() {
     let mut server = Server::start(&["--no-iperf3"]);
     let open = server.addr;
     let in_state = Arc::new(AtomicUsize::new(0));
@@ -401,12 +402,12 @@ fn a_server_is_stopped_whatever_state_its_clients_drip_in() {
     ];
     let drips: Vec<_> = states.into_iter().map(std::thread::spawn).collect();
     until(PATIENCE_S, "every state to be reached", || in_state.load(Ordering::Relaxed) == 5);
-    // The shortest test ends meanwhile.
+    // The shortest test ends in the meantime.
     clock::sleep_until(clock::monotonic_ns() + 800_000_000);
     server.process.signal("TERM");
     let asked_ns = clock::monotonic_ns();
     until(60, "the server to end", || server.process.has_ended());
-    // A second is documented; a busy machine takes longer, no deadline of a step is as short.
+    // Documented is one second; the bound allows for a busy machine and is below every step's deadline.
     assert!(seconds_since(asked_ns) < 4.0, "{:.1} s after SIGTERM", seconds_since(asked_ns));
     for drip in drips {
         drip.join().expect("no panic");

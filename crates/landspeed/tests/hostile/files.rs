@@ -1,4 +1,4 @@
-//! Keys, user files and configurations that others could have read or written.
+//! Keys, user files and configurations that other users could have read or written.
 
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::hostile::common::{PATIENCE_S, Process, landspeed, run, scratch};
 
 const OVERRIDE: &str = "--insecure-permissions";
 
-/// A file with this content and mode.
+/// Creates a file with this content and mode.
 fn file(directory: &Path, name: &str, content: &str, mode: u32) -> PathBuf {
     let path = directory.join(name);
     std::fs::write(&path, content).expect("written");
@@ -21,12 +21,12 @@ fn key(directory: &Path, mode: u32) -> PathBuf {
     file(directory, "site.key", &"07".repeat(32), mode)
 }
 
-/// What a command that must fail says to standard error.
+/// Returns standard error of a command that must fail.
 fn failure(arguments: &[&str]) -> String {
     let mut command = landspeed();
     command.args(arguments);
     let ended = Process::start(command).end(PATIENCE_S);
-    // The drop-in ends as iperf3 does.
+    // The drop-in mode exits as iperf3 does.
     let code = if arguments.first() == Some(&"iperf3") { 1 } else { 2 };
     assert_eq!(ended.code, code, "{arguments:?}: {ended:?}");
     ended.stderr
@@ -72,7 +72,7 @@ fn linked_or_foreign_keys_are_refused() {
 }
 
 #[test]
-fn a_file_that_holds_no_key_is_named() {
+fn invalid_key_file_is_named() {
     let directory = scratch();
     let path = file(directory.path(), "no.key", "nonsense", 0o600);
     let said = failure(&["run", "127.0.0.1:9", "--key-file", path.to_str().expect("plain")]);

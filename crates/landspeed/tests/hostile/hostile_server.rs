@@ -1,4 +1,4 @@
-//! Servers that a client should not believe.
+//! Servers that send invalid or false messages.
 
 use landspeed_flow::control::message::{Accepted, SenderDone, ToClient, ToServer};
 use landspeed_flow::control::preface::{self, Status, Token};
@@ -19,7 +19,7 @@ fn accepted(parameters: Parameters) -> Accepted {
     }
 }
 
-/// A client whose greeting is answered with `answer`.
+/// Runs a client whose greeting is answered with `answer`.
 fn answered(answer: impl FnOnce(Parameters) -> ToClient) -> Run {
     let (listener, addr) = raw::listener();
     let client = begin(&addr.to_string(), &["-t", "1"]);
@@ -30,7 +30,7 @@ fn answered(answer: impl FnOnce(Parameters) -> ToClient) -> Run {
 }
 
 #[test]
-fn a_grant_of_another_test_is_not_taken() {
+fn acceptance_of_other_parameters_is_refused() {
     let others: Vec<fn(Parameters) -> Parameters> = vec![
         |p| Parameters { streams: 100, ..p },
         |p| Parameters { streams: u32::MAX, ..p },
@@ -49,7 +49,7 @@ fn a_grant_of_another_test_is_not_taken() {
 }
 
 #[test]
-fn words_of_a_server_reach_the_terminal_without_control_characters() {
+fn server_messages_are_printed_without_control_characters() {
     let evil = "\u{1b}]0;owned\u{7}\u{1b}[2J\nlandspeed: all is well\u{9b}1m";
     let entry = ErrorEntry { code: evil.into(), message: evil.into(), advice: Some(format!("try {evil}")) };
     let run = answered(|_| ToClient::Refused(entry));
@@ -68,7 +68,8 @@ fn a_wrong_or_missing_message_ends_the_attempt() {
     answered(|asked| ToClient::Accepted(Box::new(accepted(asked)))).assert_failed("peer-lost");
 }
 
-/// A server that goes along with a test of one stream until the start, and then reports `report`.
+/// Runs a client against a server that follows the protocol of a one-stream test up to the start, and then
+/// sends `report`.
 fn reported(report: &str) -> Run {
     let (listener, addr) = raw::listener();
     let client = begin(&addr.to_string(), &["-t", "0.3"]);
@@ -107,7 +108,7 @@ fn reported(report: &str) -> Run {
 }
 
 #[test]
-fn an_empty_report_and_one_of_nonsense_leave_a_document() {
+fn invalid_reports_leave_a_document() {
     let empty = serde_json::to_string(&EndReport::default()).unwrap();
     let run = reported(&empty);
     assert_ne!(run.document["conservation"]["holds"], true, "a server that saw nothing has no balanced accounting");
@@ -117,7 +118,7 @@ fn an_empty_report_and_one_of_nonsense_leave_a_document() {
 }
 
 #[test]
-fn a_report_of_impossible_figures_is_not_believed() {
+fn impossible_report_figures_are_rejected() {
     let end = serde_json::json!({ "bytes": u64::MAX, "syscalls": u64::MAX, "thread_cpu_ns": u64::MAX });
     let mut report = serde_json::to_value(EndReport {
         cuts: Cuts { startup_end_ns: Some(u64::MAX), omit_end_ns: Some(0), steady_end_ns: Some(1), end_ns: Some(0) },

@@ -1,10 +1,10 @@
-//! Ends that come early: signals, and peers that vanish.
+//! Tests that end early: by signals, and by peers that vanish.
 
 use crate::hostile::common::{PATIENCE_S, Process, Server, finish, scratch, until};
 use crate::hostile::raw;
 use landspeed_testkit::process::side_by_side;
 
-/// A client with traffic under way.
+/// Starts a client and waits until it transfers data.
 fn under_way(server: &Server, args: &[&str]) -> (Process, tempfile::TempDir) {
     let directory = scratch();
     let events = directory.path().join("events");
@@ -17,7 +17,7 @@ fn under_way(server: &Server, args: &[&str]) -> (Process, tempfile::TempDir) {
 }
 
 #[test]
-fn results_until_the_server_vanished_are_kept() {
+fn results_before_a_lost_server_are_kept() {
     let tests = [
         &["-t", "60", "-b", "50m"][..],
         &["-t", "60", "-b", "50m", "-R", "-P", "2"],
@@ -73,7 +73,7 @@ fn ctrl_c_ends_a_test_with_both_reports() {
 }
 
 #[test]
-fn ctrl_c_while_a_server_says_nothing_ends_at_once() {
+fn ctrl_c_ends_a_client_of_a_silent_server() {
     let (listener, addr) = raw::listener();
     let client = crate::hostile::common::begin(&addr.to_string(), &[]);
     let _silent = listener.accept().expect("the client comes");
@@ -88,7 +88,7 @@ fn a_second_ctrl_c_ends_at_once() {
     let (client, _directory) = under_way(&server, &["-t", "60", "-b", "50m"]);
     server.process.signal("STOP");
     client.signal("INT");
-    // The first is taken when sending stops; only then is the second one a second.
+    // The second signal counts only after the client has handled the first one, when sending stops.
     until(PATIENCE_S, "the first to be taken", || {
         let status = std::fs::read_to_string(format!("/proc/{}/status", client.id())).unwrap_or_default();
         status.lines().any(|line| line.starts_with("SigPnd") || line.starts_with("ShdPnd"))

@@ -1,4 +1,4 @@
-//! Address families, and socket options that must be in force.
+//! Address families and effective socket options.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -74,7 +74,7 @@ fn the_requested_local_address_is_used() {
 }
 
 #[test]
-fn mss_window_and_congestion_control_are_in_force() {
+fn mss_window_and_congestion_control_are_effective() {
     let server = Server::start(&[]);
     for direction in ["-P1", "-R"] {
         let run = server.run(&["-t", "0.3", "-M", "1000", "-w", "64K", "-C", "reno", "-N", direction]);
@@ -82,14 +82,14 @@ fn mss_window_and_congestion_control_are_in_force() {
         let sender = &run.document["streams"][0]["sender"];
         assert!(sender["mss_bytes"].as_u64().is_some_and(|mss| (900..=1000).contains(&mss)), "{sender}");
         assert_eq!(sender["congestion"], "reno");
-        // The kernel doubles what it is asked for.
+        // The kernel doubles the requested size.
         assert_eq!(sender["sndbuf_bytes"], 131_072, "{direction}");
         assert_eq!(run.document["streams"][0]["receiver"]["rcvbuf_bytes"], 131_072, "{direction}");
     }
 }
 
 #[test]
-fn the_window_of_udp_is_in_force() {
+fn udp_window_is_effective() {
     let server = Server::start(&[]);
     let run = server.run(&["-t", "0.3", "-u", "-b", "1m", "-w", "64K"]);
     run.assert_clean();
@@ -110,7 +110,7 @@ fn multipath_tcp_accounting_balances() {
     }
 }
 
-/// The program inside a namespace.
+/// The program in a network namespace.
 fn inside(namespace: &Namespace, args: &[&str]) -> Command {
     let mut command = Command::new("ip");
     let program = Path::new(env!("CARGO_BIN_EXE_landspeed"));
@@ -152,7 +152,7 @@ fn a_link_local_address_is_reached_through_its_zone() {
     assert!(run.ended.stderr.contains('%'), "says how to write a zone: {:?}", run.ended);
 }
 
-/// Bytes that left a namespace marked `ef` by this family.
+/// Bytes with DSCP EF that left a namespace by this address family, as counted by nftables.
 fn marked(namespace: &Namespace, family: &str) -> u64 {
     let listed = namespace.exec(["nft", "list", "counter", "inet", "t", family]);
     let bytes = listed.split_once("bytes ").and_then(|(_, rest)| rest.split_whitespace().next()?.parse().ok());

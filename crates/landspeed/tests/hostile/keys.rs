@@ -1,4 +1,4 @@
-//! Pre-shared keys, and those who do not hold them.
+//! Pre-shared keys, and peers without the right key.
 
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -36,7 +36,7 @@ fn a_key_file_is_private_and_never_overwritten() {
 }
 
 #[test]
-fn only_the_servers_key_opens_it() {
+fn server_accepts_only_its_own_key() {
     let directory = scratch();
     let (right, wrong) = (new_key(directory.path(), "right"), new_key(directory.path(), "wrong"));
     let server = Server::start(&["--key-file", text(&right)]);
@@ -52,7 +52,7 @@ fn only_the_servers_key_opens_it() {
 }
 
 #[test]
-fn a_key_is_not_shown_to_a_keyless_server() {
+fn key_is_not_sent_to_a_keyless_server() {
     let directory = scratch();
     let key = new_key(directory.path(), "key");
     let server = Server::start(&[]);
@@ -62,13 +62,14 @@ fn a_key_is_not_shown_to_a_keyless_server() {
 }
 
 #[test]
-fn a_changed_dropped_repeated_or_reordered_message_ends_the_test() {
+fn tampered_messages_end_the_test() {
     let directory = scratch();
     let key = new_key(directory.path(), "key");
     let server = Server::start(&["--key-file", text(&key)]);
     let honest = proxy::start(server.addr, None);
     run(&honest.to_string(), &["-t", "0.2", "--key-file", text(&key)]).assert_clean();
-    // Greeting or acceptance; a ping or its answer; a sign of life or live figures. Most of them only wait.
+    // Messages 0, 4 and 13: greeting or acceptance, ping or its answer, keep-alive or live figures. Most cases
+    // only wait.
     std::thread::scope(|scope| {
         for from_client in [true, false] {
             for number in [0, 4, 13] {

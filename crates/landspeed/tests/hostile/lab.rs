@@ -1,10 +1,10 @@
-//! The lab against bad scenarios, small machines and impatient people.
+//! The lab with invalid scenarios, too little memory, and interrupted runs.
 
 use std::path::Path;
 
 use crate::hostile::common::{Ended, PATIENCE_S, Process, landspeed, scratch, until};
 
-/// Two hosts and a link, with a flow that lasts `seconds` of virtual time.
+/// A scenario of two hosts and a link, with a flow of `seconds` of virtual time.
 fn scenario(seconds: u64, more: &str) -> String {
     format!(
         "name = \"short\"\ntime = \"{seconds}s\"\n{more}\n[host.a]\n[host.b]\n[[link]]\nbetween = [\"a\", \"b\"]\n\
@@ -12,7 +12,7 @@ fn scenario(seconds: u64, more: &str) -> String {
     )
 }
 
-/// `lab run` of a text, with the results directory in `directory`.
+/// Starts `lab run` of a scenario, with temporary files in `directory`.
 fn run(directory: &Path, text: &str, args: &[&str]) -> Process {
     let path = directory.join("scenario.toml");
     std::fs::write(&path, text).expect("writable");
@@ -28,7 +28,7 @@ fn ended(text: &str, args: &[&str]) -> Ended {
     ended
 }
 
-/// Nothing but the scenario is left.
+/// Asserts that only the scenario is left.
 fn assert_empty(directory: &Path) {
     let left: Vec<_> = std::fs::read_dir(directory).expect("readable").flatten().map(|e| e.file_name()).collect();
     assert!(left.iter().all(|name| name == "scenario.toml"), "left behind: {left:?}");
@@ -82,7 +82,7 @@ fn a_missing_kernel_is_named_with_advice() {
 }
 
 #[test]
-fn the_guests_program_refuses_to_run_anywhere_else() {
+fn lab_guest_runs_only_in_a_guest() {
     let mut command = landspeed();
     command.args(["lab", "guest"]);
     let ended = Process::start(command).end(PATIENCE_S);
@@ -106,7 +106,7 @@ fn an_unwritable_output_fails_before_the_boot() {
 #[test]
 fn a_guest_that_dies_shows_its_console_and_leaves_nothing() {
     landspeed_testkit::needs_lab_kernel!();
-    // Too little to unpack its own program.
+    // Too little memory to unpack the program.
     let ended = ended(&scenario(1, "memory = \"64MiB\"\n[hosts]\nbuffers = \"stock\"").replace("1G", "100G"), &[]);
     if ended.code == 0 {
         landspeed_testkit::skip!("64 MiB were enough for this guest");

@@ -1,9 +1,9 @@
-//! Many tests at once on one server.
+//! Many concurrent tests on one server.
 
 use crate::hostile::common::{PATIENCE_S, Server, finish};
 
 #[test]
-fn sixteen_at_a_time_balance_in_each_direction() {
+fn sixteen_concurrent_tests_balance_in_each_direction() {
     let server = Server::start(&[]);
     let idle = server.baseline();
     for wave in [&["-t", "0.5"][..], &["-t", "0.5", "-R"]] {
@@ -16,10 +16,10 @@ fn sixteen_at_a_time_balance_in_each_direction() {
 }
 
 #[test]
-fn sixty_four_at_once_all_balance() {
+fn sixty_four_concurrent_tests_balance() {
     let server = Server::start(&[]);
     let idle = server.baseline();
-    // At a low rate: sixteen are enough to fill the CPUs, here it is the number that counts.
+    // Low rates: sixteen tests already load the CPUs; this one is about the number.
     let kinds: [&[&str]; 4] = [
         &["-t", "1", "-b", "2m"],
         &["-t", "1", "-b", "2m", "-R"],

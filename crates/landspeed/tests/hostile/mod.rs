@@ -1,7 +1,7 @@
 //! The real binary against hostile users, networks and peers.
 //!
-//! One test program, so that it is linked once. Everything started here has a deadline, is ended by its own number,
-//! and listens on a port of the system's choosing.
+//! One test program, so that it is linked once. Everything started here has a deadline, is killed by its
+//! process id, and listens on a port assigned by the kernel.
 #![forbid(unsafe_code)]
 
 mod bad_input;

@@ -1,11 +1,11 @@
-//! A man in the middle of the control connection.
+//! A man in the middle on the control connection.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 
 use landspeed_flow::control::preface::{ANSWER_LEN, PREFACE_LEN};
 
-/// What is done to one sealed message.
+/// Manipulation of one sealed message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deed {
     FlipBit,
@@ -14,20 +14,20 @@ pub enum Deed {
     SwapWithNext,
 }
 
-/// Which one.
+/// The message to manipulate.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
     pub from_client: bool,
-    /// Counted after the two messages of the key handshake.
+    /// Number of the message after the two of the key handshake.
     pub number: usize,
     pub deed: Deed,
 }
 
-/// Forwards everything to `server`; the first connection's messages suffer `target`.
+/// Forwards everything to `server`; in the first connection, `target` is applied.
 pub fn start(server: SocketAddr, target: Option<Target>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
     let addr = listener.local_addr().unwrap();
-    // Ends with the test program: it holds nothing but its listener.
+    // The thread ends with the test program.
     std::thread::spawn(move || {
         for (number, near) in listener.incoming().enumerate() {
             let (Ok(near), Ok(far)) = (near, TcpStream::connect(server)) else { return };
@@ -53,7 +53,7 @@ fn tamper(from: &mut TcpStream, to: &mut TcpStream, preface: usize, target: Targ
     let mut shown = vec![0; preface];
     from.read_exact(&mut shown)?;
     to.write_all(&shown)?;
-    // One message of the handshake goes each way.
+    // Each direction has one handshake message.
     let handshake = sealed(from)?;
     to.write_all(&handshake)?;
     let mut held = None;
@@ -81,7 +81,7 @@ fn tamper(from: &mut TcpStream, to: &mut TcpStream, preface: usize, target: Targ
     Ok(())
 }
 
-/// A length and as many bytes.
+/// Reads a message with its length.
 fn sealed(from: &mut TcpStream) -> std::io::Result<Vec<u8>> {
     let mut message = vec![0; 2];
     from.read_exact(&mut message)?;

@@ -1,4 +1,4 @@
-//! A client and a server of the tests' own, which keep to the protocol only as far as they want to.
+//! A client and a server for tests, which may violate the protocol.
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use socket2::{Domain, Socket, Type};
 pub const SHORT: Duration = Duration::from_secs(20);
 pub static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// A connection that waits no longer than [`SHORT`] for anything.
+/// Connects with timeouts of [`SHORT`].
 pub fn connect(server: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect_timeout(&server, SHORT).expect("the server accepts");
     stream.set_read_timeout(Some(SHORT)).unwrap();
@@ -22,7 +22,7 @@ pub fn connect(server: SocketAddr) -> TcpStream {
     stream
 }
 
-/// A connection from another address of the loopback interface.
+/// Connects from another loopback address.
 pub fn connect_from(from: IpAddr, server: SocketAddr) -> TcpStream {
     let socket = Socket::new(Domain::for_address(server), Type::STREAM, None).expect("a socket");
     socket.bind(&SocketAddr::new(from, 0).into()).expect("loopback has it");
@@ -33,12 +33,12 @@ pub fn connect_from(from: IpAddr, server: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Shows a preface and returns the answer.
+/// Connects, sends a preface and returns the answer.
 pub fn introduce(server: SocketAddr, purpose: Purpose) -> (TcpStream, Option<Status>) {
     introduce_on(connect(server), purpose)
 }
 
-/// The same on a connection that is there.
+/// As [`introduce`], on an existing connection.
 pub fn introduce_on(mut stream: TcpStream, purpose: Purpose) -> (TcpStream, Option<Status>) {
     stream.write_all(&preface::encode(purpose)).unwrap();
     let mut answer = [0; ANSWER_LEN];
@@ -46,19 +46,19 @@ pub fn introduce_on(mut stream: TcpStream, purpose: Purpose) -> (TcpStream, Opti
     (stream, status)
 }
 
-/// A control connection past its preface.
+/// Opens a control connection and completes its preface.
 pub fn control(server: SocketAddr) -> TcpStream {
     let (stream, status) = introduce(server, Purpose::Control { keyed: false });
     assert_eq!(status, Some(Status::Welcome));
     stream
 }
 
-/// Frames text as a message.
+/// Prepends the length of a message.
 pub fn frame(text: &[u8]) -> Vec<u8> {
     [&(text.len() as u32).to_be_bytes(), text].concat()
 }
 
-/// Whether the server closes the connection, whatever it says before.
+/// Whether the server closes the connection, possibly after sending data.
 pub fn is_closed(mut stream: TcpStream) -> bool {
     let mut buffer = [0; 4096];
     loop {
@@ -79,12 +79,12 @@ pub struct Client {
     pub server: SocketAddr,
 }
 
-/// Asks for a test; the server's words if it says no.
+/// Requests a test; the error is the server's refusal.
 pub fn ask(server: SocketAddr, parameters: Parameters) -> Result<Client, String> {
     ask_with(server, parameters, None)
 }
 
-/// The same of a server with a key.
+/// As [`ask`], for a server with a key.
 pub fn ask_with(server: SocketAddr, parameters: Parameters, key: Option<&Key>) -> Result<Client, String> {
     let (stream, status) = introduce(server, Purpose::Control { keyed: key.is_some() });
     assert_eq!(status, Some(Status::Welcome));
@@ -100,7 +100,7 @@ pub fn ask_with(server: SocketAddr, parameters: Parameters, key: Option<&Key>) -
     }
 }
 
-/// The next message.
+/// Receives the next message.
 pub fn hear(rx: &mut Receiver) -> Result<ToClient, String> {
     rx.wait("a message", SHORT, &NEVER).map_err(|error| error.to_string())
 }
@@ -111,13 +111,13 @@ impl Client {
         introduce(self.server, Purpose::Data { stream, token: self.token })
     }
 
-    /// Says that all is open and waits for the server to agree.
+    /// Reports all streams as open and waits for the server's confirmation.
     pub fn ready(&mut self) {
         self.tx.queue(&ToServer::Opened).unwrap();
         assert!(matches!(hear(&mut self.rx), Ok(ToClient::Ready)));
     }
 
-    /// The server's clock.
+    /// Reads the server's clock, nanoseconds.
     pub fn server_clock(&mut self) -> u64 {
         self.tx.queue(&ToServer::Ping { n: 1 }).unwrap();
         match hear(&mut self.rx) {
@@ -134,7 +134,7 @@ pub fn listener() -> (TcpListener, SocketAddr) {
     (listener, addr)
 }
 
-/// The server's half of a control connection: answers the preface with `answer`.
+/// Accepts a control connection and answers the preface with `answer`.
 pub fn welcome(listener: &TcpListener, answer: [u8; ANSWER_LEN]) -> TcpStream {
     let (mut stream, _) = listener.accept().expect("the client comes");
     stream.set_read_timeout(Some(SHORT)).unwrap();
@@ -144,7 +144,7 @@ pub fn welcome(listener: &TcpListener, answer: [u8; ANSWER_LEN]) -> TcpStream {
     stream
 }
 
-/// Takes a greeting as a server does.
+/// Accepts a client and reads its greeting, as a server does.
 pub fn greet(listener: &TcpListener, key: Option<&Key>) -> (Sender, Receiver, Parameters) {
     let stream = welcome(listener, preface::encode_answer(Status::Welcome));
     let (tx, mut rx) = channel::open(stream, Role::Server, key, MAX_MESSAGE, SHORT, &NEVER).unwrap();

@@ -1,4 +1,4 @@
-//! What `run`, `serve` and `calc` print.
+//! Output of `run`, `serve` and `calc`.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::hostile::common::{Ended, PATIENCE_S, Process, Server, landspeed, until};
 use landspeed_testkit::process::side_by_side;
 
-/// A command with its output as a person would see it.
+/// Runs a command with its output for people.
 fn ended(args: &[&str]) -> Ended {
     let mut command = landspeed();
     command.args(args).env_remove("COLUMNS");
@@ -19,7 +19,7 @@ fn run(server: &Server, args: &[&str]) -> Ended {
     ended(&[&["run", &target], args].concat())
 }
 
-/// Interval lines, and the lines of the summary.
+/// Splits the output into interval lines and summary lines.
 fn parts(text: &str) -> (Vec<&str>, Vec<&str>) {
     let (intervals, summary) = text.split_once("\n\n").unwrap_or_else(|| panic!("two parts: {text}"));
     (intervals.lines().collect(), summary.lines().collect())
@@ -56,7 +56,7 @@ fn every_kind_of_test_prints_its_intervals_and_eight_lines() {
 }
 
 #[test]
-fn progress_keeps_to_the_interval_and_never_repeats_a_reading() {
+fn progress_follows_the_interval_without_repeated_samples() {
     let server = Server::start(&[]);
     side_by_side([(["-i", "500ms"], 3), (["-i", "10ms"], 7)], |(args, most)| {
         let ended = run(&server, &[&["-t", "1.3", "-b", "500m", "--jsonl", "-"][..], &args].concat());
@@ -69,7 +69,7 @@ fn progress_keeps_to_the_interval_and_never_repeats_a_reading() {
             .collect();
         assert!((1..=most).contains(&progress.len()), "{args:?}: {progress:?}");
         assert!(progress.windows(2).all(|pair| pair[0].0 < pair[1].0), "{progress:?}");
-        // After its end, too, the test is read, and nothing moves any more.
+        // Samples after the end of the test show no progress.
         let moving: Vec<_> = progress.iter().filter(|(t_ns, _)| *t_ns < 1_300_000_000).collect();
         assert!(moving.windows(2).all(|pair| pair[0].1 < pair[1].1), "{progress:?}");
     });
@@ -89,7 +89,7 @@ fn a_server_logs_time_rate_and_requests() {
 }
 
 #[test]
-fn a_lost_server_is_reported_first_without_claims() {
+fn lost_server_is_reported_first_without_figures() {
     let server = Server::start(&[]);
     let target = server.addr.to_string();
     let mut command = landspeed();
@@ -106,7 +106,7 @@ fn a_lost_server_is_reported_first_without_claims() {
 }
 
 #[test]
-fn commands_of_iperf3_are_pointed_to_its_mode() {
+fn iperf3_command_lines_get_advice() {
     let client = ended(&["-c", "192.0.2.1"]);
     assert!(client.code == 2 && client.stderr.contains("landspeed iperf3 -c HOST"), "{}", client.stderr);
     let server = ended(&["-s"]);
@@ -124,7 +124,7 @@ fn an_rtt_without_a_unit_is_refused() {
 }
 
 #[test]
-fn a_run_that_may_not_capture_fails_before_the_test() {
+fn missing_capture_privilege_fails_before_the_test() {
     let server = Server::start(&[]);
     let mut command = Command::new("setpriv");
     command.arg("--bounding-set=-net_raw").arg(landspeed().get_program());

@@ -1,4 +1,5 @@
-//! Clients that break the control protocol. The server closes on them, says so, and serves the next one.
+//! Clients that violate the control protocol. The server closes their connections, logs it, and serves the
+//! next client.
 
 use std::io::Write as _;
 use std::net::Shutdown;
@@ -16,9 +17,9 @@ fn short() -> Parameters {
     Parameters { time_ns: Some(200_000_000), ..Parameters::default() }
 }
 
-/// Every greeting here ends its connection, and only that.
+/// Each of these greetings closes its own connection only.
 #[test]
-fn a_hostile_greeting_closes_its_connection_and_nothing_else() {
+fn invalid_greetings_close_only_their_connection() {
     let server = Server::start(&[]);
     let idle = server.baseline();
     let hello = serde_json::to_vec(&ToServer::Hello { version: "0".into(), parameters: Box::new(short()) }).unwrap();
@@ -64,7 +65,7 @@ fn a_hostile_greeting_closes_its_connection_and_nothing_else() {
 }
 
 #[test]
-fn messages_out_of_order_end_the_test_they_belong_to() {
+fn messages_out_of_order_end_only_their_test() {
     let server = Server::start(&[]);
     let idle = server.baseline();
     for message in [
@@ -81,7 +82,7 @@ fn messages_out_of_order_end_the_test_they_belong_to() {
     server.settles_to(idle);
 }
 
-/// Runs a test that is to start then. How long it takes, seconds.
+/// Runs a test that requests this start time. Returns its duration, seconds.
 fn started_at(at_ns: u64) -> f64 {
     let server = Server::start(&[]);
     let mut client = ask(server.addr, short()).expect("accepted");
@@ -104,11 +105,11 @@ fn started_at(at_ns: u64) -> f64 {
 }
 
 #[test]
-fn a_start_time_in_the_past_is_now() {
+fn start_time_in_the_past_starts_now() {
     started_at(0);
 }
 
-/// A start in the far future is clamped to ten seconds.
+/// A start time in the far future is limited to ten seconds from now.
 pub fn distant_start() -> State {
     ("a start in the far future", 10.0, Box::new(|_| started_at(u64::MAX)))
 }
@@ -129,7 +130,7 @@ fn a_data_connection_needs_a_token_and_free_stream() {
         assert!(is_closed(client.data(stream).0), "stream {stream}");
     }
     client.ready();
-    // The token dies with its test.
+    // The token is invalid after its test.
     let token = client.token;
     drop((first, client));
     server.settles_to(idle);
@@ -166,7 +167,7 @@ fn junk_is_dropped_at_its_first_wrong_byte() {
 }
 
 #[test]
-fn a_flood_of_tiny_messages_is_one_tests_own_trouble() {
+fn message_flood_does_not_affect_other_tests() {
     let server = Server::start(&[]);
     let mut client = ask(server.addr, short()).expect("accepted");
     let alive = frame(br#"{"type":"alive"}"#).repeat(20_000);
@@ -175,7 +176,7 @@ fn a_flood_of_tiny_messages_is_one_tests_own_trouble() {
     let now = client.server_clock();
     client.tx.queue(&ToServer::Start { at_ns: now }).unwrap();
     let writer = std::thread::spawn(move || {
-        // Not through the sender, which would frame each with a separate system call.
+        // Written in one piece: the sender would need a system call per message.
         let mut flood = connect(server.addr);
         let _ = flood.write_all(&preface::encode(Purpose::Control { keyed: false }));
         let _ = flood.write_all(&alive);

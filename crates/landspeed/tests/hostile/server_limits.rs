@@ -1,4 +1,4 @@
-//! Limits that hold whatever a client makes of them.
+//! Server limits that clients cannot exceed.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ fn tests_over_the_time_limit_are_refused_or_ended() {
     server.run(&["-t", "0.5", "-b", "50m"]).assert_clean();
 }
 
-/// A test of more bytes than the time limit allows, a second, ends after that and the drain.
+/// A test of more bytes than the time limit of one second allows ends after it and the drain.
 pub fn more_bytes_than_the_time_limit_allows(server: SocketAddr) -> State {
     let hold = move |_| {
         let run = crate::hostile::common::run(&server.to_string(), &["-n", "100T", "-b", "10m"]);
@@ -49,7 +49,7 @@ pub fn endless_sender(server: SocketAddr) -> State {
 }
 
 #[test]
-fn the_rate_holds_for_obedient_clients_in_every_direction() {
+fn rate_limit_applies_in_every_direction() {
     let server = Server::start(&["--max-rate", "80M"]);
     let tests = [&["-t", "1"][..], &["-t", "1", "-R"], &["-t", "1", "-P", "4"], &["-t", "1", "-u", "-b", "1G"]];
     side_by_side(tests, |args| {
@@ -98,7 +98,7 @@ fn requests_above_the_rate_limit_are_refused_or_stopped() {
 }
 
 #[test]
-fn strangers_networks_are_turned_away() {
+fn clients_outside_allowed_networks_are_refused() {
     let server = Server::start(&["--allow", "192.0.2.0/24", "--allow", "2001:db8::/32"]);
     let run = server.run(&["-t", "0.2"]);
     run.assert_failed("not-allowed");
@@ -115,7 +115,7 @@ fn memory_and_threads_of_all_tests_together_are_bounded() {
     let idle = server.baseline();
     let greedy = |streams, write_bytes| Parameters { streams, write_bytes, ..Parameters::default() };
     assert!(ask(server.addr, greedy(128, 64 << 20)).is_err_and(|why| why.contains("not-permitted")));
-    // Each of these is allowed; not many of them at once.
+    // Each of these tests is allowed, but only a few at once.
     let mut held = Vec::new();
     let refusal = loop {
         match ask(server.addr, greedy(128, 8 << 20)) {
@@ -125,7 +125,7 @@ fn memory_and_threads_of_all_tests_together_are_bounded() {
         assert!(held.len() < 32, "32 GiB were promised");
     };
     assert!(refusal.contains("server-busy"), "{refusal}");
-    // An ordinary one still finds room.
+    // An ordinary test is still accepted.
     server.run(&["-t", "0.2"]).assert_clean();
     server.run(&["-t", "0.2", "--bind", "127.0.0.2"]).assert_clean();
     drop(held);
@@ -147,7 +147,7 @@ fn memory_and_threads_of_all_tests_together_are_bounded() {
 }
 
 #[test]
-fn readings_are_made_coarser_where_they_would_not_fit() {
+fn sampling_interval_is_raised_to_fit_the_report() {
     let server = Server::start(&[]);
     let hour = Parameters {
         time_ns: Some(3600 * SECOND_NS),

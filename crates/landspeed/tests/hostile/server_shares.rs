@@ -1,4 +1,4 @@
-//! What one address may use of a server, and what the others are answered and get.
+//! Shares of one client address in a server, and the service for the other clients.
 
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -18,7 +18,7 @@ use crate::hostile::raw::{Client, NEVER, SHORT, ask, connect, connect_from, cont
 const SECOND_NS: u64 = 1_000_000_000;
 const ELSEWHERE: [&str; 2] = ["--bind", "127.0.0.2"];
 
-/// A test that costs nothing and lasts.
+/// Parameters of a long test with minimal resources.
 fn tiny() -> Parameters {
     Parameters {
         time_ns: Some(3600 * SECOND_NS),
@@ -30,7 +30,7 @@ fn tiny() -> Parameters {
     }
 }
 
-/// As many tests as one address gets, and why it gets no more.
+/// Starts as many tests as one address gets; returns them and the reason of the refusal.
 fn take_all(server: SocketAddr, parameters: &Parameters) -> (Vec<Client>, String) {
     let mut held = Vec::new();
     loop {
@@ -42,7 +42,7 @@ fn take_all(server: SocketAddr, parameters: &Parameters) -> (Vec<Client>, String
     }
 }
 
-/// A server that may open so many files.
+/// Starts a server with this limit of open files.
 fn with_open_files(limit: u32, args: &str) -> Server {
     let mut command = Command::new("sh");
     let program = env!("CARGO_BIN_EXE_landspeed");
@@ -69,7 +69,7 @@ fn one_address_gets_three_quarters_of_the_slots() {
 }
 
 #[test]
-fn a_number_of_tests_per_host_is_held_to() {
+fn tests_per_host_are_limited() {
     for (number, places) in [("2", 2), ("8", 8)] {
         let server = Server::start(&["--max-tests", "8", "--max-tests-per-host", number]);
         let (held, refusal) = take_all(server.addr, &tiny());
@@ -81,13 +81,13 @@ fn a_number_of_tests_per_host_is_held_to() {
 }
 
 #[test]
-fn a_total_rate_is_shared_out_and_held_to() {
+fn total_rate_is_shared_and_enforced() {
     let server = Server::start(&["--max-total-rate", "80M"]);
     let asks_20m = Parameters { rate_bps: Some(20_000_000), ..tiny() };
     let first = ask(server.addr, asks_20m.clone()).expect("accepted");
     assert_eq!(first.accepted.parameters.rate_bps, Some(20_000_000), "as asked");
     let greedy = ask(server.addr, Parameters { rate_bps: None, ..tiny() }).expect("accepted");
-    // (3 * 60M free - 20M held) / 4
+    // (3 × 60M free − 20M used) / 4
     assert_eq!(greedy.accepted.parameters.rate_bps, Some(40_000_000));
     assert!(
         greedy.accepted.notes.iter().any(|note| note.contains("--max-total-rate")),
@@ -96,7 +96,7 @@ fn a_total_rate_is_shared_out_and_held_to() {
     );
     let refusal = ask(server.addr, asks_20m).map(|_| ()).unwrap_err();
     assert!(refusal.starts_with("server-busy"), "{refusal}");
-    // Another client gets three quarters of the 20M that are left.
+    // Another client gets three quarters of the remaining 20M.
     let run = server.run(&elsewhere(&["-t", "2"]));
     run.assert_clean();
     let goodput = run.document["summary"]["goodput_bps"].as_f64().expect("a rate");
@@ -125,7 +125,7 @@ fn a_client_that_exceeds_its_rate_share_is_stopped() {
     client.ready();
     let at_ns = client.server_clock();
     client.tx.queue(&ToServer::Start { at_ns }).unwrap();
-    // Not one of these carries the test's tag.
+    // None of these datagrams carries the test's tag.
     let begun = clock::monotonic_ns();
     let code = loop {
         for _ in 0..50 {
@@ -145,7 +145,7 @@ fn a_server_without_descriptors_says_busy_and_serves_other_addresses() {
     process::raise_open_files_limit();
     let server = with_open_files(256, "");
     let idle = server.baseline();
-    // Silent ones of all kinds, more than there are descriptors.
+    // Idle connections in all states, more than the server has descriptors.
     let shown = preface::encode(Purpose::Control { keyed: false });
     let mut strangers: Vec<TcpStream> = Vec::new();
     for i in 0..400 {
@@ -179,7 +179,7 @@ fn a_test_without_enough_descriptors_is_refused() {
 fn tests_use_no_more_descriptors_than_reserved() {
     let server = with_open_files(256, "");
     let idle = server.baseline();
-    // As many streams at once as are admitted: every one of them must run.
+    // As many concurrent streams as are admitted: each must run.
     let kinds: [&[&str]; 4] = [&["-b", "20m"], &["-b", "20m", "-R"], &["-b", "2m", "-u"], &["--rr", "--rate", "200"]];
     for kind in kinds {
         let clients: Vec<_> = (0..12).map(|_| server.begin(&[&["-t", "1", "-P", "2"], kind].concat())).collect();
@@ -197,7 +197,7 @@ fn tests_use_no_more_descriptors_than_reserved() {
     }
 }
 
-/// Fills the greeting with connections of this address until the first of them has lost its place.
+/// Fills the greeting slots with connections of this address until `first` loses its slot.
 fn crowd(server: SocketAddr, keyed: bool, first: &TcpStream) -> Vec<TcpStream> {
     let begun = clock::monotonic_ns();
     let mut crowd = Vec::new();
@@ -212,13 +212,13 @@ fn crowd(server: SocketAddr, keyed: bool, first: &TcpStream) -> Vec<TcpStream> {
 }
 
 #[test]
-fn a_client_crowded_out_of_the_greeting_gets_server_busy() {
+fn client_displaced_during_greeting_gets_server_busy() {
     process::raise_open_files_limit();
     let server = Server::start(&["--max-tests", "8"]);
     let stream = control(server.addr);
     let _crowd = crowd(server.addr, false, &stream);
     let (mut tx, mut rx) = channel::open(stream, Role::Client, None, MAX_MESSAGE, SHORT, &NEVER).unwrap();
-    // Its request is under way when the answer comes.
+    // The client's request is in flight when the refusal arrives.
     tx.queue(&ToServer::Hello { version: "0".into(), parameters: Box::new(tiny()) }).expect("no reset");
     match hear(&mut rx) {
         Ok(ToClient::Refused(entry)) => assert_eq!(entry.code, "server-busy"),
@@ -227,7 +227,7 @@ fn a_client_crowded_out_of_the_greeting_gets_server_busy() {
 }
 
 #[test]
-fn a_client_crowded_out_of_the_handshake_gets_server_busy() {
+fn client_displaced_during_handshake_gets_server_busy() {
     process::raise_open_files_limit();
     let place = crate::hostile::common::scratch();
     let path = place.path().join("key");
@@ -246,7 +246,7 @@ fn a_client_crowded_out_of_the_handshake_gets_server_busy() {
 }
 
 #[test]
-fn a_client_crowded_out_at_the_door_gets_server_busy() {
+fn client_displaced_before_its_preface_gets_server_busy() {
     process::raise_open_files_limit();
     let server = with_open_files(256, "--no-iperf3");
     let other: IpAddr = [127, 0, 0, 3].into();
@@ -255,7 +255,7 @@ fn a_client_crowded_out_at_the_door_gets_server_busy() {
     let mut crowd = Vec::new();
     let mut peeked = [0; 1];
     early.set_nonblocking(true).unwrap();
-    // All from the same address as the first, which is its oldest.
+    // All connections are from the same address; `early` is the oldest.
     while early.peek(&mut peeked).is_err() {
         let mut stream = connect_from(other, server.addr);
         stream.write_all(b"L").unwrap();
@@ -269,7 +269,7 @@ fn a_client_crowded_out_at_the_door_gets_server_busy() {
 }
 
 #[test]
-fn descriptions_of_the_host_are_rationed() {
+fn host_descriptions_are_rate_limited() {
     let server = Server::start(&["--describe"]);
     let describe = |source: [u8; 4]| {
         let mut stream = connect_from(source.into(), server.addr);
@@ -284,7 +284,7 @@ fn descriptions_of_the_host_are_rationed() {
             other => panic!("{other:?}"),
         }
     };
-    // Without a bound this would go on; a described host a second is what it comes to.
+    // The limit is about one host description per second.
     let begun = clock::monotonic_ns();
     let refusal = (0..200).find_map(|_| describe([127, 0, 0, 1]));
     let refusal = refusal.unwrap_or_else(|| panic!("200 descriptions in {} ns", clock::monotonic_ns() - begun));
@@ -293,12 +293,12 @@ fn descriptions_of_the_host_are_rationed() {
     assert!(describe([127, 0, 0, 2]).is_none(), "another address is not concerned");
 }
 
-/// Data to a client that says nothing after the start stops.
+/// The server stops sending to a client that is silent after the start.
 pub fn silent_client() -> State {
     ("data to a silent client", 15.0, Box::new(|_| data_to_a_silent_client()))
 }
 
-/// How long data flows after the client's last sign of life, seconds.
+/// Returns how long data is sent after the client's last message, seconds.
 fn data_to_a_silent_client() -> f64 {
     let server = Server::start(&[]);
     let idle = server.baseline();
@@ -316,7 +316,7 @@ fn data_to_a_silent_client() -> f64 {
     socket.set_read_timeout(Some(SHORT)).unwrap();
     landspeed_flow::control::hello::introduce(&socket, 0, client.token, &NEVER).expect("proved");
     client.ready();
-    // As far ahead as a start may be: the silence begins now and not then.
+    // The latest possible start time: the timeout counts from the last message, not from the start.
     let at_ns = client.server_clock() + 10 * SECOND_NS;
     client.tx.queue(&ToServer::Start { at_ns }).unwrap();
     let begun = clock::monotonic_ns();

@@ -1,4 +1,4 @@
-//! Crowds at the door while tests run.
+//! Many unauthenticated connections while tests run.
 
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
@@ -11,7 +11,7 @@ use landspeed_testkit::drip::State;
 use crate::hostile::common::{PATIENCE_S, Run, Server, finish, until};
 use crate::hostile::raw;
 
-/// Open connections that a crowd of `n` leaves at the server's door, of all kinds.
+/// Opens `n` connections with incomplete or invalid requests of all kinds.
 fn crowd(server: SocketAddr, n: usize) -> Vec<TcpStream> {
     let shown = preface::encode(Purpose::Control { keyed: false });
     (0..n)
@@ -34,7 +34,7 @@ fn goodput(run: &Run) -> f64 {
 }
 
 #[test]
-fn a_thousand_strangers_do_not_disturb_a_running_test() {
+fn a_thousand_idle_connections_do_not_disturb_a_test() {
     process::raise_open_files_limit();
     let server = Server::start(&[]);
     let idle = server.baseline();
@@ -43,7 +43,7 @@ fn a_thousand_strangers_do_not_disturb_a_running_test() {
     let test = server.begin(&["-t", "2"]);
     until(PATIENCE_S, "the test to start", || server.process.stdout().matches("start").count() == 3);
     let mut strangers = crowd(server.addr, 1000);
-    // The slow ones go on dripping, a byte each now and then, for as long as the test lasts.
+    // Every fifth connection sends another byte now and then, for as long as the test runs.
     let over = AtomicBool::new(false);
     let crowded = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -66,7 +66,7 @@ fn a_thousand_strangers_do_not_disturb_a_running_test() {
     server.settles_to(idle);
 }
 
-/// A crowd that says nothing after its prefaces blocks no other client, and is sent away without its doing.
+/// Many clients that are silent after their prefaces do not block others, and are disconnected.
 pub fn idle_prefaces() -> State {
     let hold = |_| {
         process::raise_open_files_limit();

@@ -1,5 +1,5 @@
-//! A thief on the path: a relay of TCP and UDP that shows copies of what opens a data socket before the client's own get
-//! through.
+//! An attacker on the path: a relay of TCP and UDP that sends copies of the messages that open data sockets
+//! before the client's own are forwarded.
 
 use std::collections::HashMap;
 use std::io::{Read as _, Write as _};
@@ -12,32 +12,32 @@ use landspeed_flow::control::preface::{self, ANSWER_LEN, PREFACE_LEN, Status};
 
 use crate::hostile::raw;
 
-/// Where the thief sits.
+/// Source address of the attacker.
 pub const THIEF: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 9));
 
-/// What the relay does besides forwarding.
+/// Attack of the relay, besides forwarding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Crime {
-    /// Nothing, but data sockets reach the server from [`THIEF`].
+    /// None, but data sockets reach the server from [`THIEF`].
     OtherAddress,
-    /// Shows a copy of each data preface, hello and proof first, and tries to send and to receive.
+    /// Sends a copy of each data preface, hello and proof first, and tries to send and receive data.
     Steal,
-    /// Answers data sockets itself.
+    /// Answers data sockets itself, as the server would.
     Impersonate,
 }
 
-/// What the thief got.
+/// Results of the attack.
 #[derive(Debug, Default)]
 pub struct Loot {
-    /// Copies shown.
+    /// Copies sent to the server.
     pub copies: AtomicUsize,
-    /// Bytes that came back beyond what opens a data socket.
+    /// Bytes received beyond the opening exchange of a data socket.
     pub bytes: AtomicUsize,
-    /// Copies that were neither refused nor left without an answer.
+    /// Copies that the server accepted.
     pub let_in: AtomicUsize,
 }
 
-/// A relay to `server` on a free port. Its threads end with the test program.
+/// Starts a relay to `server` on a free port. Its threads end with the test program.
 pub fn start(server: SocketAddr, crime: Crime) -> (SocketAddr, Arc<Loot>) {
     let (listener, udp) = ports();
     let addr = listener.local_addr().unwrap();
@@ -54,7 +54,7 @@ pub fn start(server: SocketAddr, crime: Crime) -> (SocketAddr, Arc<Loot>) {
     (addr, loot)
 }
 
-/// TCP and UDP on the same port.
+/// Binds TCP and UDP to the same port.
 fn ports() -> (TcpListener, UdpSocket) {
     for _ in 0..64 {
         let (listener, addr) = raw::listener();
@@ -72,12 +72,12 @@ fn relay(mut near: TcpStream, server: SocketAddr, crime: Crime, loot: &Arc<Loot>
     }
     let is_data = shown[10] == 2;
     if is_data && crime == Crime::Impersonate {
-        // As a server that has no key might: a welcome, and a proof of nothing.
+        // A welcome with an invalid proof, as from a server without the key.
         let _ = near.write_all(&[&preface::encode_answer(Status::Welcome)[..], &[7; 48]].concat());
         let _ = near.read(&mut shown);
         return;
     }
-    // Kept open: what it holds must not be the stream.
+    // Kept open: the copied connection must not carry the stream.
     let _copy = (is_data && crime == Crime::Steal).then(|| steal(&shown, server, loot));
     let far = if is_data && crime == Crime::OtherAddress {
         raw::connect_from(THIEF, server)
@@ -97,7 +97,7 @@ fn relay(mut near: TcpStream, server: SocketAddr, crime: Crime, loot: &Arc<Loot>
     let _ = back.join();
 }
 
-/// Shows a copied preface from elsewhere, and half of the time junk as a proof.
+/// Sends a copied preface from the attacker's address, and every second time an invalid proof.
 fn steal(shown: &[u8; PREFACE_LEN], server: SocketAddr, loot: &Arc<Loot>) -> TcpStream {
     let mut thief = raw::connect_from(THIEF, server);
     thief.write_all(shown).unwrap();
@@ -110,7 +110,7 @@ fn steal(shown: &[u8; PREFACE_LEN], server: SocketAddr, loot: &Arc<Loot>) -> Tcp
         thief.read_exact(&mut challenge).expect("the server's nonce and proof");
     }
     if number.is_multiple_of(2) {
-        // The server's own proof sent back, and a megabyte behind it.
+        // The server's own proof, reflected, and a megabyte of data.
         let _ = thief.write_all(&[&challenge[16..], &vec![0; 1 << 20]].concat());
     }
     let (mut twin, loot) = (thief.try_clone().unwrap(), Arc::clone(loot));
@@ -158,7 +158,7 @@ fn relay_datagrams(near: &UdpSocket, server: SocketAddr, crime: Crime, loot: &Ar
     }
 }
 
-/// Shows a copied hello or proof, waits a moment for what comes back, and listens on.
+/// Sends a copied hello or proof, counts the answer, and keeps listening.
 fn steal_datagram(thief: &Arc<UdpSocket>, datagram: &[u8], loot: &Arc<Loot>) {
     loot.copies.fetch_add(1, Ordering::SeqCst);
     thief.send(datagram).unwrap();
@@ -173,7 +173,7 @@ fn steal_datagram(thief: &Arc<UdpSocket>, datagram: &[u8], loot: &Arc<Loot>) {
     loot.bytes.fetch_add(back.saturating_sub(datagram.len()), Ordering::SeqCst);
     loot.let_in.fetch_add(welcomes, Ordering::SeqCst);
     if datagram[8] == 3 {
-        // Now the test would send to it.
+        // A copied proof: listen for data of the test.
         let (thief, loot) = (Arc::clone(thief), Arc::clone(loot));
         std::thread::spawn(move || {
             thief.set_read_timeout(Some(raw::SHORT)).unwrap();
@@ -184,7 +184,7 @@ fn steal_datagram(thief: &Arc<UdpSocket>, datagram: &[u8], loot: &Arc<Loot>) {
     }
 }
 
-/// Datagrams that a socket hears within a moment.
+/// Receives datagrams until half a second passes without one.
 pub fn heard(socket: &UdpSocket) -> Vec<Vec<u8>> {
     socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Tests between two servers that a third host asks for: what they give, who may ask, and peers that misbehave.
+//! Tests between two servers requested by a third host: results, permissions, and misbehaving peers.
 
 use landspeed_flow::control::channel::{self, Receiver, Role, Sender};
 use landspeed_flow::control::message::{MAX_MESSAGE, ToClient, ToServer};
@@ -11,7 +11,7 @@ use crate::hostile::common::{PATIENCE_S, Process, Run, Server, begin, finish, la
 use crate::hostile::raw;
 use landspeed_testkit::process::side_by_side;
 
-/// A server that tests against others on loopback, and the log to look at.
+/// Starts a server that may test against others on loopback.
 fn runner(args: &[&str]) -> Server {
     Server::start(&[&["--allow-third-party", "127.0.0.0/8"], args].concat())
 }
@@ -46,7 +46,7 @@ fn two_servers_measure_their_path_for_a_third_host() {
 }
 
 #[test]
-fn interval_lines_and_summary_name_both_hosts() {
+fn summary_names_both_hosts_of_a_third_party_test() {
     let (runner, target) = (runner(&[]), Server::start(&[]));
     let mut command = landspeed();
     command.args(["run", &target.addr.to_string(), "--from", &runner.addr.to_string()]);
@@ -59,7 +59,7 @@ fn interval_lines_and_summary_name_both_hosts() {
         ended.stdout
     );
     assert!(ended.stdout.contains("asked by 127.0.0.1:"), "{}", ended.stdout);
-    // On a busy machine the first interval is a little longer than a second.
+    // On a busy machine the first interval may take slightly more than a second.
     assert!(ended.stdout.lines().any(|line| line.trim_start().starts_with("0.0-1.")), "{}", ended.stdout);
 }
 
@@ -79,7 +79,7 @@ fn a_server_tests_against_allowed_targets_only() {
 }
 
 #[test]
-fn without_a_key_a_server_names_its_targets() {
+fn third_party_targets_are_required_without_a_key() {
     let mut command = landspeed();
     command.args(["serve", "--listen", "127.0.0.1:0", "--no-iperf3", "--allow-third-party"]);
     let ended = Process::start(command).end(PATIENCE_S);
@@ -89,7 +89,7 @@ fn without_a_key_a_server_names_its_targets() {
 }
 
 #[test]
-fn a_key_holds_for_both_servers() {
+fn third_party_key_applies_to_both_servers() {
     let directory = scratch();
     let key = |name: &str| {
         let path = directory.path().join(name).display().to_string();
@@ -113,7 +113,7 @@ fn a_key_holds_for_both_servers() {
 }
 
 #[test]
-fn a_target_that_is_no_server_is_reported_by_name() {
+fn unreachable_third_party_targets_are_reported() {
     let runner = runner(&[]);
     let idle = runner.baseline();
     let at = |target: &str| crate::hostile::common::run(target, &["--from", &runner.addr.to_string(), "-t", "0.2"]);
@@ -128,7 +128,7 @@ fn a_target_that_is_no_server_is_reported_by_name() {
 }
 
 #[test]
-fn limits_of_the_asked_server_hold_for_its_own_tests() {
+fn server_limits_apply_to_its_third_party_tests() {
     let target = Server::start(&[]);
     let limited = runner(&["--max-rate", "20M", "--max-duration", "10s", "--max-tests", "1"]);
     for args in [&["-t", "1"][..], &["-t", "1", "-R"], &["-t", "1", "-u", "-b", "500m"]] {
@@ -139,7 +139,7 @@ fn limits_of_the_asked_server_hold_for_its_own_tests() {
         assert!(run.document["warnings"].to_string().contains("--max-rate"), "{args:?}");
     }
     from(&limited, &target, &["-t", "20"]).assert_failed("not-permitted");
-    // It takes the only place.
+    // This test takes the only slot.
     let under_way = target.begin(&["--from", &limited.addr.to_string(), "-t", "9"]);
     until(PATIENCE_S, "the test at the target", || target.process.stdout().matches(" start ").count() == 4);
     limited.run(&["-t", "0.2"]).assert_failed("server-busy");
@@ -148,7 +148,7 @@ fn limits_of_the_asked_server_hold_for_its_own_tests() {
     assert_eq!(finish(under_way.end(PATIENCE_S)).errors(), ["interrupted"]);
 }
 
-/// A test of a minute of which the asker has figures.
+/// Starts a test of a minute and waits for its first figures.
 fn measuring(runner: &Server, target: &Server) -> Process {
     let scratch = tempfile::tempdir().expect("a directory");
     let events = scratch.path().join("events.jsonl");
@@ -160,7 +160,7 @@ fn measuring(runner: &Server, target: &Server) -> Process {
 }
 
 #[test]
-fn the_test_ends_soon_after_its_asker() {
+fn third_party_test_ends_with_its_client() {
     let (runner, target) = (runner(&[]), Server::start(&[]));
     let idle = [runner.baseline(), target.baseline()];
     for how in ["INT", "KILL"] {
@@ -182,13 +182,13 @@ fn the_test_ends_soon_after_its_asker() {
 }
 
 #[test]
-fn servers_that_vanish_leave_an_answer() {
+fn vanished_third_party_servers_are_reported() {
     let (mut runner, mut target) = (runner(&[]), Server::start(&[]));
     let asker = measuring(&runner, &target);
     target.process.kill();
     let run = finish(asker.end(PATIENCE_S));
     assert_eq!(run.status(), "partial", "{}", run.ended.stderr);
-    // The stream may break before the control connection is found to be.
+    // The stream may fail before the loss of the control connection is detected.
     assert!([&["peer-lost"][..], &["peer-lost", "stream"]].contains(&&run.errors()[..]), "{:?}", run.errors());
     let target = Server::start(&[]);
     let idle = target.baseline();
@@ -211,7 +211,7 @@ fn ask(runner: &Server, message: &ToServer) -> (Sender, Receiver) {
 }
 
 #[test]
-fn requests_of_nonsense_are_refused() {
+fn invalid_third_party_requests_are_refused() {
     let runner = runner(&[]);
     let idle = runner.baseline();
     let parameters = Parameters::default;
@@ -229,7 +229,7 @@ fn requests_of_nonsense_are_refused() {
     ] {
         let (_tx, mut rx) = ask(&runner, &message);
         let answer = raw::hear(&mut rx);
-        // A name that does not resolve is a test that failed: its report says so.
+        // A name that does not resolve is a failed test with a report.
         let refused = match &answer {
             Ok(ToClient::Refused(_)) => true,
             Ok(ToClient::Report { text, .. }) => text.contains("cannot resolve"),
@@ -258,7 +258,7 @@ fn a_message_out_of_order_ends_the_test() {
 }
 
 #[test]
-fn a_target_that_drips_does_not_hold_the_place() {
+fn dripping_target_releases_its_slot() {
     let runner = runner(&[]);
     let idle = runner.baseline();
     let (listener, addr) = raw::listener();
@@ -275,7 +275,7 @@ fn a_target_that_drips_does_not_hold_the_place() {
     dripping.join().expect("it ends with its connection");
 }
 
-/// An asker whose server answers the request with `messages`.
+/// Runs a third-party client whose server answers the request with `messages`.
 fn answered(messages: impl FnOnce(ThirdPartyRequest) -> Vec<ToClient>) -> Run {
     let (listener, addr) = raw::listener();
     let asker = begin("127.0.0.1:1", &["--from", &addr.to_string(), "-t", "0.2"]);
@@ -316,12 +316,12 @@ fn whole(text: impl Into<String>) -> ToClient {
 }
 
 #[test]
-fn an_older_server_is_told_from_a_lost_one() {
+fn older_server_is_reported_as_unsupported() {
     answered(|_| Vec::new()).assert_failed("unsupported");
 }
 
 #[test]
-fn a_lying_server_cannot_stop_its_asker() {
+fn invalid_third_party_answers_are_rejected() {
     let json = |result: &ThirdPartyResult| whole(serde_json::to_string(result).unwrap());
     answered(|_| vec![ToClient::Ready]).assert_failed("protocol");
     answered(|_| vec![whole("[")]).assert_failed("protocol");

@@ -1,4 +1,4 @@
-//! The UDP port: it sends nothing unrequested, and never more bytes than it received.
+//! The UDP port sends nothing unrequested, and never more bytes than it received.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use landspeed_sys::clock;
 use crate::hostile::common::{PATIENCE_S, Server, finish, until};
 use crate::hostile::raw::{ask, hear};
 
-/// A socket that waits a moment for answers: on loopback an answer is there at once.
+/// A socket with a short timeout: on loopback answers arrive at once.
 fn socket(server: SocketAddr) -> UdpSocket {
     let socket = UdpSocket::bind((server.ip(), 0)).unwrap();
     socket.connect(server).unwrap();
@@ -22,7 +22,7 @@ fn socket(server: SocketAddr) -> UdpSocket {
     socket
 }
 
-/// Everything that comes back until nothing does: datagrams and bytes.
+/// Receives until no more answers arrive; returns datagrams and bytes.
 fn answers(socket: &UdpSocket) -> (usize, usize) {
     let (mut datagrams, mut bytes) = (0, 0);
     let mut buffer = vec![0; 65_536];
@@ -60,7 +60,7 @@ fn unknown_senders_get_no_answer() {
 }
 
 #[test]
-fn unproved_addresses_get_no_more_than_they_sent() {
+fn unproved_addresses_get_no_amplification() {
     let server = Server::start(&[]);
     let idle = server.baseline();
     let test = ask(server.addr, flood()).expect("accepted");
@@ -68,13 +68,14 @@ fn unproved_addresses_get_no_more_than_they_sent() {
     let mut sent = 0;
     for _ in 0..50 {
         sent += socket.send(&hello::encode(0, Step::Hello(test.token))).unwrap();
-        // Guesses at the nonce.
+        // A guessed nonce.
         sent += socket.send(&hello::encode(0, Step::Proof(test.token, [9; 16]))).unwrap();
     }
     let (datagrams, bytes) = answers(&socket);
     assert!(datagrams >= 1, "the first hello is answered");
     assert!(bytes <= sent, "{bytes} B came back for {sent} B");
-    // A client that only sends a hello blocks no other; once the stream is proved, others that know the token get nothing.
+    // A client that only sends a hello does not block others; once the stream is proved, others with the token
+    // get no answer.
     let other = self::socket(server.addr);
     hello::introduce(&other, 0, test.token, &crate::hostile::raw::NEVER).expect("the stream is still open");
     let late = self::socket(server.addr);
@@ -124,7 +125,7 @@ fn a_welcome_needs_a_proof_beyond_the_token() {
 }
 
 #[test]
-fn datagrams_of_impossible_numbers_and_counts_break_nothing() {
+fn impossible_sequence_numbers_and_counts_are_survived() {
     let server = Server::start(&[]);
     let idle = server.baseline();
     for last in [0, u64::MAX, 1 << 63] {
@@ -142,7 +143,7 @@ fn datagrams_of_impossible_numbers_and_counts_break_nothing() {
             for sent_ns in [0, u64::MAX, at_ns] {
                 format.stamp(&mut datagram, Stamp { seq, sent_ns });
                 socket.send(&datagram).unwrap();
-                // Cut to the header, and longer than a datagram of this test.
+                // Only the header, and longer than a datagram of this test.
                 socket.send(&datagram[..header::BYTES]).unwrap();
                 socket.send(&datagram.repeat(3)).unwrap();
             }
@@ -151,7 +152,7 @@ fn datagrams_of_impossible_numbers_and_counts_break_nothing() {
         let nobody = SenderDone { stream: u32::MAX, ..done };
         test.tx.queue(&ToServer::SenderDone(nobody)).unwrap();
         test.tx.queue(&ToServer::SenderDone(done)).unwrap();
-        // The receiver need not wait for datagrams that do not exist.
+        // The receiver must not wait for datagrams that were never sent.
         test.tx.queue(&ToServer::Bye).unwrap();
         loop {
             match hear(&mut test.rx).expect("a report") {
@@ -167,7 +168,7 @@ fn datagrams_of_impossible_numbers_and_counts_break_nothing() {
 }
 
 #[test]
-fn junk_at_the_door_does_not_disturb_a_running_flow() {
+fn invalid_datagrams_do_not_disturb_a_running_flow() {
     let server = Server::start(&[]);
     let test = server.begin(&["-t", "1", "-u", "-b", "20m", "-P", "2"]);
     until(PATIENCE_S, "the test to start", || server.process.stdout().contains("start"));

@@ -1,6 +1,7 @@
-//! What `make install` puts on a machine: the program, pages that every formatter takes, completions that complete.
+//! `make install`: the program, manual pages that every formatter accepts, and working shell completions.
 //!
-//! Everything goes below a temporary directory. The shells are real ones, each at its own terminal, and keys are typed.
+//! Everything is installed below a temporary directory. Completions are typed into real shells, each on its
+//! own pseudo terminal.
 #![forbid(unsafe_code)]
 
 mod pages;
@@ -9,11 +10,11 @@ mod shells;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// `make install DESTDIR=…` of the program under test, gone when dropped.
+/// The program under test, installed with `make install DESTDIR=…`; removed on drop.
 pub struct Installed(tempfile::TempDir);
 
 impl Installed {
-    /// `None`, and the reason is recorded, where there is no make.
+    /// Installs the program; `None`, with the reason recorded, if make is missing.
     pub fn new() -> Option<Self> {
         if find("make").is_none() {
             landspeed_testkit::skip::record("there is no make");
@@ -24,25 +25,25 @@ impl Installed {
         Some(installed)
     }
 
-    /// Runs `make TARGET` for the same place.
+    /// Runs `make TARGET` with the same DESTDIR.
     pub fn make(&self, target: &str) {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let mut make = Command::new("make");
         make.arg("-C").arg(root).args([target, "PREFIX=/usr"]);
         make.arg(format!("DESTDIR={}", self.0.path().display()));
         make.arg(format!("BINARY={}", env!("CARGO_BIN_EXE_landspeed")));
-        // An outer make's settings are not for this one.
+        // Settings of an outer make do not apply.
         make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL").env("SOURCE_DATE_EPOCH", "1700000000");
         let out = make.output().expect("make runs");
         assert!(out.status.success(), "{target}: {}", String::from_utf8_lossy(&out.stderr));
     }
 
-    /// A path below the place.
+    /// Returns a path below DESTDIR.
     pub fn path(&self, below: &str) -> PathBuf {
         self.0.path().join(below)
     }
 
-    /// Everything that is a file, relative, sorted.
+    /// Lists all installed files, relative to DESTDIR and sorted.
     pub fn files(&self) -> Vec<String> {
         let mut found = Vec::new();
         let mut open = vec![self.0.path().to_owned()];
@@ -62,7 +63,7 @@ impl Installed {
     }
 }
 
-/// Where `program` is.
+/// Searches `program` in PATH.
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).map(|directory| directory.join(program)).find(|candidate| candidate.is_file())

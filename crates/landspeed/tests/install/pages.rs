@@ -1,4 +1,4 @@
-//! The manual pages, through the formatters people have.
+//! The manual pages in common formatters.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -17,7 +17,7 @@ fn text_of(page: &PathBuf) -> String {
 }
 
 #[test]
-fn mandoc_has_nothing_to_say_about_any_page() {
+fn mandoc_lint_accepts_every_page() {
     if find("mandoc").is_none() {
         landspeed_testkit::skip!("there is no mandoc");
     }
@@ -39,7 +39,7 @@ fn groff_renders_every_page_without_a_warning() {
         let mut groff = Command::new("groff");
         let out = groff.args(["-ww", "-man", "-Tutf8"]).arg(&page).stdin(Stdio::null()).output().expect("groff runs");
         let said = String::from_utf8_lossy(&out.stderr);
-        // A small groff has no macros to read pages with.
+        // A minimal groff lacks the man macros.
         if said.contains("can't find macro file") {
             landspeed_testkit::skip!("this groff has no manual macros");
         }
@@ -69,11 +69,11 @@ fn every_page_has_standard_sections_and_valid_references() {
 }
 
 #[test]
-fn a_page_shows_the_examples_of_the_help() {
+fn pages_have_the_examples_of_the_help() {
     let Some(installed) = Installed::new() else { return };
     let run = text_of(&installed.path("usr/share/man/man1/landspeed-run.1")).replace("\\-", "-");
     assert!(run.contains("EXAMPLES") && run.contains("landspeed run dtn.example -R -P 4 --report run.html"), "{run}");
-    // Without own examples, those of the parent command that show it.
+    // A page without own examples shows those of the parent command that use it.
     let plan = text_of(&installed.path("usr/share/man/man1/landspeed-tune-plan.1")).replace("\\-", "-");
     assert!(plan.contains("landspeed tune plan --goal 100G --rtt 92ms"), "{plan}");
 }
@@ -86,7 +86,7 @@ fn man_renders_the_page_of_the_program() {
     let out =
         Command::new(man).arg("-l").arg("--warnings").arg(page).env("MANWIDTH", "80").output().expect("man runs");
     let (text, said) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-    // Containers replace man by a script that says that there are no pages.
+    // Containers replace man by a script that reports missing pages.
     if text.contains("minimized") || said.contains("minimized") {
         landspeed_testkit::skip!("this system was minimized: man shows nothing");
     }

@@ -1,4 +1,5 @@
-//! Completions in the shells themselves: a terminal, keys typed, and what the command line then is.
+//! Completions in real shells: keys are typed on a pseudo terminal, and the resulting command line is
+//! compared.
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -9,13 +10,14 @@ use landspeed_sys::clock;
 
 use super::{Installed, find};
 
-/// More than a shell takes for one line on a busy machine, seconds.
+/// Timeout of a shell for one line, seconds; allows for a busy machine.
 const PATIENCE_S: u64 = 60;
 
-/// What is typed before the tab key, and the last words of the command line after it.
+/// Text typed before Tab, and the expected last words of the command line after it.
 type Case = (String, String);
 
-/// The same for every shell. Words that depend on the machine are read from where the program reads them.
+/// Cases for every shell. Words that depend on the machine are read from the same sources as the program
+/// reads them.
 fn cases() -> Vec<Case> {
     let case = |typed: &str, words: &str| (typed.to_owned(), words.to_owned());
     let mut cases = vec![
@@ -44,7 +46,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// Types each case into `shell`, and compares. `setup` is typed first, line by line.
+/// Types each case into `shell` and compares the result. `setup` is typed first, line by line.
 fn each_case_completes(shell: &[&str], setup: &[String], installed: &Installed) {
     let work = tempfile::tempdir().expect("a temporary directory");
     std::fs::write(work.path().join("transfer.pcap"), "").expect("writable");
@@ -54,14 +56,15 @@ fn each_case_completes(shell: &[&str], setup: &[String], installed: &Installed) 
         terminal.enter(line);
     }
     for (typed, words) in cases() {
-        // Tab completes; Ctrl-A goes to the beginning of the line, where a command that shows the words is put.
+        // Tab completes; Ctrl-A moves to the beginning of the line, where a command that prints the words is
+        // inserted.
         let said = terminal.enter(&format!("{typed}\t\x01printf '<%s>' "));
         assert!(said.contains(&words), "{typed}<TAB> was to give {words}, and all was: {said:?}");
     }
     terminal.close();
 }
 
-/// A shell at a terminal that `script` makes.
+/// A shell on a pseudo terminal of `script`.
 struct Terminal {
     child: std::process::Child,
     keys: Option<std::process::ChildStdin>,
@@ -99,12 +102,12 @@ impl Terminal {
         Self { child, keys, screen, reader: Some(reader), lines: 0 }
     }
 
-    /// Types a line and Enter, waits until the shell has done it, and says what was shown meanwhile.
+    /// Types a line and Enter, waits until the shell has executed it, and returns the output.
     fn enter(&mut self, line: &str) -> String {
         self.lines += 1;
         let keys = self.keys.as_mut().expect("open");
         let from = self.screen.lock().expect("no panic").len();
-        // The mark is computed, so that its echo is not taken for it.
+        // The marker is computed, so that its echo does not match.
         let mark = format!("done-{}-done", self.lines * 7);
         let typed = format!("{line}\r printf 'done-%d-done\\n' $(expr {} '*' 7)\r", self.lines);
         keys.write_all(typed.as_bytes()).and_then(|()| keys.flush()).expect("the terminal takes keys");
@@ -132,7 +135,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // The terminal goes, and the shell with it.
+        // Closing the terminal ends the shell.
         self.keys = None;
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -142,7 +145,7 @@ impl Drop for Terminal {
     }
 }
 
-/// Why this shell cannot be driven here.
+/// Returns why this shell cannot be tested here.
 fn missing(shell: &str) -> Option<String> {
     ["script", shell].iter().find(|program| find(program).is_none()).map(|program| format!("there is no {program}"))
 }
@@ -165,7 +168,7 @@ fn zsh_completes_commands_options_values_and_files() {
     }
     let Some(installed) = Installed::new() else { return };
     let functions = installed.path("usr/share/zsh/site-functions");
-    // As a user has it: the function is found in fpath, and loaded when it is first needed.
+    // As for a user: the function is found in fpath and loaded on first use.
     let setup = [
         "bindkey -e; unsetopt zle_bracketed_paste; unset zle_bracketed_paste".to_owned(),
         format!("fpath=({} $fpath); autoload -Uz compinit; compinit -u -D", functions.display()),

@@ -1,4 +1,4 @@
-//! Clients that speak iperf3 badly or not at all: our server answers them with an error, drops them, and serves the next one.
+//! Invalid iperf3 clients: our server answers them with an error, drops them, and serves the next one.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -16,13 +16,13 @@ use socket2::{Domain, Socket, Type};
 use crate::iperf3::parties::{our_client, our_server, our_server_at};
 use landspeed_testkit::process::side_by_side;
 
-/// A client that says whatever a test wants.
+/// An iperf3 client that can send arbitrary messages.
 struct Client {
     stream: TcpStream,
     cookie: [u8; 37],
 }
 
-/// Names clients: a name that a test has is that of its streams.
+/// Source of unique cookies: a connection with the cookie of a running test is one of its streams.
 static CLIENTS: AtomicU64 = AtomicU64::new(0);
 
 impl Client {
@@ -39,7 +39,7 @@ impl Client {
         cookie
     }
 
-    /// Up to the question for the parameters.
+    /// Connects, up to the server's request for parameters.
     fn introduced(addr: SocketAddr) -> Self {
         let mut client = Self::connect(addr);
         let cookie = client.cookie;
@@ -57,13 +57,13 @@ impl Client {
         self.say(text.as_bytes());
     }
 
-    /// The next byte; nothing when the server hung up.
+    /// Receives a byte; `None` if the server closed the connection.
     fn hear(&mut self) -> Option<i8> {
         let mut byte = [0];
         matches!(self.stream.read(&mut byte), Ok(1)).then(|| byte[0] as i8)
     }
 
-    /// iperf3's number for what is wrong.
+    /// Receives iperf3's error number.
     fn refusal(&mut self) -> Option<i32> {
         let mut bytes = [0; 9];
         self.stream.read_exact(&mut bytes).ok()?;
@@ -71,7 +71,7 @@ impl Client {
         Some(i32::from_be_bytes(number.map(|b| b as u8)))
     }
 
-    /// A data connection of this client's test.
+    /// Opens a data connection of this client's test.
     fn data(&self) -> Self {
         let mut data = Self::connect(self.stream.peer_addr().expect("connected"));
         data.say(&self.cookie);
@@ -88,7 +88,7 @@ fn results() -> Value {
     json!({"cpu_util_total": 1, "cpu_util_user": 1, "cpu_util_system": 1, "sender_has_retransmits": 1, "streams": [stream]})
 }
 
-/// An honest client is served as if nothing had happened.
+/// Asserts that the server still serves a valid client.
 #[track_caller]
 fn serves_on(addr: SocketAddr) {
     let (code, document) = our_client(&addr.to_string(), "-t 0.2");
@@ -117,7 +117,7 @@ fn an_invalid_request_is_refused_with_an_error_number() {
         client.say_json(text);
         assert_eq!(client.refusal(), Some(number), "{text:.60}");
     }
-    // A length that no text has takes no memory.
+    // A length above the limit allocates no memory.
     let mut client = Client::introduced(addr);
     client.say(&u32::MAX.to_be_bytes());
     assert_eq!(client.refusal(), Some(114));
@@ -125,7 +125,7 @@ fn an_invalid_request_is_refused_with_an_error_number() {
 }
 
 #[test]
-fn a_dripping_client_holds_no_step_longer_than_documented() {
+fn dripping_clients_are_dropped_by_the_documented_deadlines() {
     fn drip(mut client: Client, first: &[u8], every_ms: u64, most_s: f64) -> f64 {
         drip::drip(&mut client.stream, first, Duration::from_millis(every_ms), most_s)
     }
@@ -158,7 +158,7 @@ fn a_dripping_client_holds_no_step_longer_than_documented() {
 }
 
 #[test]
-fn a_client_that_leaves_is_forgotten() {
+fn disconnected_clients_release_their_resources() {
     let (server, addr) = our_server(&["--max-tests", "2"]);
     serves_on(addr);
     let before = server.resources();
@@ -193,9 +193,9 @@ fn a_client_that_leaves_is_forgotten() {
 }
 
 #[test]
-fn words_out_of_turn_end_the_test_and_nothing_else() {
+fn messages_out_of_order_end_only_their_test() {
     let (server, addr) = our_server(&["--max-tests", "32"]);
-    // The server waits a second for the client's last words.
+    // The server waits a second for the client's last message.
     side_by_side([0, 1, 2, 3, 9, 10, 13, 14, 16, 0xFF, 0x80].chunks(3), |words| {
         for &word in words {
             let mut client = Client::introduced(addr);
@@ -217,14 +217,14 @@ fn words_out_of_turn_end_the_test_and_nothing_else() {
 }
 
 #[test]
-fn one_stream_too_many_is_hung_up_on() {
+fn extra_stream_is_treated_as_a_new_client() {
     let (_server, addr) = our_server(&[]);
     let mut client = Client::introduced(addr);
     client.say_json(&wanted().to_string());
     assert_eq!(client.hear(), Some(10));
     let _data = client.data();
     assert_eq!((client.hear(), client.hear()), (Some(1), Some(2)));
-    // The cookie's test has ended: this is a new client.
+    // The test of this cookie has ended, so this is a new client.
     let mut more = Client::connect(addr);
     more.say(&client.cookie);
     assert_eq!(more.hear(), Some(9));
@@ -237,11 +237,11 @@ fn one_stream_too_many_is_hung_up_on() {
 }
 
 #[test]
-fn damaged_dialogues_never_stop_the_server() {
+fn corrupt_messages_do_not_stop_the_server() {
     let (server, addr) = our_server(&["--max-tests", "32"]);
     serves_on(addr);
     let before = server.resources();
-    // They mostly wait for answers that do not come.
+    // These clients mostly wait for answers that do not come.
     side_by_side(0..8, |seed| {
         let mut random = Random::new(0x1_9e3f + seed);
         for _ in 0..10 {
@@ -264,7 +264,7 @@ fn damaged_dialogues_never_stop_the_server() {
     serves_on(addr);
 }
 
-/// The text with a few of its characters changed, cut or doubled.
+/// Returns the text with a few characters changed, truncated or repeated.
 fn damaged(random: &mut Random, text: &str) -> String {
     let mut bytes = text.as_bytes().to_vec();
     for _ in 0..random.below(4) {
@@ -279,7 +279,7 @@ fn damaged(random: &mut Random, text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// iperf3's request from an address of this host, up to its answer.
+/// Requests a test from a source address of this host; returns the client and the server's answer.
 fn ask_from(source: [u8; 4], addr: SocketAddr, wanted: &str) -> (Client, Option<i8>) {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
     socket.bind(&SocketAddr::from((source, 0)).into()).expect("an address of loopback");
@@ -304,26 +304,26 @@ fn one_address_does_not_take_all_slots() {
         held.push(client);
         answers.push(answer);
     }
-    // Six streams' turns, then "access denied", which clients call busy.
+    // Six requests for streams, then "access denied", which clients report as busy.
     assert_eq!(answers, [[Some(10); 6].as_slice(), &[Some(-1); 2]].concat());
     assert_eq!(ask_from([127, 0, 0, 2], addr, &wanted().to_string()).1, Some(10));
 }
 
 #[test]
-fn the_total_rate_holds_for_iperf3s_clients() {
+fn total_rate_limit_applies_to_iperf3_clients() {
     let (_server, addr) = our_server(&["--max-total-rate", "100M"]);
     let with_rate = |bps: u64| {
         let mut wanted = wanted();
         wanted["bandwidth"] = bps.into();
         wanted.to_string()
     };
-    // An unlimited one reserves three quarters, so that is all its address gets.
+    // A test without a rate reserves three quarters, all that one address gets.
     let (_unlimited, answer) = ask_from([127, 0, 0, 1], addr, &wanted().to_string());
     assert_eq!(answer, Some(10));
     assert_eq!(ask_from([127, 0, 0, 1], addr, &with_rate(10_000_000)).1, Some(-1));
     let (_modest, answer) = ask_from([127, 0, 0, 2], addr, &with_rate(10_000_000));
     assert_eq!(answer, Some(10));
-    // iperf3 has no words for less than was asked for.
+    // The iperf3 protocol cannot grant less than requested.
     let (mut client, answer) = ask_from([127, 0, 0, 3], addr, &with_rate(50_000_000));
     assert_eq!(answer, Some(-2));
     let mut number = [0; 4];
@@ -332,7 +332,7 @@ fn the_total_rate_holds_for_iperf3s_clients() {
 }
 
 #[test]
-fn a_crowded_out_client_learns_that_the_server_is_busy() {
+fn displaced_client_gets_server_busy() {
     landspeed_sys::process::raise_open_files_limit();
     let (_server, addr) = our_server(&[]);
     let mut first = Client::introduced(addr);
@@ -348,7 +348,7 @@ fn a_crowded_out_client_learns_that_the_server_is_busy() {
 }
 
 #[test]
-fn udp_to_a_host_that_vanished_stops_within_its_time() {
+fn udp_to_a_vanished_host_stops_in_time() {
     let left = landspeed_testkit::or_skip!(Namespace::new("left"));
     let right = landspeed_testkit::or_skip!(Namespace::new("right"));
     let link = veth(&left, &right, "10.9.0.1/24", "10.9.0.2/24");
@@ -367,18 +367,18 @@ fn udp_to_a_host_that_vanished_stops_within_its_time() {
     assert_eq!((client.hear(), client.hear()), (Some(1), Some(2)));
     until(20, "data", || socket.recv(&mut [0; 2000]).is_ok_and(|n| n == 1000));
     right.exec(["ip", "link", "set", &link.b, "down"]);
-    // 15 s without an acknowledgement; the rest is for a busy machine.
+    // The documented timeout is 15 s without an acknowledgement; the rest allows for a busy machine.
     until(40, "the server to give the client up", || server.stdout().contains("end "));
 }
 
 #[test]
-fn a_silent_crowd_does_not_keep_others_out() {
+fn idle_connections_do_not_block_other_clients() {
     let (server, addr) = our_server(&[]);
     let crowd: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(addr).expect("a connection")).collect();
     let halves: Vec<Client> = (0..20).map(|_| Client::connect(addr)).collect();
     serves_on(addr);
     drop((crowd, halves));
-    // All of them are gone within the time they had for their cookie.
+    // All are disconnected within the timeout for the cookie.
     let deadline = clock::monotonic_ns() + 20_000_000_000;
     until(20, "the crowd to be forgotten", || server.resources().0 < 60 || clock::monotonic_ns() > deadline);
     serves_on(addr);

@@ -1,4 +1,4 @@
-//! Servers that speak iperf3 badly or not at all: our client ends in time, says why in one line, and panics at nothing.
+//! Invalid iperf3 servers: our client ends in time, reports the reason in one line, and does not panic.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -12,31 +12,31 @@ use serde_json::{Value, json};
 use crate::iperf3::parties::{PATIENCE_S, landspeed, our_client};
 use landspeed_testkit::process::side_by_side;
 
-/// What a server does next.
+/// One step of a server's script.
 #[derive(Debug, Clone)]
 enum Step {
-    /// Says bytes.
+    /// Sends bytes.
     Say(Vec<u8>),
-    /// Says a text with its length.
+    /// Sends a text with its length.
     Text(String),
     /// Reads the cookie.
     Cookie,
     /// Reads a text with its length.
     Request,
-    /// Takes a data connection and keeps it, unread.
+    /// Accepts a data connection and does not read it.
     Stream,
-    /// Takes a data connection and reads it in the background.
+    /// Accepts a data connection and reads it in the background.
     Reader,
     /// Waits for one byte.
     Word,
-    /// Stays open and silent.
+    /// Sends nothing for this time, milliseconds.
     Silence(u64),
-    /// Announces a text of 1 MB and sends a byte of it now and then, for a minute at most.
+    /// Announces a text of 1 MB and sends a byte of it now and then, for at most a minute.
     Drip,
 }
 use Step::{Cookie, Drip, Reader, Request, Say, Silence, Stream, Text, Word};
 
-/// Runs `options` against a server that follows the script and then hangs up.
+/// Runs `options` against a server that follows the script and then closes the connection.
 fn against(script: Vec<Step>, options: &str) -> (i32, Value) {
     let (target, server) = serve(script);
     let outcome = our_client(&target, options);
@@ -44,7 +44,7 @@ fn against(script: Vec<Step>, options: &str) -> (i32, Value) {
     outcome
 }
 
-/// A server that follows the script and then hangs up; where it listens.
+/// Starts a server that follows the script and then closes the connection; returns its address.
 fn serve(script: Vec<Step>) -> (String, std::thread::JoinHandle<std::io::Result<Vec<TcpStream>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let target = listener.local_addr().expect("an address").to_string();
@@ -93,7 +93,7 @@ fn drain(mut stream: TcpStream) {
     while matches!(stream.read(&mut buffer), Ok(1..)) {}
 }
 
-/// As an honest server goes, up to the start.
+/// The script of a valid server, up to the start of the test.
 fn started() -> Vec<Step> {
     vec![Cookie, Say(vec![9]), Request, Say(vec![10]), Reader, Say(vec![1]), Say(vec![2])]
 }
@@ -128,7 +128,7 @@ fn errors_before_the_test_are_reported_plainly() {
 }
 
 #[test]
-fn silence_is_waited_for_and_no_longer() {
+fn silent_servers_time_out() {
     let clients: Vec<_> = [
         vec![Cookie, Silence(18_000)],
         vec![Cookie, Say(vec![9]), Silence(18_000)],
@@ -158,7 +158,7 @@ fn ctrl_c_ends_a_client_of_a_silent_server() {
         [started(), vec![Word, Silence(30_000)]].concat(),
         [started(), vec![Word, Say(vec![13]), Silence(30_000)]].concat(),
         [started(), vec![Word, Say(vec![13]), Request, Drip]].concat(),
-        // Nothing is read: what was sent is never acknowledged in full.
+        // The server does not read, so sent data is never fully acknowledged.
         vec![Cookie, Say(vec![9]), Request, Say(vec![10]), Stream, Say(vec![1]), Say(vec![2]), Silence(30_000)],
     ]
     .into_iter()
@@ -172,7 +172,7 @@ fn ctrl_c_ends_a_client_of_a_silent_server() {
             let asked_ns = clock::monotonic_ns();
             let ended = client.end(PATIENCE_S);
             let took_s = (clock::monotonic_ns() - asked_ns) as f64 / 1e9;
-            // A second is documented; a busy machine takes longer, no deadline of a step is as short.
+            // Documented is one second; the bound allows for a busy machine and is below every step's deadline.
             assert!(took_s < 4.0, "{what}: {took_s:.1} s after SIGINT");
             assert_ne!(ended.code, 0, "{what}: {ended:?}");
         })
@@ -184,7 +184,7 @@ fn ctrl_c_ends_a_client_of_a_silent_server() {
 }
 
 #[test]
-fn results_until_the_server_failed_are_kept() {
+fn results_before_a_server_failure_are_kept() {
     for (more, code) in [
         (vec![Silence(300)], "peer-lost"),
         (vec![Silence(300), Say(vec![11])], "server-stopped"),
@@ -206,7 +206,7 @@ fn results_until_the_server_failed_are_kept() {
 }
 
 #[test]
-fn a_server_that_lies_is_contradicted_by_the_accounting() {
+fn false_server_totals_unbalance_the_accounting() {
     let script =
         [started(), vec![Word, Say(vec![13]), Request, Text(results(&json!(7)).to_string()), Say(vec![14]), Word]];
     let (status, document) = against(script.concat(), "-n 1M");
@@ -215,7 +215,7 @@ fn a_server_that_lies_is_contradicted_by_the_accounting() {
 }
 
 #[test]
-fn a_server_puts_no_escape_sequences_on_the_screen() {
+fn escape_sequences_of_servers_are_removed() {
     let mut text = results(&json!(1 << 20));
     text["congestion_used"] = json!("\u{1b}[2Jcubic");
     text["server_output_text"] = json!("one\n\u{1b}]0;owned\u{7}two");
@@ -226,7 +226,7 @@ fn a_server_puts_no_escape_sequences_on_the_screen() {
 }
 
 #[test]
-fn damaged_dialogues_never_stop_the_client() {
+fn corrupt_messages_do_not_stop_the_client() {
     let mut random = Random::new(0x1_9e3f);
     let scripts: Vec<Vec<Step>> = (0..40).map(|_| damaged_dialogue(&mut random)).collect();
     side_by_side(scripts.chunks(10), |scripts| {

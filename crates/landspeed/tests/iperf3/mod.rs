@@ -1,6 +1,7 @@
-//! Our iperf3 dialect against iperf3 itself, release by release, and against peers that only look like it.
+//! Our iperf3 protocol against real iperf3 releases, and against invalid peers.
 //!
-//! Everything started here has a deadline, is ended by its own number, and listens on a port of the system's choosing.
+//! Everything started here has a deadline, is killed by its process id, and listens on a port assigned by
+//! the kernel.
 #![forbid(unsafe_code)]
 
 mod hostile_clients;

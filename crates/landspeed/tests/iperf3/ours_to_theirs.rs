@@ -1,5 +1,5 @@
-//! `run --iperf3` against iperf3 servers: the totals of both ends agree, to the byte and to the datagram, and with what the
-//! kernel counted.
+//! `run --iperf3` against iperf3 servers: the totals of both sides agree to the byte and to the datagram,
+//! and with the kernel's counters.
 
 use landspeed_testkit::iperf3::{Iperf3, programs};
 use landspeed_testkit::netns::Namespace;
@@ -15,7 +15,8 @@ const CASES: &[Case] = &[
     ("-t 1 -P 3", 0),
     ("-t 1 -R", 0),
     ("-t 1 -R -P 2", 0),
-    // Flat out, an iperf3 of one thread that waits for a core stops reading before it has read what is acknowledged.
+    // Rate-limited: at full rate a single-threaded iperf3 that waits for a core stops reading before it has
+    // read all acknowledged data.
     ("-t 1 --bidir -b 200M", 7),
     ("-t 1 -O 0.5", 0),
     ("-t 1 -O 0.5 -R", 0),
@@ -42,7 +43,7 @@ fn totals_of_both_ends_agree_with_every_release() {
     }
     let plan = cover(CASES, &programs);
     assert!(plan.iter().all(|(_, cases)| cases.len() >= 5), "{plan:?}");
-    // What ends after a second may as well end sooner.
+    // Tests of one second are shortened.
     side_by_side(plan, |(iperf3, cases)| {
         totals_agree(&iperf3, cases.iter().map(|case| case.replace("-t 1", "-t 0.4")));
     });
@@ -98,7 +99,7 @@ fn bytes_add_up(document: &Value, what: &str) {
                 "{what}: {sent} sent, {received} received, {unread} unread"
             );
         } else {
-            // A release with threads may lack the last write of one; see the note of the accounting.
+            // A multi-threaded release may omit its last write from its report; see the accounting's note.
             assert!((0..=1 << 20).contains(&(received - sent)), "{what}: {sent} sent, {received} received");
         }
     }
@@ -114,7 +115,8 @@ fn datagrams_add_up(document: &Value, what: &str) {
     assert_eq!(document["conservation"]["holds"], true, "{what}: {}", document["conservation"]);
 }
 
-/// The server did what was requested, as far as it reports; the rest is marked as unknown.
+/// Asserts that the server ran the requested test, as far as it reports, and that the rest is marked as not
+/// visible.
 #[track_caller]
 fn far_end_is_told_of(document: &Value, options: &str, what: &str) {
     let far = &document["iperf3"];
@@ -135,7 +137,7 @@ fn far_end_is_told_of(document: &Value, options: &str, what: &str) {
     }
 }
 
-/// Counters of a namespace that only this test uses.
+/// UDP counters of a namespace: InDatagrams, RcvbufErrors, OutDatagrams.
 fn udp_counters(namespace: &Namespace) -> (i64, i64, i64) {
     let text = namespace.run(|| std::fs::read_to_string("/proc/thread-self/net/snmp")).expect("counters");
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp: "));
@@ -148,12 +150,12 @@ fn udp_counters(namespace: &Namespace) -> (i64, i64, i64) {
 }
 
 #[test]
-fn datagrams_of_both_ends_are_those_that_the_kernel_counted() {
+fn datagram_totals_match_the_kernel_counters() {
     let namespace = landspeed_testkit::or_skip!(Namespace::new("iperf3"));
     let Some(iperf3) = programs().pop() else { skip!("no iperf3 here; `cargo xtask iperf3` downloads some") };
     namespace.run(|| {
         let (server, target) = their_server(&iperf3, &[]);
-        // The kernel counts what leaves as one batch once.
+        // `--no-gso`, because the kernel counts a GSO batch as one datagram.
         for (test, options) in ["-t 1 -u -b 50M -l 1200 --no-gso", "-t 1 -u -b 50M -l 1200 -R"].iter().enumerate() {
             until_it_serves(&server, test + 1);
             let before = udp_counters(&namespace);
@@ -162,18 +164,18 @@ fn datagrams_of_both_ends_are_those_that_the_kernel_counted() {
             let delta = (after.0 - before.0, after.1 - before.1, after.2 - before.2);
             let udp = &document["udp"];
             let (sent, delivered) = (number(&udp["sent_packets"]), number(&udp["delivered_packets"]));
-            // One hello each way.
+            // One hello in each direction.
             assert_eq!(delta.2, sent + 2, "{options}: sent");
             assert!(delivered <= delta.0 - 2, "{options}: {delivered} delivered, {delta:?}");
             assert_eq!(delta.0 + delta.1, delta.2, "{options}: what was sent was read or dropped at a socket");
-            // iperf3 stops reading when it learns of the end; all else the kernel delivered was counted.
+            // iperf3 stops reading when it receives the end message; all other received datagrams are counted.
             assert!(delta.0 - 2 - delivered <= 64, "{options}: {delivered} delivered, {delta:?}");
         }
     });
 }
 
 #[test]
-fn a_server_that_is_busy_says_so() {
+fn busy_iperf3_server_is_reported() {
     let Some(iperf3) = programs().pop() else { skip!("no iperf3 here; `cargo xtask iperf3` downloads some") };
     let (server, target) = their_server(&iperf3, &[]);
     let far = target.parse().expect("an address");
@@ -214,7 +216,7 @@ fn an_interrupted_test_keeps_results_and_the_server_runs() {
 }
 
 #[test]
-fn releases_are_distinguished() {
+fn iperf3_releases_are_sorted_by_version() {
     let versions: Vec<_> = programs().iter().map(|Iperf3 { version, .. }| *version).collect();
     assert!(versions.is_sorted() && versions.iter().all(|version| version.0 == 3), "{versions:?}");
 }

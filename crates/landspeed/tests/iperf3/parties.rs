@@ -1,4 +1,4 @@
-//! Servers and clients of both kinds.
+//! Servers and clients of landspeed and iperf3.
 
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use landspeed_testkit::iperf3::Iperf3;
 use landspeed_testkit::process::{Process, free_port, until};
 use serde_json::Value;
 
-/// More than any run of these tests takes on a busy machine, seconds.
+/// Timeout of every run of these tests, seconds; allows for a busy machine.
 pub const PATIENCE_S: u64 = 60;
 
 /// The program under test.
@@ -17,12 +17,12 @@ pub fn landspeed(arguments: &[&str]) -> Command {
     command
 }
 
-/// An `iperf3 -s`; where it listens.
+/// Starts `iperf3 -s` and returns it with its address.
 pub fn their_server(iperf3: &Iperf3, arguments: &[&str]) -> (Process, String) {
     let mut said = String::new();
     for _ in 0..5 {
         let port = free_port().to_string();
-        // Old releases do not flush the line that says so.
+        // Old releases do not flush the line that reports it.
         let mut command = Command::new("stdbuf");
         command.arg("-oL").arg(&iperf3.path).args(["-s", "-p", &port]).args(arguments).stdin(Stdio::null());
         let mut process = Process::start(command);
@@ -31,7 +31,7 @@ pub fn their_server(iperf3: &Iperf3, arguments: &[&str]) -> (Process, String) {
         if listens(&process) && !process.has_ended() {
             return (process, format!("127.0.0.1:{port}"));
         }
-        // A connection of another test may have taken the port.
+        // Another test's connection may have taken the port.
         said = process.end(PATIENCE_S).stderr;
     }
     panic!("{iperf3} does not listen: {said}");
@@ -42,12 +42,12 @@ pub fn until_it_serves(server: &Process, number: usize) {
     until(PATIENCE_S, "iperf3 to listen again", || server.stdout().matches("Server listening").count() >= number);
 }
 
-/// A `landspeed serve`; where it answers iperf3.
+/// Starts `landspeed serve` and returns it with its address for iperf3 clients.
 pub fn our_server(arguments: &[&str]) -> (Process, SocketAddr) {
     our_server_at("127.0.0.1:0", arguments)
 }
 
-/// The same on another address.
+/// As [`our_server`], on another address.
 pub fn our_server_at(listen: &str, arguments: &[&str]) -> (Process, SocketAddr) {
     let mut command = landspeed(&["serve", "--listen", listen, "--iperf3-port", "0"]);
     command.args(arguments);
@@ -56,12 +56,12 @@ pub fn our_server_at(listen: &str, arguments: &[&str]) -> (Process, SocketAddr) 
     (process, address)
 }
 
-/// `landspeed run --iperf3` to its end: exit status and document.
+/// Runs `landspeed run --iperf3` to its end; returns the exit status and the document.
 pub fn our_client(target: &str, arguments: &str) -> (i32, Value) {
     our_client_with(target, arguments, &[])
 }
 
-/// The same with an environment.
+/// As [`our_client`], with environment variables.
 pub fn our_client_with(target: &str, arguments: &str, environment: &[(&str, &str)]) -> (i32, Value) {
     let mut command = landspeed(&["run", target, "--iperf3", "--json", "-"]);
     command.args(arguments.split_whitespace()).envs(environment.iter().copied());
@@ -71,12 +71,12 @@ pub fn our_client_with(target: &str, arguments: &str, environment: &[(&str, &str
     (ended.code, document)
 }
 
-/// An iperf3 client against `target` to its end: its JSON.
+/// Runs an iperf3 client against `target` to its end; returns its JSON.
 pub fn their_client(iperf3: &Iperf3, target: SocketAddr, arguments: &str) -> Value {
     begin_their_client(iperf3, target, arguments).0()
 }
 
-/// The same, begun.
+/// Starts an iperf3 client; returns a function that waits for its JSON, and its process id.
 pub fn begin_their_client(
     iperf3: &Iperf3,
     target: SocketAddr,
@@ -99,8 +99,8 @@ pub fn begin_their_client(
 /// A case: options, and the first release (3.x) that has them.
 pub type Case = (&'static str, u32);
 
-/// For each release the options to try it with: each case occurs, and each release occurs with each protocol in each
-/// direction. The full matrix is for the long tests.
+/// Distributes the cases over the releases: each case occurs, and each release is tested with each protocol
+/// in each direction. The full matrix is for the long tests.
 pub fn cover(cases: &[Case], programs: &[Iperf3]) -> Vec<(Iperf3, Vec<&'static str>)> {
     let mut plan: Vec<_> = programs.iter().map(|program| (program.clone(), Vec::new())).collect();
     let direction = |options: &str| ["--bidir", "-R"].map(|word| options.contains(word));
@@ -122,7 +122,7 @@ pub fn cover(cases: &[Case], programs: &[Iperf3]) -> Vec<(Iperf3, Vec<&'static s
     plan
 }
 
-/// Every release with every case that it has.
+/// Returns every release with all cases that it supports.
 pub fn matrix(cases: &[Case], programs: &[Iperf3]) -> Vec<(Iperf3, Vec<&'static str>)> {
     let of = |program: &Iperf3| {
         cases.iter().filter(|(_, first)| program.version >= (3, *first)).map(|(o, _)| *o).collect()
@@ -130,13 +130,13 @@ pub fn matrix(cases: &[Case], programs: &[Iperf3]) -> Vec<(Iperf3, Vec<&'static 
     programs.iter().map(|program| (program.clone(), of(program))).collect()
 }
 
-/// A whole number of a document.
+/// Returns an integer of a document.
 #[track_caller]
 pub fn number(value: &Value) -> i64 {
     value.as_i64().or_else(|| value.as_f64().map(|n| n as i64)).unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
-/// A list of a document.
+/// Returns an array of a document, empty if missing.
 pub fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Many iperf3 clients at once, which iperf3's own server does not take.
+//! Many concurrent iperf3 clients, which iperf3's own server does not support.
 
 use landspeed_testkit::iperf3::programs;
 use landspeed_testkit::skip;
@@ -8,7 +8,7 @@ use crate::iperf3::parties::{begin_their_client, list, number, our_client, our_s
 use landspeed_testkit::process::side_by_side;
 
 #[test]
-fn clients_of_all_kinds_are_served_side_by_side() {
+fn concurrent_clients_of_all_kinds_are_served() {
     let programs = programs();
     let Some(newest) = programs.last() else { skip!("no iperf3 here; `cargo xtask iperf3` downloads some") };
     let (server, target) = our_server(&[]);
@@ -30,7 +30,7 @@ fn clients_of_all_kinds_are_served_side_by_side() {
         let said = finish();
         assert_eq!(said["error"], Value::Null, "{options}");
         for stream in list(&said["end"]["streams"]).iter().filter(|stream| stream["udp"].is_object()) {
-            // Streams of different clients are separate, else each would count those of others.
+            // Streams of different clients are separate, otherwise each would count the others' packets.
             let packets = number(&stream["udp"]["packets"]);
             assert!(packets > 0 && number(&stream["udp"]["lost_packets"]) <= packets, "{options}: {stream:#}");
         }
@@ -53,7 +53,7 @@ fn a_running_iperf3_server_keeps_its_port() {
 }
 
 #[test]
-fn only_addresses_on_the_list_are_answered() {
+fn only_allowed_addresses_are_served() {
     let Some(iperf3) = programs().pop() else { skip!("no iperf3 here; `cargo xtask iperf3` downloads some") };
     let (server, target) = our_server(&["--allow", "192.0.2.0/24"]);
     let said = begin_their_client(&iperf3, target, "-t 1").0();
@@ -64,7 +64,7 @@ fn only_addresses_on_the_list_are_answered() {
 }
 
 #[test]
-fn both_families_are_served_from_the_address_that_was_asked() {
+fn replies_come_from_the_requested_address() {
     let Some(iperf3) = programs().pop() else { skip!("no iperf3 here; `cargo xtask iperf3` downloads some") };
     if std::net::UdpSocket::bind("[::1]:0").is_err() {
         skip!("no IPv6 here");

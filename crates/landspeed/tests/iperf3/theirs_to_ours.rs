@@ -1,4 +1,5 @@
-//! iperf3 clients against `serve`: what they print of both ends agrees, and with what our server says.
+//! iperf3 clients against `serve`: the figures of both sides in their output agree, and the server
+//! completes every test.
 
 use std::net::SocketAddr;
 
@@ -19,7 +20,7 @@ const CASES: &[Case] = &[
     ("-t 1 -O 1", 0),
     ("-t 1 -O 1 -R", 0),
     ("-n 20M", 0),
-    // 3.9 goes on for ever, with its own server as well.
+    // 3.9 never ends, with its own server as well.
     ("-n 20M -R", 10),
     ("-k 50 -l 64K", 0),
     ("-t 1 -C cubic -w 300K -M 1400 -N -S 32", 0),
@@ -54,7 +55,7 @@ fn totals_of_both_ends_agree_in_every_case_with_every_release() {
     });
 }
 
-/// Runs tests against one server, which must have completed each.
+/// Runs tests against one server, and asserts that it completed all of them.
 fn totals_agree(run: impl FnOnce(SocketAddr)) {
     let (server, target) = our_server(&[]);
     run(target);
@@ -86,11 +87,12 @@ fn bytes_agree(said: &Value, options: &str, version: (u32, u32), what: &str) {
         assert!(received > 0, "{what}: {stream:#}");
         let by_client = stream["sender"]["sender"].as_bool().unwrap_or(!options.contains("-R"));
         if by_client && !options.contains("-O") {
-            // We read what the client says it sent, to the last byte; a release with threads may lack the last write of one.
+            // Our server reads everything the client reports as sent; a multi-threaded release may omit its last
+            // write.
             assert!((0..=128 << 10).contains(&(received - sent)), "{what}: {sent} sent, {received} received");
             assert!(version >= (3, 16) || received == sent, "{what}: {sent} sent, {received} received");
         } else if !options.contains("-O") {
-            // iperf3 does not count what arrives after it announced the end: data in flight is missing there.
+            // iperf3 does not count data that arrives after it announced the end.
             assert!(received <= sent, "{what}: {sent} sent, {received} received");
             assert!(sent - received <= (sent / 4).max(64 << 20), "{what}: {sent} sent, {received} received");
         } else {
@@ -111,7 +113,7 @@ fn datagrams_agree(said: &Value, options: &str, version: (u32, u32), what: &str)
     let rate = number(&sum["bits_per_second"]);
     assert!(rate > 0, "{what}: {sum:#}");
     if options.contains("-k 200") {
-        // A release with threads looks at its count once a second.
+        // A multi-threaded release checks its packet count once a second.
         let packets = number(&sum["packets"]);
         assert!(packets == 200 || (version >= (3, 16) && packets > 200), "{what}: {sum:#}");
     }
@@ -131,9 +133,10 @@ fn disallowed_tests_are_refused_like_iperf3() {
         error("-b 101M")
     );
     assert!(error("-t 1 -R -C nosuch").contains("CONGESTION"), "{}", error("-t 1 -R -C nosuch"));
-    // An unlimited test cannot be refused: it is limited to the rate.
+    // A test without a rate is not refused but limited to the server's rate.
     let said = their_client(&iperf3, target, "-t 4");
-    // At the end the server still reads what the socket buffers hold, some MB. Over four seconds 140 Mb/s leave room for 20 MB.
+    // At the end the server still reads several MB from the socket buffers. Over four seconds 140 Mb/s allow
+    // for 20 MB.
     let bytes = number(&said["end"]["sum_received"]["bytes"]);
     assert!((1..4 * 140_000_000 / 8).contains(&bytes), "{bytes}");
     let begun = || server.stdout().matches("start    iperf3").count();

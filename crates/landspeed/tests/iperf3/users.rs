@@ -1,4 +1,4 @@
-//! Users, passwords and RSA keys, against iperf3's own at either end.
+//! iperf3 authentication (users, passwords, RSA keys), with iperf3 on either side.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::iperf3::parties::{PATIENCE_S, our_client_with, our_server, their_server, until_it_serves};
 use landspeed_testkit::process::side_by_side;
 
-/// Made by `openssl`, as iperf3's manual says.
+/// Key pair and user file, created with `openssl` as described in iperf3's manual.
 struct Keys {
     _place: tempfile::TempDir,
     public: PathBuf,
@@ -66,13 +66,13 @@ fn their_client(iperf3: &Iperf3, port: u16, keys: &Keys, password: &str) -> (i32
     (ended.code, ended.stdout + &ended.stderr)
 }
 
-/// Those that were built with OpenSSL.
+/// The iperf3 releases built with OpenSSL.
 fn programs_with_users() -> Vec<Iperf3> {
     programs().into_iter().filter(|iperf3| iperf3.knows("--username")).collect()
 }
 
 #[test]
-fn iperf3s_clients_prove_themselves_to_our_server() {
+fn iperf3_clients_authenticate_to_our_server() {
     let programs = programs_with_users();
     if programs.is_empty() {
         skip!("no iperf3 here; `cargo xtask iperf3` downloads some");
@@ -83,7 +83,8 @@ fn iperf3s_clients_prove_themselves_to_our_server() {
         options.extend(pkcs1.then(|| "--use-pkcs1-padding".to_owned()));
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
         let (server, target) = our_server(&options);
-        // OAEP came with 3.17; a current client cannot pad otherwise. Before 3.7 only a terminal is asked for the password.
+        // OAEP padding was added in 3.17; a current client has no other. Before 3.7 the password is read from a
+        // terminal only.
         let padding_as_this = |p: &&Iperf3| p.version >= (3, 7) && pkcs1 == (p.version < (3, 17));
         side_by_side(programs.iter().filter(padding_as_this), |iperf3| {
             let said = their_client(iperf3, target.port(), &keys, PASSWORD);
@@ -93,7 +94,7 @@ fn iperf3s_clients_prove_themselves_to_our_server() {
         });
         let anybody = programs.iter().any(|p| padding_as_this(&p));
         assert_eq!(server.stdout().contains("for mario"), anybody, "{}", server.stdout());
-        // Nobody in particular.
+        // A client without a user name.
         let (code, document) = our_client_with(&target.to_string(), "-n 1M", &[]);
         assert_eq!((code, &document["errors"][0]["code"]), (2, &Value::from("iperf3-error")));
     }
@@ -135,7 +136,7 @@ fn a_used_token_is_refused_after_a_restart() {
 }
 
 #[test]
-fn our_client_proves_itself_to_iperf3s_servers() {
+fn our_client_authenticates_to_iperf3_servers() {
     let programs = programs_with_users();
     if programs.is_empty() {
         skip!("no iperf3 here; `cargo xtask iperf3` downloads some");
@@ -158,7 +159,7 @@ fn our_client_proves_itself_to_iperf3s_servers() {
 }
 
 #[test]
-fn without_a_password_or_a_key_nothing_is_sent() {
+fn missing_password_or_key_is_an_error() {
     let Some(keys) = Keys::make(false) else { skip!("no openssl here to make keys with") };
     for (key, word) in [(&keys.public, "IPERF3_PASSWORD"), (&keys.users, "RSA public key")] {
         let arguments = format!("--username {USER} --rsa-public-key-path {}", key.display());

@@ -8,9 +8,9 @@ use landspeed_testkit::skip;
 
 use crate::lab::scenario::{command, finish, run, unprivileged_user};
 
-/// Losses at random: many draws go into the digest.
+/// Scenario with random losses: many draws affect the digest.
 const SCENARIO: &str = "random-loss";
-/// Half a second of it: thousands of draws.
+/// Settings for half a second: thousands of draws.
 const SHORT: &[&str] = &["time=500ms", "flow.0.omit=0s"];
 
 fn reference() -> String {
@@ -18,7 +18,7 @@ fn reference() -> String {
 }
 
 #[test]
-fn neither_repeats_nor_load_nor_one_cpu_change_the_digest() {
+fn digest_is_independent_of_load_and_cpu_count() {
     landspeed_testkit::needs_lab_kernel!();
     let first = reference();
     assert_eq!(reference(), first, "repeated");
@@ -45,10 +45,10 @@ fn neither_repeats_nor_load_nor_one_cpu_change_the_digest() {
 }
 
 #[test]
-fn another_user_changes_nothing() {
+fn digest_is_the_same_for_another_user() {
     landspeed_testkit::needs_lab_kernel!();
     let Some((user, group)) = unprivileged_user() else { skip!("only root can become another user") };
-    // The other user reads copies: what is here may be closed to it.
+    // The other user works on copies: it may not have access to the originals.
     let directory = tempfile::Builder::new().permissions(open()).tempdir().expect("a temporary directory");
     let copy = |from: &std::path::Path, name: &str| {
         let to = directory.path().join(name);
@@ -76,7 +76,7 @@ fn open() -> std::fs::Permissions {
 }
 
 #[test]
-fn another_seed_gives_another_repeatable_result() {
+fn different_seeds_give_different_repeatable_results() {
     landspeed_testkit::needs_lab_kernel!();
     let seeded = |seed: &str| {
         let mut command = command(SCENARIO, SHORT);

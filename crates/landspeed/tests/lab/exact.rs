@@ -1,13 +1,14 @@
-//! Time on the path, to the nanosecond.
+//! Delays on the path, exact to the nanosecond.
 
 use crate::lab::scenario::{captured, hold, note, number, run};
 
-/// What a frame takes on a link besides itself: preamble 8, checksum 4, gap 12 (IEEE 802.3).
+/// Framing of a frame on a link, bytes: preamble 8, FCS 4, inter-frame gap 12 (IEEE 802.3).
 const FRAMING: u64 = 24;
-/// A clock read in a process takes this long in the lab's kernel; nothing else in it takes any time.
+/// Virtual time of a clock read by a process in the lab's kernel; nothing else a process does takes virtual
+/// time.
 const CLOCK_READ_NS: u64 = 256;
 
-/// A frame's time on a link, nanoseconds.
+/// Serialization time of a frame on a link, nanoseconds.
 fn serialisation_ns(frame_bytes: u64, rate_bps: u64) -> u64 {
     (frame_bytes + FRAMING) * 8 * 1_000_000_000 / rate_bps
 }
@@ -20,7 +21,7 @@ fn rtt_is_exact_to_the_nanosecond() {
         let ran = captured("round-trip", &[&format!("flow.0.protocol={protocol}")], "client:middle");
         let links = serialisation_ns(frame_bytes, 1_000_000_000) + serialisation_ns(frame_bytes, 100_000_000);
         let one_way_ns = 3_000_000 + 7_000_000 + links;
-        // The server reads its clock once between a request and its response, or more often; the shortest counts.
+        // The server reads its clock at least once between request and response; the minimum is compared.
         let frames = ran.frames();
         let data: Vec<_> = frames.iter().filter(|frame| u64::from(frame.length) == frame_bytes).collect();
         let shortest = data
@@ -33,7 +34,7 @@ fn rtt_is_exact_to_the_nanosecond() {
         let what = format!("round trip on the wire, {protocol}");
         let off = shortest as i64 - 2 * one_way_ns as i64;
         note(&what, "ns", 2.0 * one_way_ns as f64, shortest as f64, "+1 ns per link crossed, clock reads", &ran);
-        // Each of the four crossings is a timer that fires within a nanosecond.
+        // Each of the four link crossings is a timer that fires within a nanosecond.
         let reads = if protocol == "udp-rr" { 1 } else { 32 };
         assert!((0..=4 + reads * CLOCK_READ_NS as i64).contains(&off), "{what}: {off} ns off");
         let latency = number(&ran.flow(0)["latency"][0]["min_ns"]);
@@ -53,7 +54,7 @@ fn goodput_is_the_rate_less_framing_and_headers() {
             let sets = [format!("link.*.mtu={mtu}"), format!("hosts.tso={tso}")];
             let short = ["time=1500ms", "flow.0.omit=200ms"];
             let ran = run("rate", &[&sets.each_ref().map(String::as_str)[..], &short].concat());
-            // IPv4 20, TCP 32 with timestamps; Ethernet 14 and framing around it.
+            // IPv4 20, TCP 32 with timestamps; plus Ethernet 14 and framing.
             let expected = 1e9 * f64::from(mtu - 52) / f64::from(mtu + 14 + FRAMING as u32);
             let what = format!("goodput on 1 Gb/s, MTU {mtu}{}", if tso { "" } else { ", no TSO" });
             hold(&what, "b/s", expected, ran.goodput(0), 1e-4, &ran);
@@ -62,7 +63,7 @@ fn goodput_is_the_rate_less_framing_and_headers() {
 }
 
 #[test]
-fn a_port_sends_frame_by_frame_and_never_a_burst() {
+fn port_spaces_frames_by_their_serialization_time() {
     landspeed_testkit::needs_lab_kernel!();
     let ran = captured("burst", &["sample=1ms"], "receiver:middle");
     let frames = ran.frames();
@@ -74,7 +75,7 @@ fn a_port_sends_frame_by_frame_and_never_a_burst() {
     hold("mean spacing of a burst behind a 1 Gb/s port", "ns", expected as f64, mean, 1e-4, &ran);
     let least = gaps.iter().min().copied().unwrap_or(0);
     note("least spacing of the same", "ns", expected as f64, least as f64, "three clock reads", &ran);
-    // A program that reads the clock pushes time on while a frame leaves. Both ends sample at the same moments, and their
-    // control threads may wake up then: never more than three readings within one gap.
+    // A clock read advances virtual time while a frame leaves. Both sides sample at the same times, and their
+    // control threads may wake up then: at most three reads in one gap.
     assert!(gaps.iter().all(|gap| gap.abs_diff(expected) <= 3 * CLOCK_READ_NS), "{least} {:?}", gaps.iter().max());
 }

@@ -1,25 +1,25 @@
-//! Linux's congestion avoidance, acknowledgement by acknowledgement, as its arithmetic has it: what a response function
-//! becomes when windows are whole packets.
+//! Model of Linux's congestion avoidance, ACK by ACK: the window that follows from the response function
+//! with whole packets.
 //!
-//! CUBIC after net/ipv4/tcp_cubic.c: K and the origin from the last maximum, the target one round trip ahead, its distance
-//! cut to whole packets, fast convergence, the Reno-friendly region. Recovery takes one round trip and sends in proportion
-//! (RFC 6937); nothing else limits the sender.
+//! CUBIC follows net/ipv4/tcp_cubic.c: K and origin from the last maximum, target one round trip ahead, its
+//! distance truncated to whole packets, fast convergence, the Reno-friendly region. Recovery takes one
+//! round trip with proportional rate reduction (RFC 6937); nothing else limits the sender.
 
 use std::collections::VecDeque;
 
-/// Which algorithm.
+/// Congestion control algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
     Cubic,
     Reno,
 }
 
-/// C, as Linux has it: 41 × 10 / 1024.
+/// CUBIC's C in Linux: 41 × 10 / 1024.
 const C: f64 = 410.0 / 1024.0;
-/// β, as Linux has it, over 1024.
+/// CUBIC's β in Linux, over 1024.
 const BETA: u64 = 717;
-/// Acknowledgements for one packet more in the Reno-friendly window, per packet of the window: 3 (1 + β) / (1 − β) / 9,
-/// in eighths and cut.
+/// ACKs per packet of the window for one more packet in the Reno-friendly region: 3 (1 + β) / (1 − β) / 9,
+/// truncated to eighths.
 const FRIENDLY: f64 = 15.0 / 8.0;
 
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ impl Cubic {
         (window * BETA / 1024).max(2)
     }
 
-    /// Acknowledgements until the window grows.
+    /// Returns the number of ACKs until the window grows.
     fn count(&mut self, now_s: f64, rtt_s: f64, window: u64) -> u64 {
         self.acked += 1.0;
         let now_ms = (now_s * 1000.0) as u64;
@@ -79,17 +79,17 @@ impl Cubic {
     }
 }
 
-/// Packets per round trip, averaged over whole periods, of a flow that loses one packet in `period`, after it has settled
-/// from a window of `start`.
+/// Mean packets per round trip over whole periods, of a flow that loses one packet in `period`, after it
+/// has settled from a window of `start`.
 pub fn settled_window(control: Control, period: u64, rtt_s: f64, start: u64) -> f64 {
     const LOSSES: usize = 30;
     const SETTLED: usize = 20;
     let mut cubic = Cubic::default();
     let mut window = start;
     let (mut sent, mut credit) = (0_u64, 0_u64);
-    // Packets under way: when each is acknowledged, its number (0: a retransmission), whether it is lost.
+    // Packets in flight: time of the ACK, sequence number (0: a retransmission), whether it is lost.
     let mut path: VecDeque<(f64, u64, bool)> = VecDeque::new();
-    // In recovery: the last packet sent before it, the window before it, what is owed.
+    // Recovery state: last packet sent before it, window before it, fraction of a packet to send.
     let mut recovery: Option<(u64, f64, f64)> = None;
     let mut losses: Vec<(f64, u64)> = Vec::new();
     let mut send = |path: &mut VecDeque<_>, at_s: f64| {
@@ -136,8 +136,8 @@ pub fn settled_window(control: Control, period: u64, rtt_s: f64, start: u64) -> 
     (last.1 - first.1) as f64 / (last.0 - first.0) * rtt_s
 }
 
-/// The least and the most a flow settles at, whatever window it started from. CUBIC is flat around its last maximum: a loss
-/// anywhere there leaves the maximum as it is, so that what it settles at depends on where it came from.
+/// Range of the settled windows over different start windows. CUBIC is flat around its last maximum: a loss
+/// there does not change the maximum, so the settled window depends on the start.
 pub fn settled_range(control: Control, period: u64, rtt_s: f64, about: f64) -> (f64, f64) {
     let starts = [0.3, 0.45, 0.6, 0.75, 0.9, 1.05, 1.2, 1.35, 1.5, 2.0];
     let settled = starts.map(|share| settled_window(control, period, rtt_s, (about * share) as u64));

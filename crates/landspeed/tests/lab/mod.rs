@@ -1,8 +1,8 @@
-//! What the lab's paths do is what arithmetic says, what its flows do is what Linux does, and both are the same every time.
+//! Paths of the lab match the calculated values, flows match Linux, and both are deterministic.
 //!
-//! Real binary, real kernel: without one that is built these tests skip. `LANDSPEED_BINARY=FILE` tries another build;
-//! `LANDSPEED_LAB_LONG=1` adds the cases that take minutes; `LANDSPEED_LAB_TABLE=FILE` collects each expectation beside
-//! what was measured. `cargo xtask lab-validate` sets all three.
+//! These tests use the real binary and kernel, and skip without a built kernel. `LANDSPEED_BINARY=FILE`
+//! tests another build; `LANDSPEED_LAB_LONG=1` adds the cases that take minutes; `LANDSPEED_LAB_TABLE=FILE`
+//! appends each expected and measured value to a table. `cargo xtask lab-validate` sets all three.
 
 mod determinism;
 mod exact;

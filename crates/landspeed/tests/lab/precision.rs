@@ -1,10 +1,10 @@
-//! Rates, waits and boundaries, up to 100 Gb/s.
+//! Rates, queueing delays and limits, up to 100 Gb/s.
 
 use serde_json::Value;
 
 use crate::lab::scenario::{Ran, command, count, exact_kernel, hold, long, note, number, run};
 
-/// What a frame takes on a link besides itself: preamble 8, checksum 4, gap 12 (IEEE 802.3).
+/// Framing of a frame on a link, bytes: preamble 8, FCS 4, inter-frame gap 12 (IEEE 802.3).
 const FRAMING: f64 = 24.0;
 
 fn expected_bps(rate_bps: f64, mtu: f64) -> f64 {
@@ -50,21 +50,22 @@ fn a_backlogged_port_drains_at_its_rate_up_to_100g() {
         assert!(count(&port["backlogged_ns"]) > 10_000_000, "{port:#}");
         hold(&format!("drain of a port of {rate}, MTU {mtu}"), "b/s", bps, number(&port["drained_bps"]), 1e-4, &ran);
         let what = format!("goodput of 8 streams on {rate}, MTU {mtu}");
-        // Receivers count a call of up to 1 MiB when it returns: over 20 ms that is more than the lab's own error.
+        // Receivers count a read of up to 1 MiB when it returns: over 20 ms that exceeds the lab's own error.
         note(&what, "b/s", expected_bps(bps, mtu), ran.goodput(0), "a receive call per stream", &ran);
         assert_eq!(warning(&ran, "port-rate"), None);
     }
 }
 
 #[test]
-fn a_port_passes_its_rate_of_too_much_udp() {
+fn overloaded_port_passes_udp_at_its_rate() {
     landspeed_testkit::needs_lab_kernel!();
     let mut sets = vec!["time=100ms", "flow.0.time=100ms", "link.*.mtu=9000", "link.0.rate=40G", "link.1.rate=10G"];
     sets.extend(["flow.0.rate=12G", "flow.0.len=8972"]);
     let ran = run("overload", &sets);
     if exact_kernel(&ran) {
         let expected = 10e9 * 8972.0 / (9000.0 + 14.0 + FRAMING);
-        // From the first datagram to the last: intervals end up to half a millisecond late, for datagrams gather then.
+        // From the first to the last datagram: intervals end up to half a millisecond late, because datagrams are
+        // read in batches.
         let receiver = &ran.document["flows"][0]["run"]["streams"][0]["receiver"];
         let passed = number(&receiver["bytes"]) - 8972.0;
         let passed_bps = passed * 8e9 / (number(&receiver["last_byte_ns"]) - number(&receiver["first_byte_ns"]));
@@ -118,7 +119,7 @@ fn a_pmtud_black_hole_is_a_valid_result() {
 #[test]
 fn buffers_of_2_gib_carry_more_than_256_mib() {
     landspeed_testkit::needs_lab_kernel!();
-    // The whole path takes half a minute.
+    // The full test takes half a minute.
     let shorter = ["time=100ms", "flow.0.omit=1ms"];
     let ran = run("long-fat", if long() { &[] } else { &shorter });
     assert_eq!(count(&ran.named("queues", "middle->receiver")["limit_bytes"]), 2 << 30);

@@ -1,20 +1,20 @@
-//! What a buffer of known size holds and drops.
+//! Capacity and drops of buffers of known size.
 
 use crate::lab::scenario::{Ran, count, hold, note, run};
 
-/// A datagram of 1472 bytes as a frame, and with its framing, bytes.
+/// Frame size of a 1472-byte datagram, and its size on the link with framing, bytes.
 const FRAME: u64 = 1514;
 const ON_LINK: u64 = FRAME + 24;
-/// A buffer of 100 kB holds so many of them.
+/// Frames that fit into a buffer of 100 kB.
 const HOLDS: u64 = 100_000 / FRAME;
 
-/// Time on a link, nanoseconds.
+/// Serialization time of a frame, nanoseconds.
 fn time_ns(rate_gbps: f64) -> f64 {
     ON_LINK as f64 * 8.0 / rate_gbps
 }
 
-/// Of `count` frames that come `apart_ns` apart to an idle port that takes `each_ns` for one: those that pass. The first
-/// leaves at once, the last finds so many others gone; what waits then is all that follows.
+/// Number of frames that pass an idle port, of `count` that arrive every `apart_ns` and take `each_ns` each
+/// to send: those sent when the last one arrives, plus those that fit into the buffer.
 fn passing(count: u64, apart_ns: f64, each_ns: f64) -> u64 {
     let gone = 1 + ((count - 1) as f64 * apart_ns / each_ns) as u64;
     (gone + HOLDS).min(count)
@@ -25,7 +25,7 @@ fn sent(ran: &Ran) -> u64 {
 }
 
 #[test]
-fn a_burst_loses_exactly_what_does_not_fit() {
+fn burst_drops_equal_the_excess_over_the_buffer() {
     landspeed_testkit::needs_lab_kernel!();
     for burst in [50_u64, 80, 200] {
         let ran = run("burst", &["time=0.3s", "sample=1ms", &format!("flow.0.burst={burst}")]);

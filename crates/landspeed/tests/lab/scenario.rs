@@ -1,4 +1,4 @@
-//! Running a scenario of `crates/lab/validation`, and reading what came out.
+//! Runs scenarios of `crates/lab/validation` and reads their results.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Whether the long cases are to be tried, too.
+/// Whether the long cases run too.
 pub fn long() -> bool {
     std::env::var_os("LANDSPEED_LAB_LONG").is_some()
 }
@@ -18,12 +18,12 @@ pub fn program() -> PathBuf {
     std::env::var_os("LANDSPEED_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_landspeed").into(), PathBuf::from)
 }
 
-/// A scenario's file by its name.
+/// Path of a scenario's file.
 pub fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../lab/validation").join(format!("{name}.toml"))
 }
 
-/// The command that runs a scenario with some keys set otherwise.
+/// The command that runs a scenario with some keys overridden.
 pub fn command(name: &str, sets: &[&str]) -> Command {
     let mut command = Command::new(program());
     command.args(["lab", "run", "--quiet", "--yes", "--json", "-"]).arg(file(name));
@@ -33,7 +33,7 @@ pub fn command(name: &str, sets: &[&str]) -> Command {
     command
 }
 
-/// Whether the run's kernel keeps rates to parts of a nanosecond per frame; says so where it does not.
+/// Whether the run's kernel has sub-nanosecond rate precision per frame; otherwise prints a note.
 pub fn exact_kernel(ran: &Ran) -> bool {
     let warnings = ran.document["warnings"].as_array().expect("warnings");
     let inexact = warnings.iter().find(|warning| warning["code"] == "kernel-rounds-rates");
@@ -43,19 +43,19 @@ pub fn exact_kernel(ran: &Ran) -> bool {
     inexact.is_none()
 }
 
-/// What came out of a run.
+/// Results of a run.
 pub struct Ran {
-    /// The document.
+    /// The lab document.
     pub document: Value,
     captures: Option<TempDir>,
 }
 
-/// Runs a scenario, which must be complete.
+/// Runs a scenario and asserts that it completed.
 pub fn run(name: &str, sets: &[&str]) -> Ran {
     finish(command(name, sets), None)
 }
 
-/// Runs a scenario and captures at one place.
+/// Runs a scenario with a capture at one place.
 pub fn captured(name: &str, sets: &[&str], at: &str) -> Ran {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mut command = command(name, sets);
@@ -63,7 +63,7 @@ pub fn captured(name: &str, sets: &[&str], at: &str) -> Ran {
     finish(command, Some(directory))
 }
 
-/// Runs the command to its end and reads the document it prints.
+/// Runs the command to its end and parses the document on its standard output.
 pub fn finish(mut command: Command, captures: Option<TempDir>) -> Ran {
     let output = command.output().expect("the program runs");
     let said = String::from_utf8_lossy(&output.stderr);
@@ -74,12 +74,12 @@ pub fn finish(mut command: Command, captures: Option<TempDir>) -> Ran {
 }
 
 impl Ran {
-    /// The digest over everything measured.
+    /// Digest over all measured values.
     pub fn digest(&self) -> String {
         self.document["digest"].as_str().expect("a digest").to_owned()
     }
 
-    /// The kernel's release.
+    /// Release of the lab's kernel.
     pub fn kernel(&self) -> String {
         self.document["kernel"]["release"].as_str().unwrap_or("?").to_owned()
     }
@@ -89,15 +89,15 @@ impl Ran {
         self.document["flows"][flow]["goodput_bps"].as_f64().expect("a goodput")
     }
 
-    /// The flow engine's document of a flow.
+    /// The run document of a flow.
     pub fn flow(&self, flow: usize) -> &Value {
         &self.document["flows"][flow]["run"]
     }
 
-    /// The entry of `kind` (`queues`, `links`) that is called so.
+    /// Returns the entry with that name in `kind` (`queues`, `links`).
     pub fn named(&self, kind: &str, name: &str) -> &Value {
         let entries = self.document[kind].as_array().expect("a list");
-        // A port and the wire behind it share a name; the port comes first.
+        // A port and the link behind it share a name; the port comes first.
         entries.iter().find(|entry| entry["name"] == name).unwrap_or_else(|| panic!("no {name} in {kind}"))
     }
 
@@ -124,37 +124,37 @@ impl Ran {
     }
 }
 
-/// One captured frame.
+/// A captured frame.
 pub struct Frame {
-    /// When, nanoseconds.
+    /// Time of the frame, nanoseconds.
     pub at_ns: u64,
-    /// Its length on the link, bytes.
+    /// Length on the link, bytes.
     pub length: u32,
-    /// What was kept of it.
+    /// Captured bytes.
     pub bytes: Vec<u8>,
 }
 
-/// A number of the document.
+/// Returns a number of the document.
 pub fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
-/// A count of the document.
+/// Returns a count of the document.
 pub fn count(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is not a count"))
 }
 
-/// Holds what was measured against what is expected, and notes both for the table.
+/// Compares a measured value with the expected one and records both in the table.
 ///
 /// # Panics
-/// If they differ by more than `tolerance`, relative to what is expected.
+/// If they differ by more than the relative `tolerance`.
 pub fn hold(what: &str, unit: &str, expected: f64, measured: f64, tolerance: f64, ran: &Ran) {
     note(what, unit, expected, measured, &format!("±{tolerance:.2e}"), ran);
     let error = measured / expected - 1.0;
     assert!(error.abs() <= tolerance, "{what}: {expected} {unit} expected, {measured} measured: {error:+.2e}");
 }
 
-/// Notes an expectation and what was measured in the table, and prints them.
+/// Records an expected and a measured value in the table and prints them.
 pub fn note(what: &str, unit: &str, expected: f64, measured: f64, tolerance: &str, ran: &Ran) {
     let error = if expected > 0.0 { measured / expected - 1.0 } else { measured };
     let mut row =
@@ -176,14 +176,14 @@ fn plain(value: f64) -> String {
     }
 }
 
-/// The user without privileges, if this test may become it.
+/// User and group id of `nobody`, if this test runs as root.
 pub fn unprivileged_user() -> Option<(u32, u32)> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let root = status.lines().any(|line| line.starts_with("Uid:\t0\t"));
     root.then_some((65_534, 65_534))
 }
 
-/// Where the newest kernel is kept: a separate cache.
+/// Cache directory of the newest kernel.
 pub fn cache() -> PathBuf {
     let list =
         Command::new(program()).args(["lab", "kernel", "list", "--json", "-"]).output().expect("the program runs");
@@ -192,7 +192,7 @@ pub fn cache() -> PathBuf {
     Path::new(executable).ancestors().nth(2).expect("CACHE/ID/vmlinux").to_owned()
 }
 
-/// Copies what a cache of kernels holds, but not what builds left.
+/// Copies a cache of kernels, without leftovers of builds.
 pub fn copy_tree(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("a directory");
     for entry in std::fs::read_dir(from).expect("a directory") {

@@ -1,4 +1,4 @@
-//! Flows that are alike get alike.
+//! Equal flows get equal shares.
 
 use crate::lab::scenario::{hold, run};
 

@@ -1,41 +1,43 @@
-//! Who gets the slot that a departure frees: a drop-tail port between a flow that comes in trains and one at a constant rate.
+//! Distribution of drops at a full drop-tail port between a flow that sends trains and one at a constant
+//! rate.
 //!
-//! A full drop-tail port has room for one frame after each departure, and for none after the next arrival. Trains that
-//! arrive at the port's own rate bring one frame per departure, so that each freed slot is filled after a part of the
-//! frame time that is the phase between the two. A frame of another flow finds the slot free with the probability of that
-//! phase, one half on average, and then the train's next frame is dropped in its place: drops are split evenly, however
-//! few frames the other flow has. Trains from a faster link bring several frames per departure and fill a port only near
-//! their ends, where all but one of these frames are dropped: the drops are then the trains' own (Floyd and Jacobson,
-//! On Traffic Phase Effects in Packet-Switched Gateways, 1992).
+//! A full drop-tail port has space for one frame after each departure, and none after the next arrival.
+//! Trains that arrive at the port's own rate bring one frame per departure, so that each slot is filled
+//! after a fraction of the frame time, the phase between the two. A frame of another flow finds the slot
+//! free with the probability of that phase, one half on average, and then the train's next frame is dropped
+//! instead: the drops are split evenly, however few frames the other flow has. Trains from a faster link
+//! bring several frames per departure and fill the port only near their ends, where all but one of these
+//! frames are dropped: then the drops are the trains' own (Floyd and Jacobson, On Traffic Phase Effects in
+//! Packet-Switched Gateways, 1992).
 
 use crate::lab::scenario::{Ran, command, count, finish, hold, long, note, number};
 
-/// Bytes of a TCP frame at MTU 9000, as queues count them.
+/// Size of a TCP frame at MTU 9000 as queues count it, bytes.
 const TRAIN_FRAME: u64 = 9014;
-/// Frames in a segment of 64 KiB that TSO hands down.
+/// Frames in a 64 KiB TSO segment.
 const TRAIN: u32 = 7;
-/// Preamble, check sum and gap, bytes.
+/// Preamble, FCS and inter-frame gap, bytes.
 const FRAMING: u64 = 24;
-/// Bytes the port holds.
+/// Queue limit of the port, bytes.
 const LIMIT: u64 = 1_000_000;
 const PORT_BPS: f64 = 10e9;
 const UDP_BPS: f64 = 2e9;
-/// A load of the TCP sender that overloads the port a little: UDP takes 0.2 of it.
+/// Load of the TCP sender that slightly overloads the port: UDP uses 0.2 of it.
 const OVERLOAD: f64 = 0.82;
 
 /// A case of the table.
 struct Case {
     name: &'static str,
-    /// What the scenario sets otherwise.
+    /// Overridden keys of the scenario.
     sets: &'static [&'static str],
     /// Rate of the sender's link, bits/s.
     access_bps: f64,
-    /// Rate of the link the UDP comes by, bits/s.
+    /// Rate of the UDP sender's link, bits/s.
     cross_bps: f64,
     port_bps: f64,
     /// UDP payload, bytes.
     payload: u64,
-    /// UDP packets that leave together.
+    /// UDP packets per burst.
     burst: u32,
 }
 
@@ -45,21 +47,22 @@ impl Case {
     }
 }
 
-/// What a port made of two kinds of frames.
+/// Drops at a port, by kind of frame.
 #[derive(Debug, Clone, Copy)]
 struct Split {
-    /// UDP frames dropped over UDP frames that arrived.
+    /// Share of the UDP frames that were dropped.
     udp_loss: f64,
-    /// UDP frames dropped over all frames dropped.
+    /// Share of UDP frames among the dropped frames.
     udp_share: f64,
 }
 
-/// A drop-tail port, fed by trains of a sender that loads the port to `load` and by UDP at a constant rate, for a
-/// second. The sender does not react to losses, as BBR does not to so few: nothing here is TCP, only arrivals and departures.
+/// Simulates a drop-tail port for a second, with trains of a sender at `load` and UDP at a constant rate.
+/// The sender does not react to losses, as BBR does not to so few: only arrivals and departures are
+/// modelled, not TCP.
 fn port(case: &Case, load: f64, phases: [f64; 3]) -> Split {
     let time = |frame: u64, bps: f64| (frame + FRAMING) as f64 * 8.0 / bps;
     let udp_frame = case.payload + 42;
-    // Two flows, each a train every `every` seconds, one after the other through the sender's link.
+    // Two flows, each a train every `every` seconds, serialized on the sender's link.
     let every = 2.0 * f64::from(TRAIN) * time(TRAIN_FRAME, case.port_bps) / load;
     let mut starts: Vec<f64> = Vec::new();
     for phase in &phases[..2] {
@@ -99,7 +102,8 @@ fn port(case: &Case, load: f64, phases: [f64; 3]) -> Split {
     }
 }
 
-/// When the frames of trains that start at `starts` have left a link on which each takes `each` seconds.
+/// Departure times of the frames of trains that start at `starts`, on a link where each frame takes `each`
+/// seconds.
 fn leave(starts: &[f64], train: u32, each: f64, is_udp: bool) -> Vec<(f64, bool)> {
     let mut free = 0.0_f64;
     let mut frames = Vec::new();
@@ -113,9 +117,9 @@ fn leave(starts: &[f64], train: u32, each: f64, is_udp: bool) -> Vec<(f64, bool)
     frames
 }
 
-/// Least and most of a figure over phases of the three flows against each other.
+/// Minimum and maximum of a figure over relative phases of the three flows.
 fn over_phases(case: &Case, load: f64, of: impl Fn(Split) -> f64) -> (f64, f64) {
-    // Fractions of multiples of irrational numbers: spread evenly, the same each time.
+    // Fractional parts of multiples of irrational numbers: evenly spread and repeatable.
     let figures = (1..=5).map(|k| {
         let phase = |irrational: f64| (f64::from(k) * irrational).fract();
         of(port(case, load, [phase(2_f64.sqrt()), phase(3_f64.sqrt()), phase(5_f64.sqrt())]))
@@ -135,13 +139,13 @@ fn trains_at_the_port_rate_share_the_drops_evenly() {
 }
 
 #[test]
-fn small_packets_find_room_where_large_frames_do_not() {
+fn small_packets_are_rarely_dropped_among_large_frames() {
     let case = Case { payload: 1448, ..Case::new("", &[], 10e9) };
     let loss = over_phases(&case, 0.9, |split| split.udp_loss);
     assert!(loss.1 < 0.02, "{loss:?}");
 }
 
-/// The load the sender offered to the port in the steady phase: delivered and retransmitted.
+/// Load that the sender offered to the port in the steady phase, retransmissions included.
 fn offered(ran: &Ran, case: &Case) -> f64 {
     let samples = ran.flow(0)["streams"].as_array().expect("streams");
     let segments: f64 = samples
@@ -160,7 +164,7 @@ fn offered(ran: &Ran, case: &Case) -> f64 {
 const FAST: &[&str] = &["link.0.rate=100G"];
 
 #[test]
-fn bbr_beside_udp_splits_drops_as_the_port_does() {
+fn drops_between_bbr_and_udp_match_the_model() {
     landspeed_testkit::needs_lab_kernel!();
     let cases = [
         Case::new("10G", &[], 10e9),
@@ -201,13 +205,15 @@ fn bbr_beside_udp_splits_drops_as_the_port_does() {
                 assert!(loss < 0.02, "small packets find room: {loss}");
                 continue;
             }
-            // A mean load below what the port has left hides the moments in which BBR probes: only in those it drops.
+            // A mean load below the port's remaining capacity hides BBR's probing, the only time with drops.
             let (least, most) = over_phases(case, load.max(OVERLOAD), |split| split.udp_share);
-            // BBR's probing and its other rate changes move the load by more than phases do: a tenth of all drops.
-            // A sender that keeps a link of the port's exact rate busy stays in step with the departures: its frames arrive just
-            // as slots are freed, and any part of UDP's frames, up to all, finds none. The model's trains have gaps.
+            // BBR's probing and its other rate changes vary the load by more than phases do: a tenth of all drops.
+            // A sender that saturates a link of exactly the port's rate is synchronized with the departures: its
+            // frames arrive as slots become free, and any part of the UDP frames, up to all, finds none. The model's
+            // trains have gaps.
             let in_step = case.access_bps.total_cmp(&case.port_bps).is_eq();
-            // From a faster link UDP gets no more than the model gives it: how few, the gaps between BBR's trains decide.
+            // From a faster link the share is at most the model's; how much less depends on the gaps between BBR's
+            // trains.
             let nearest = if in_step { share.clamp(least - 0.1, 1.0) } else { share.clamp(0.0, most + 0.1) };
             hold(&what("UDP's share of the drops"), "", nearest, share, 1e-9, &ran);
         }

@@ -1,4 +1,4 @@
-//! How windows grow and what losses make of them.
+//! Growth of congestion windows, and their response to losses.
 
 use crate::lab::linux::{Control, settled_range};
 use crate::lab::scenario::{Ran, captured, count, hold, long, note, number, run};
@@ -9,7 +9,8 @@ const MSS: f64 = 1448.0;
 #[test]
 fn slow_start_begins_at_ten_and_doubles_each_rtt() {
     landspeed_testkit::needs_lab_kernel!();
-    // Linux counts acknowledged segments, not acknowledgements: delaying these halves their number and changes no window.
+    // Linux counts acknowledged segments, not ACKs: delayed ACKs halve their number without effect on the
+    // window.
     for delayed in [true, false] {
         let ran = captured("slow-start", &[&format!("host.receiver.delayed-ack={delayed}")], "sender:receiver");
         let frames = ran.frames();
@@ -34,27 +35,27 @@ fn slow_start_begins_at_ten_and_doubles_each_rtt() {
     }
 }
 
-/// One flow under periodic loss.
+/// One flow with periodic loss.
 struct Case {
     control: Control,
     period: u64,
     rtt_ms: f64,
-    /// Virtual time, seconds, enough for a few periods after it has settled.
+    /// Duration in virtual time, seconds: a few periods after it has settled.
     time_s: u32,
-    /// Bounds the first slow start.
+    /// Limit of the first slow start.
     window: &'static str,
-    /// What RFC 9438, table 1 and 2, says, packets.
+    /// Window of RFC 9438, tables 1 and 2, packets.
     rfc: f64,
 }
 
-/// Cases of a few seconds: a dozen losses in each.
+/// Cases of a few seconds, each with a dozen losses.
 const SHORT: &[Case] = &[
     Case { control: Control::Reno, period: 10_000, rtt_ms: 10.0, time_s: 10, window: "1MB", rfc: 120.0 },
     Case { control: Control::Cubic, period: 10_000, rtt_ms: 10.0, time_s: 10, window: "1MB", rfc: 120.0 },
     Case { control: Control::Cubic, period: 10_000, rtt_ms: 100.0, time_s: 60, window: "2MB", rfc: 187.0 },
 ];
 
-/// Cases of minutes.
+/// Cases of minutes, for the long tests.
 const LONG: &[Case] = &[
     Case { control: Control::Reno, period: 10_000, rtt_ms: 10.0, time_s: 20, window: "1MB", rfc: 120.0 },
     Case { control: Control::Cubic, period: 10_000, rtt_ms: 10.0, time_s: 20, window: "1MB", rfc: 120.0 },
@@ -69,7 +70,8 @@ const LONG: &[Case] = &[
     Case { control: Control::Cubic, period: 1_000_000, rtt_ms: 100.0, time_s: 300, window: "40MB", rfc: 5926.0 },
 ];
 
-/// Packets per round trip between the first loss after `from` of the time and the last loss of all: whole periods.
+/// Mean packets per round trip, from the first loss after the share `from` of the time to the last loss:
+/// whole periods.
 fn window(ran: &Ran, case: &Case, from: f64) -> f64 {
     let samples = ran.flow(0)["streams"][0]["sender"]["samples"].as_array().expect("samples");
     let end_ns = f64::from(case.time_s) * 1e9;
@@ -122,7 +124,7 @@ fn respond(case: &Case) {
 fn cubic_and_reno_match_linux_under_periodic_loss() {
     landspeed_testkit::needs_lab_kernel!();
     let cases = SHORT.iter().chain(if long() { LONG } else { &[] });
-    // Each is one process on one processor: two at a time.
+    // Each lab run is one process on one core: run two at a time.
     let cases: Vec<&Case> = cases.collect();
     let next = std::sync::atomic::AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -151,7 +153,8 @@ fn reno_follows_mathis_under_random_loss_for_100_seconds() {
 
 fn follows_mathis(sets: &[&str]) {
     let ran = run("random-loss", sets);
-    // Mathis, Semke, Mahdavi, Ott (1997): MSS/RTT × √(3/2p), every packet acknowledged as Linux counts them.
+    // Mathis, Semke, Mahdavi, Ott (1997): MSS/RTT × √(3/2p), with every packet counted as acknowledged, as
+    // Linux does.
     let expected = MSS * 8.0 / 0.010 * (1.5_f64 / 0.001).sqrt();
     hold("goodput of reno, 0.1 % random loss, 10 ms", "b/s", expected, ran.goodput(0), 0.08, &ran);
 }

@@ -8,10 +8,11 @@ use serde_json::Value;
 
 use crate::slurm::{PATIENCE_S, Sweep, plan};
 
-/// The directory of the Python package `kubernetes_validate` (`cargo xtask test` downloads it).
+/// Variable with the directory of the Python package `kubernetes_validate` (`cargo xtask test` downloads
+/// it).
 const VARIABLE: &str = "LANDSPEED_KUBERNETES_SCHEMA";
 
-/// The newest schema of a job in the package, with everything that it refers to.
+/// Path of the newest job schema in the package, next to the schemas it refers to.
 fn schema(package: &Path) -> PathBuf {
     let versions = std::fs::read_dir(package.join("kubernetes-json-schema")).expect("the package's schemas");
     let mut versions: Vec<PathBuf> = versions
@@ -34,7 +35,7 @@ impl jsonschema::Retrieve for Files {
 }
 
 #[test]
-fn the_manifest_is_of_the_published_schema() {
+fn kubernetes_manifest_matches_the_published_schema() {
     needs_lab_kernel!();
     let Some(package) = std::env::var_os(VARIABLE) else {
         skip!("{VARIABLE} names no schema (`cargo xtask test` sets it)")

@@ -1,7 +1,7 @@
 //! Sweeps on a real Slurm with two nodes, and the manifest for Kubernetes.
 //!
-//! What waits for Slurm's own timeouts, minutes of them, is for the long tests.
-//! Without Slurm, root, or a kernel that is built for the lab these tests skip.
+//! Tests that wait for Slurm's own timeouts of minutes are long tests. Without Slurm, root or a kernel
+//! built for the lab these tests skip.
 #![forbid(unsafe_code)]
 
 mod kubernetes;
@@ -15,7 +15,7 @@ use landspeed_testkit::slurm::Slurm;
 use landspeed_testkit::{needs_lab_kernel, or_skip};
 use serde_json::Value;
 
-/// More than any sweep here takes on a busy machine, seconds.
+/// Timeout of every sweep here, seconds; allows for a busy machine.
 const PATIENCE_S: u64 = 300;
 
 /// A plan with three cells.
@@ -26,26 +26,27 @@ fn plan(blocks: u32, time: &str) -> String {
     )
 }
 
-/// Two of its cells within a second: without the five seconds that a flow omits, and sampled seldom.
+/// Two of its cells, shortened to a second: without the flow's five seconds of omit, and with a long
+/// sampling interval.
 fn short_plan() -> String {
     let short = "set = { sample = \"50ms\", \"flow.tcp.omit\" = \"0s\",";
     plan(1, "200ms").replace("set = {", short).replace(", \"16MB\"", "")
 }
 
-/// `landspeed sweep` of a plan, in a directory that all nodes see.
+/// `landspeed sweep` of a plan, in a directory shared by all nodes.
 pub struct Sweep {
     directory: PathBuf,
 }
 
 impl Sweep {
-    /// A plan in a directory that is made.
+    /// Writes the plan into a new directory.
     pub fn new(directory: &Path, plan: &str) -> Self {
         std::fs::create_dir_all(directory).expect("created");
         std::fs::write(directory.join("plan.toml"), plan).expect("written");
         Self { directory: directory.to_owned() }
     }
 
-    /// The command with these further arguments.
+    /// The sweep command with further arguments.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_landspeed"));
         command.args(["sweep", "plan.toml", "--yes"]).args(args).current_dir(&self.directory);
@@ -65,7 +66,7 @@ impl Sweep {
         serde_json::from_slice(&text).expect("JSON")
     }
 
-    /// Digest of each run, by what it is.
+    /// Digest of each run, keyed by cell, block, place and seed.
     fn digests(&self) -> BTreeMap<String, String> {
         let document = self.document();
         let cells = document["cells"].as_array().expect("a list");
@@ -95,7 +96,7 @@ fn assert_complete(ended: &Ended) {
 
 #[test]
 #[ignore = "long: two whole sweeps take two minutes"]
-fn two_nodes_give_the_digests_of_a_local_run() {
+fn slurm_sweep_gives_the_digests_of_a_local_sweep() {
     needs_lab_kernel!();
     let slurm = or_skip!(Slurm::start());
     let shared = slurm.shared();
@@ -109,7 +110,7 @@ fn two_nodes_give_the_digests_of_a_local_run() {
     assert_eq!(document["engine"]["requeued"], 0);
     assert_eq!(document["engine"]["workers"].to_string(), r#"["n1","n2"]"#);
     assert_eq!(document["id"], local.document()["id"], "the same experiment");
-    // Everything is there: nothing is submitted.
+    // All runs exist, so nothing is submitted.
     let again = far.on(&slurm, &[]).end(PATIENCE_S);
     assert_complete(&again);
     assert!(!far.directory.join("plan.sweep/slurm/array-2.sh").exists());
@@ -118,7 +119,7 @@ fn two_nodes_give_the_digests_of_a_local_run() {
 
 #[test]
 #[ignore = "long: Slurm finds a dead node after minutes"]
-fn runs_of_a_node_that_died_are_made_again() {
+fn runs_of_a_failed_node_are_repeated() {
     needs_lab_kernel!();
     let mut slurm = or_skip!(Slurm::start());
     let sweep = Sweep::new(&slurm.shared().join("sweep"), &plan(3, "1s"));
@@ -155,7 +156,7 @@ fn ctrl_c_cancels_the_jobs_of_the_sweep_and_no_others() {
 }
 
 #[test]
-fn a_slurm_that_refuses_is_quoted() {
+fn slurm_errors_are_quoted() {
     needs_lab_kernel!();
     let slurm = or_skip!(Slurm::start());
     let sweep = Sweep::new(&slurm.shared().join("sweep"), &plan(1, "1s"));
@@ -182,7 +183,7 @@ fn a_slurm_that_refuses_is_quoted() {
 }
 
 #[test]
-fn a_partition_that_is_down_is_named_while_the_sweep_waits() {
+fn down_partition_is_named_while_waiting() {
     needs_lab_kernel!();
     let slurm = or_skip!(Slurm::start());
     let sweep = Sweep::new(&slurm.shared().join("sweep"), &plan(1, "1s"));

@@ -32,7 +32,7 @@ fn options_of_run_are_varied_over_loopback() {
         |cell: usize| document["cells"][cell]["runs"][0]["flows"][0]["streams_bps"].as_array().map(Vec::len);
     assert_eq!((streams(0), streams(1)), (Some(1), Some(2)));
     assert!(ended.stdout.lines().all(|line| line.chars().count() <= 80), "{}", ended.stdout);
-    // All of it is there: nothing is measured again.
+    // All runs exist, so nothing is measured again.
     let ended = sweep.run(&[]);
     assert!(ended.stderr.contains("6 runs, 6 of them there already"), "{}", ended.stderr);
 }
@@ -54,7 +54,7 @@ fn a_server_that_vanishes_leaves_a_partial_sweep() {
     for run in failed {
         assert!(run["problems"][0].as_str().is_some_and(|why| !why.is_empty()), "{run:#}");
     }
-    // The server is back: only what failed runs.
+    // The server is back: only the failed runs are repeated.
     let _server = serve(&address, &[]);
     let ended = sweep.run(&[]);
     assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
@@ -62,7 +62,7 @@ fn a_server_that_vanishes_leaves_a_partial_sweep() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_said_before_anything_runs() {
+fn unreachable_server_is_reported_before_anything_runs() {
     let sweep = Sweep::new(&plan(&format!("127.0.0.1:{}", free_port()), 1, "200ms"));
     let ended = sweep.run(&[]);
     assert_eq!(ended.code, 2);
@@ -71,7 +71,7 @@ fn a_server_that_is_not_there_is_said_before_anything_runs() {
 }
 
 #[test]
-fn senders_and_receivers_are_driven_from_here() {
+fn remote_senders_and_receivers_are_controlled() {
     let port = free_port;
     let addresses: Vec<String> = (0..3).map(|_| format!("127.0.0.1:{}", port())).collect();
     let _servers: Vec<Process> =

@@ -1,4 +1,4 @@
-//! Sweeps of a scenario.
+//! Sweeps of a lab scenario.
 
 use landspeed_testkit::needs_lab_kernel;
 use landspeed_testkit::process::until;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::sweep::{Sweep, runs};
 
-/// Cells, controls and the repeat of the tiny plan.
+/// Number of runs of the tiny plan: cells, control, and one repeated run.
 fn all_runs(blocks: usize) -> usize {
     5 * blocks + 1
 }
@@ -23,7 +23,7 @@ fn every_cell_runs_once_in_each_block() {
     assert_eq!(document["design"]["blocks"], 2);
     assert_eq!(document["digests"]["compared"], 1);
     assert_eq!(document["factors"][1]["numbers"][0], 10e6);
-    // The rate of the link is what differs most.
+    // The link's rate has the largest effect.
     let rate = document["effects"].as_array().expect("effects").iter().find(|effect| effect["factor"] == "rate");
     assert!(rate.and_then(|effect| effect["ratio"].as_f64()).is_some_and(|ratio| ratio > 1.5), "{document:#}");
     assert!(ended.stdout.lines().all(|line| line.chars().count() <= 80), "{}", ended.stdout);
@@ -44,7 +44,7 @@ fn a_second_sweep_runs_only_what_is_missing() {
         all
     };
     assert_eq!(digests(&sweep.document()), digests(&first), "the same seed gives the same result");
-    // A further level keeps the runs of the others.
+    // An additional level keeps the runs of the others.
     sweep.edit("\"10M\", \"20M\"", "\"10M\", \"20M\", \"15M\"");
     let ended = sweep.run(&[]);
     assert!(ended.stderr.contains("8 runs, 6 of them there already"), "{}", ended.stderr);
@@ -52,7 +52,7 @@ fn a_second_sweep_runs_only_what_is_missing() {
 }
 
 #[test]
-fn a_killed_sweep_resumes_with_what_was_made() {
+fn killed_sweep_resumes_with_its_completed_runs() {
     needs_lab_kernel!();
     let sweep = Sweep::tiny(2);
     let mut process = sweep.start(&["--jobs", "1"]);
@@ -67,7 +67,7 @@ fn a_killed_sweep_resumes_with_what_was_made() {
 }
 
 #[test]
-fn an_interrupted_sweep_keeps_its_runs_and_says_how_to_resume() {
+fn interrupted_sweep_can_be_resumed() {
     needs_lab_kernel!();
     let sweep = Sweep::tiny(4);
     let process = sweep.start(&["--jobs", "1"]);
@@ -85,7 +85,7 @@ fn an_interrupted_sweep_keeps_its_runs_and_says_how_to_resume() {
 }
 
 #[test]
-fn two_sweeps_do_not_share_a_directory() {
+fn concurrent_sweeps_in_one_directory_are_refused() {
     needs_lab_kernel!();
     let sweep = Sweep::tiny(4);
     let first = sweep.start(&[]);
@@ -99,7 +99,7 @@ fn two_sweeps_do_not_share_a_directory() {
 }
 
 #[test]
-fn damaged_documents_are_made_again() {
+fn corrupt_run_documents_are_repeated() {
     needs_lab_kernel!();
     let sweep = Sweep::tiny(1);
     assert_eq!(sweep.run(&[]).code, 0);
@@ -111,7 +111,7 @@ fn damaged_documents_are_made_again() {
 }
 
 #[test]
-fn a_worker_makes_the_run_that_the_sweep_makes() {
+fn worker_repeats_a_run_with_the_same_digest() {
     needs_lab_kernel!();
     let sweep = Sweep::tiny(1);
     assert_eq!(sweep.run(&[]).code, 0);
@@ -119,7 +119,7 @@ fn a_worker_makes_the_run_that_the_sweep_makes() {
     let run = runs(&document)[0];
     let id = run["id"].as_str().expect("an id");
     let cell = &document["cells"][0];
-    // As an engine publishes it.
+    // The list of runs, as an engine publishes it.
     let entry = serde_json::json!([{
         "id": id, "cell": cell["id"], "number": 0, "levels": [0, 0], "block": run["block"], "place": run["place"],
         "kind": if run["control"] == true { "control" } else { "cell" }, "seed": run["seed"],
@@ -143,7 +143,7 @@ fn a_worker_makes_the_run_that_the_sweep_makes() {
 }
 
 #[test]
-fn a_full_disk_ends_a_sweep_and_leaves_nothing_unfinished() {
+fn full_disk_ends_a_sweep_without_partial_files() {
     needs_lab_kernel!();
     let sweep = Sweep::tiny(2);
     let mount = sweep.path().join("small");

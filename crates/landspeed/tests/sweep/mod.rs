@@ -1,4 +1,5 @@
-//! `landspeed sweep`, as a user runs it: in the lab, over loopback, interrupted, killed, and with mistakes.
+//! `landspeed sweep` from the command line: in the lab, over loopback, interrupted, killed, and with
+//! invalid plans.
 
 mod hosts;
 mod lab;
@@ -13,7 +14,7 @@ use tempfile::TempDir;
 
 /// The program under test.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
-/// Longest sweep of these tests and some, seconds.
+/// Timeout of every sweep here, seconds.
 const PATIENCE_S: u64 = 240;
 
 /// Two hosts and a switch; each run takes a second of real time.
@@ -40,13 +41,13 @@ to = \"b\"
 start-spread = \"20ms\"
 ";
 
-/// A plan in a directory of its own.
+/// A plan in its own temporary directory.
 pub struct Sweep {
     directory: TempDir,
 }
 
 impl Sweep {
-    /// The plan `plan.toml` with this text.
+    /// Writes this text to `plan.toml`.
     pub fn new(plan: &str) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         std::fs::write(directory.path().join("plan.toml"), plan).expect("written");
@@ -72,24 +73,24 @@ impl Sweep {
         std::fs::write(path, text.replace(from, to)).expect("written");
     }
 
-    /// Where it is.
+    /// Directory of the plan.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Starts it with these arguments.
+    /// Starts the sweep with these arguments.
     pub fn start(&self, arguments: &[&str]) -> Process {
         let mut command = Command::new(PROGRAM);
         command.args(["sweep", "plan.toml"]).args(arguments).current_dir(self.path()).env("LANDSPEED_ARCHIVE", "off");
         Process::start(command)
     }
 
-    /// Runs it to its end.
+    /// Runs the sweep to its end.
     pub fn run(&self, arguments: &[&str]) -> Ended {
         self.start(arguments).end(PATIENCE_S)
     }
 
-    /// Its document, which is valid.
+    /// Reads the sweep document and validates it.
     pub fn document(&self) -> Value {
         let text = std::fs::read_to_string(self.path().join("plan.sweep/sweep.json")).expect("a document");
         let document: Value = serde_json::from_str(&text).expect("JSON");
@@ -97,7 +98,7 @@ impl Sweep {
         document
     }
 
-    /// Files of runs that are there.
+    /// Paths of the stored runs.
     pub fn runs(&self) -> Vec<PathBuf> {
         let files = std::fs::read_dir(self.path().join("plan.sweep/runs")).into_iter().flatten().flatten();
         let mut runs: Vec<PathBuf> = files.map(|file| file.path()).filter(|path| is_run(path)).collect();
@@ -117,7 +118,7 @@ pub fn runs(document: &Value) -> Vec<&Value> {
     cells.iter().flat_map(|cell| cell["runs"].as_array().expect("runs")).collect()
 }
 
-/// Against the schema, and what every sweep must hold.
+/// Validates the document against the schema, and asserts that a cell runs once per block.
 fn valid(document: &Value) {
     let schema = Command::new(PROGRAM).args(["schema", "sweep"]).output().expect("the program runs").stdout;
     let schema: Value = serde_json::from_slice(&schema).expect("a schema");

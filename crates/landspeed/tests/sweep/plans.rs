@@ -1,4 +1,4 @@
-//! Plans with mistakes, and what is said before anything runs.
+//! Invalid plans, and the output before anything runs.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ fn factor(key: &str, levels: &str) -> String {
 }
 
 #[test]
-fn mistakes_in_plans_name_line_and_key() {
+fn plan_errors_name_line_and_key() {
     let limit = "switch.west.queue.limit";
     let plans = [
         ("a key of the plan", format!("{LAB}metrc = \"goodput\"\n")),
@@ -46,7 +46,7 @@ fn mistakes_in_plans_name_line_and_key() {
 }
 
 #[test]
-fn a_dry_run_contacts_nobody_and_writes_nothing() {
+fn dry_run_opens_no_connection_and_writes_nothing() {
     let sweep = Sweep::new(&format!("{RUN}{}", factor("host.server.net.ipv4.tcp_rmem", "[\"4096 131072 6291456\"]")));
     let ended = sweep.run(&["--dry-run"]);
     assert_eq!(ended.code, 0, "{}", ended.stderr);

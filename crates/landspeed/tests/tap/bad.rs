@@ -1,10 +1,10 @@
-//! What cannot be tapped, and the words for it.
+//! Invalid tap command lines, and their errors.
 
 use std::process::Command;
 
 use crate::tap::{Net, PATIENCE_S, landspeed, spawn};
 
-/// Exit status and standard error of a tap that cannot begin.
+/// Returns the exit status and standard error of a tap that cannot start.
 fn refused(net: &Net, arguments: &[&str]) -> (i32, String) {
     let ended = spawn(&net.left, landspeed().arg("tap").args(arguments)).end(PATIENCE_S);
     (ended.code, ended.stderr)

@@ -1,4 +1,4 @@
-//! How a tap ends, and how files do.
+//! End conditions of a tap, and its output files.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::tap::{Net, PATIENCE_S, directory, document, landspeed, read, spawn, start, stop, wait_until_begun};
 
 #[test]
-fn every_signal_ends_it_with_everything_written() {
+fn signals_end_a_capture_with_all_packets_written() {
     let net = landspeed_testkit::or_skip!(Net::new());
     let directory = directory();
     for signal in ["INT", "TERM", "HUP"] {
@@ -24,7 +24,7 @@ fn every_signal_ends_it_with_everything_written() {
 }
 
 #[test]
-fn limits_end_it_and_the_number_of_packets_is_exact() {
+fn limits_end_a_capture_with_exact_counts() {
     let net = landspeed_testkit::or_skip!(Net::new());
     let directory = directory();
     let path = directory.path().join("x.pcapng");
@@ -83,12 +83,12 @@ fn a_removed_interface_ends_the_capture_cleanly() {
 }
 
 #[test]
-fn an_interface_that_comes_back_up_is_tapped_on() {
+fn capture_continues_after_the_interface_was_down() {
     let net = landspeed_testkit::or_skip!(Net::new());
     let tap = start(&net.left, &["-i", &net.link.a, "--json", "-", "udp dst port 9"]);
     net.send(5, 20);
     net.left.exec(["ip", "link", "set", &net.link.a, "down"]);
-    // Long enough for the tap to see it.
+    // Long enough for the tap to notice.
     clock::sleep_until(clock::monotonic_ns() + 400_000_000);
     net.left.exec(["ip", "link", "set", &net.link.a, "up"]);
     let carrier = || net.left.exec(["ip", "-o", "link", "show", &net.link.a]).contains("LOWER_UP");
@@ -106,7 +106,7 @@ fn a_full_disk_keeps_the_earlier_packets_readable() {
     let (disk, saved) = (directory.path().join("disk"), directory.path().join("saved.pcapng"));
     std::fs::create_dir(&disk).expect("a directory");
     let file = disk.join("x.pcapng");
-    // A small file system that is gone with its mount namespace.
+    // A small file system that disappears with its mount namespace.
     let script = format!(
         "mount -t tmpfs -o size=400k none {disk} || exit 77; {program} tap -i {interface} -w {file} --json {json} udp dst \
          port 9; code=$?; cp {file} {saved}; exit $code",
@@ -136,7 +136,7 @@ fn a_full_disk_keeps_the_earlier_packets_readable() {
 }
 
 #[test]
-fn a_pipe_can_be_read_while_it_is_written() {
+fn capture_can_be_piped() {
     let net = landspeed_testkit::or_skip!(Net::new());
     let directory = directory();
     let path = directory.path().join("x.pcapng");

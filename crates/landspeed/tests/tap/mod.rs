@@ -1,4 +1,5 @@
-//! `landspeed tap` as it is used: in namespaces whose traffic the test makes itself, and on bad input.
+//! `landspeed tap` from the command line: in namespaces with traffic of the test only, and with invalid
+//! options.
 
 mod bad;
 mod ends;
@@ -15,7 +16,7 @@ use landspeed_testkit::process::{Ended, Process, until};
 use landspeed_wire::capture::{Next, Reader};
 use serde_json::Value;
 
-/// More than anything here takes on a busy machine, seconds.
+/// Timeout of every step here, seconds; allows for a busy machine.
 const PATIENCE_S: u64 = 60;
 
 /// Two namespaces and the link between them.
@@ -23,12 +24,12 @@ struct Net {
     left: Namespace,
     right: Namespace,
     link: Veth,
-    /// Takes what is sent to its port and reads nothing of it, so that no ICMP message answers.
+    /// Receives the test's datagrams without reading them, so that no ICMP error is sent.
     _sink: UdpSocket,
 }
 
 impl Net {
-    /// `left` has 10.91.0.1, `right` 10.91.0.2. The error says what is missing.
+    /// `left` has 10.91.0.1, `right` 10.91.0.2. The error names what is missing.
     fn new() -> Result<Self, String> {
         let (left, right) = (Namespace::new("left")?, Namespace::new("right")?);
         let link = veth(&left, &right, "10.91.0.1/24", "10.91.0.2/24");
@@ -37,7 +38,7 @@ impl Net {
         Ok(Self { left, right, link, _sink: sink })
     }
 
-    /// Sends datagrams of this many payload bytes from left to right, to a port that is never read.
+    /// Sends `count` datagrams of this payload size from left to right, to a socket that is never read.
     fn send(&self, count: usize, bytes: usize) {
         self.left.run(|| {
             let socket = UdpSocket::bind("10.91.0.1:0").expect("an address");
@@ -48,49 +49,49 @@ impl Net {
     }
 }
 
-/// The program.
+/// The program under test.
 fn landspeed() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_landspeed"));
     command.stdin(Stdio::null()).env("NO_COLOR", "1");
     command
 }
 
-/// Starts `tap` in a namespace; it takes packets when this returns.
+/// Starts `tap` in a namespace and waits until it captures.
 fn start(namespace: &Namespace, arguments: &[&str]) -> Process {
     let tap = spawn(namespace, landspeed().arg("tap").args(arguments));
     wait_until_begun(&tap);
     tap
 }
 
-/// Starts a command that taps.
+/// Starts a command in a namespace.
 fn spawn(namespace: &Namespace, command: &mut Command) -> Process {
     namespace.run(|| Process::start(command))
 }
 
-/// Waits until a tap takes packets.
+/// Waits until a tap captures.
 fn wait_until_begun(tap: &Process) {
     until(PATIENCE_S, "it begins", || tap.stderr().contains("capturing on"));
 }
 
-/// Ends a tap by SIGINT.
+/// Stops a tap with SIGINT.
 fn stop(tap: Process) -> Ended {
     tap.signal("INT");
     tap.end(PATIENCE_S)
 }
 
-/// The document of a tap that was asked for it with `--json -`.
+/// Parses the document of a tap with `--json -`.
 fn document(ended: &Ended) -> Value {
     serde_json::from_str(&ended.stdout).unwrap_or_else(|why| panic!("{why}: {}", ended.stderr))
 }
 
-/// Starts `serve` in the right namespace, where `at` can be reached from the left one when this returns.
+/// Starts `serve` in the right namespace and waits until `at` is reachable from the left one.
 fn serve(net: &Net, at: SocketAddr, options: &[&str]) -> Process {
     let server = spawn(&net.right, landspeed().arg("serve").args(options));
     until(PATIENCE_S, "the server", || net.left.run(|| TcpStream::connect(at).is_ok()));
     server
 }
 
-/// A frame of a file.
+/// A frame of a capture file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Frame {
     interface: u32,
@@ -99,7 +100,7 @@ struct Frame {
     data: Vec<u8>,
 }
 
-/// Every frame of a pcapng file, and the last counts of its first interface: (received, dropped).
+/// Reads all frames of a pcapng file, and the last counters of its first interface: (received, dropped).
 fn read(path: &Path) -> (Vec<Frame>, Option<(u64, u64)>) {
     let bytes = std::fs::read(path).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
     let (mut reader, mut rest) = (Reader::new(), &bytes[..]);
@@ -124,7 +125,7 @@ fn read(path: &Path) -> (Vec<Frame>, Option<(u64, u64)>) {
     (frames, counts)
 }
 
-/// A directory of the test's own.
+/// A temporary directory.
 fn directory() -> tempfile::TempDir {
     tempfile::tempdir().expect("a directory")
 }

@@ -1,4 +1,4 @@
-//! A client of `serve --allow-tap` gets headers of its test's data sockets, and nothing else.
+//! A client of `serve --allow-tap` receives the headers of its own test's data sockets, and nothing else.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::tap::{Net, PATIENCE_S, directory, landspeed, spawn};
 
-/// A server on all addresses of the right namespace.
+/// Starts a server on all addresses of the right namespace.
 fn serve(net: &Net, at: SocketAddr) -> Process {
     crate::tap::serve(net, at, &["--listen", "[::]:5210", "--no-iperf3", "--allow-tap"])
 }
@@ -24,7 +24,7 @@ fn run_command(server: SocketAddr, arguments: &[&str]) -> Command {
     command
 }
 
-/// Both namespaces with IPv6 addresses too; they can be used when this returns.
+/// Adds IPv6 addresses to both namespaces, usable at once.
 fn with_ipv6(net: &Net) {
     for (namespace, interface, address) in
         [(&net.left, &net.link.a, "fd91::1/64"), (&net.right, &net.link.b, "fd91::2/64")]
@@ -33,24 +33,24 @@ fn with_ipv6(net: &Net) {
     }
 }
 
-/// The ports of the client's data sockets, as the document has them.
+/// Ports of the client's data sockets in the document.
 fn data_ports(document: &Value) -> BTreeSet<u16> {
     let streams = document["streams"].as_array().expect("a list");
     let ports = streams.iter().filter_map(|stream| stream["client_addr"].as_str()?.rsplit_once(':')?.1.parse().ok());
     ports.collect()
 }
 
-/// What a capture of a server's port holds.
+/// Summary of a capture of a server's port.
 #[derive(Default)]
 struct Captured {
     frames: usize,
-    /// SYNs of the client.
+    /// Number of SYNs of the client.
     connections: u64,
-    /// Ports of the client.
+    /// Ports of the client, from all frames.
     ports: BTreeSet<u16>,
 }
 
-/// Reads a capture; asserts that no frame has a byte of payload.
+/// Reads a capture, and asserts that no frame contains payload.
 fn captured(path: &Path, server_port: u16) -> Captured {
     let bytes = std::fs::read(path).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
     assert!(!bytes.windows(7).any(|part| part == b"LNDSPEE" || part == b"LNDSUDP"), "payload in {}", path.display());
@@ -87,7 +87,8 @@ fn a_clients_capture_has_only_its_headers() {
     let v6: SocketAddr = "[fd91::2]:5210".parse().expect("an address");
     let _server = serve(&net, v4);
     for server in [v4, v6] {
-        // Other tests from the same address, as from behind the same NAT: they begin before the capture and in the middle.
+        // Other tests from the same address, as from behind the same NAT: they start before and during the
+        // capture.
         let others =
             [&["-t", "8", "-b", "5M"][..], &["-t", "8", "-u", "-b", "2M"], &["-t", "8", "--rr", "--connect"]];
         let _others: Vec<_> = others.iter().map(|other| spawn(&net.left, &mut run_command(server, other))).collect();
@@ -132,7 +133,7 @@ fn connect_mode_connections_are_captured_from_the_syn() {
         .expect("the program runs");
     let trace: Value = serde_json::from_slice(&traced.stdout).expect("JSON");
     let transactions = document["latency"][0]["completed"].as_u64().expect("a count");
-    // As many connections as transactions, and not those of the other test. A fast host uses a port more than once.
+    // As many connections as transactions, without those of the other test. A fast host reuses ports.
     let Captured { frames, connections, .. } = captured(Path::new(&format!("{name}.server.pcapng")), 5210);
     assert!(connections.abs_diff(transactions) <= transactions / 10 + 2, "{connections} for {transactions}");
     assert!(frames as u64 >= connections * 6, "{frames} frames of {connections} connections");
@@ -158,7 +159,7 @@ fn each_address_has_one_capture_at_a_time() {
         let document: Value = serde_json::from_slice(&std::fs::read(&json).expect("written")).expect("JSON");
         document["warnings"].to_string()
     };
-    // The capture of the first test begins before its near file has anything in it, or shortly after.
+    // The first test's server capture starts at about the time its local file appears.
     until(4, "a refusal", || {
         warnings(&net.left, "second", "10.91.0.1").contains("captures another test of this address")
     });

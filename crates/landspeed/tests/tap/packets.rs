@@ -1,4 +1,4 @@
-//! What is in the files.
+//! Contents of capture files.
 
 use std::net::UdpSocket;
 use std::process::Command;
@@ -43,7 +43,7 @@ fn drops_at_a_full_ring_are_counted() {
     let name = path.to_str().expect("plain");
     let options = ["-i", &net.link.a, "-w", name, "-s", "1514", "--ring", "128K", "--json", "-", "udp dst port 9"];
     let tap = start(&net.left, &options);
-    // The reader stands still meanwhile: the ring must overflow.
+    // The tap is stopped meanwhile, so the ring overflows.
     tap.signal("STOP");
     net.send(2000, 1400);
     tap.signal("CONT");
@@ -97,7 +97,7 @@ fn a_removed_vlan_tag_is_restored() {
 }
 
 #[test]
-fn two_interfaces_are_one_file_in_the_order_of_time() {
+fn packets_of_two_interfaces_are_ordered_by_time() {
     let net = landspeed_testkit::or_skip!(Net::new());
     let second = veth(&net.left, &net.right, "10.93.0.1/24", "10.93.0.2/24");
     let directory = directory();
@@ -121,7 +121,7 @@ fn two_interfaces_are_one_file_in_the_order_of_time() {
 }
 
 #[test]
-fn two_taps_at_once_see_the_same() {
+fn concurrent_taps_capture_the_same_packets() {
     let net = landspeed_testkit::or_skip!(Net::new());
     let directory = directory();
     let paths = ["one.pcapng", "two.pcapng"].map(|name| directory.path().join(name));
@@ -139,7 +139,7 @@ fn two_taps_at_once_see_the_same() {
 }
 
 #[test]
-fn a_direction_and_a_loopback_show_each_packet_once() {
+fn loopback_packets_are_captured_once_in_each_direction() {
     let net = landspeed_testkit::or_skip!(Net::new());
     let directory = directory();
     for (interface, direction, expected) in [("lo", "both", 20), ("lo", "out", 20), ("lo", "in", 20)] {
@@ -150,7 +150,7 @@ fn a_direction_and_a_loopback_show_each_packet_once() {
             let socket = UdpSocket::bind("127.0.0.1:0").expect("an address");
             for _ in 0..20 {
                 let _ = socket.send_to(&[7; 100], "127.0.0.1:9");
-                // ICMP port unreachable is an error of the next call.
+                // An ICMP port unreachable is reported as an error of the next call.
                 let _ = socket.take_error();
             }
         });

@@ -1,4 +1,4 @@
-//! Taps beside tests, the kernel's events, and what a tap does to the traffic.
+//! Captures during tests, kernel events, and the effect of a tap on traffic.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::tap::{Net, PATIENCE_S, directory, document, landspeed, read, spawn, start, stop};
 
-/// A server that a run's client finds at 10.91.0.2.
+/// Starts a server that a run's client reaches at 10.91.0.2.
 fn serve(net: &Net, options: &[&str]) -> Process {
     let address = ["--listen", "10.91.0.2:5210"];
     crate::tap::serve(net, SocketAddr::from(([10, 91, 0, 2], 5210)), &[&address[..], options].concat())
@@ -19,7 +19,7 @@ fn run(net: &Net, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = landspeed();
     command.args(["run", "10.91.0.2"]).args(arguments);
     let output = net.left.run(|| command.output()).expect("the program runs");
-    // Lines are folded where they are: words are all that is looked for.
+    // Undo line wrapping.
     let said = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
     (output.status.code(), said)
 }
@@ -35,13 +35,14 @@ fn a_run_captures_and_compares_both_ends() {
     let (code, said) = run(&net, &["-t", "1", "-b", "20M", "--tap", name]);
     assert!(matches!(code, Some(0 | 1)), "{said}");
     let [at_client, at_server] = ["client", "server"].map(|end| read(Path::new(&format!("{name}.{end}.pcapng"))).0);
-    // 20 Mb/s for a second, at both ends alike.
+    // 20 Mb/s for a second, similar on both hosts.
     let bytes = |frames: &[crate::tap::Frame]| frames.iter().map(|frame| u64::from(frame.original)).sum::<u64>();
     for (end, frames) in [("client", &at_client), ("server", &at_server)] {
         assert!((2_000_000..6_000_000).contains(&bytes(frames)), "{end}: {}", bytes(frames));
     }
     assert!(said.contains("packets matched") && said.contains("0 lost between taps"), "{said}");
-    // Neither has the control connection, over which the server's capture came: there is only one flow.
+    // Neither capture contains the control connection, which transferred the server's capture: there is only
+    // one flow.
     assert_eq!(said.matches("lost between taps").count(), 1, "{said}");
     let left: Vec<_> = std::fs::read_dir(std::env::temp_dir())
         .expect("it is there")
@@ -51,7 +52,7 @@ fn a_run_captures_and_compares_both_ends() {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// Else they are larger than any wire carries, and cannot be matched.
+/// Disables TSO, GSO and GRO: larger frames cannot be matched between captures.
 fn frames_as_on_a_wire(net: &Net) {
     const SUPER: &[&str] = &["tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-generic-segmentation", "rx-gro"];
     for (namespace, interface) in [(&net.left, &net.link.a), (&net.right, &net.link.b)] {
@@ -62,10 +63,10 @@ fn frames_as_on_a_wire(net: &Net) {
 }
 
 #[test]
-fn loss_behind_the_server_tap_is_placed_there() {
+fn loss_after_the_server_tap_is_attributed_to_the_receiver() {
     let net = landspeed_testkit::or_skip!(Net::new());
     frames_as_on_a_wire(&net);
-    // The tap is before the firewall: what that drops has passed it.
+    // The tap captures before the firewall, so it sees the dropped packets.
     net.right.nft(
         "table inet f { counter lost { }; chain c { type filter hook prerouting priority -300; \
          tcp dport 5210 meta length > 1000 numgen random mod 100 0 counter name lost drop; }; }\n",
@@ -117,7 +118,7 @@ fn kernel_events_are_captured_and_cleaned_up() {
     let name = path.to_str().expect("plain");
     let options = ["-i", &net.link.a, "-w", name, "--events", "--json", "-", "tcp port 5210"];
     let mine = |id: u32| instances.join(format!("landspeed-tap-{id}-{}", start_ticks(id)));
-    // One that is killed leaves its instance, which the next one removes.
+    // A killed tap leaves its tracefs instance, which the next tap removes.
     let killed = start(&net.left, &options);
     let left = mine(killed.id());
     assert!(left.is_dir(), "{}", left.display());
@@ -140,7 +141,7 @@ fn start_ticks(id: u32) -> u64 {
 }
 
 #[test]
-fn the_taps_effect_on_traffic_is_an_interval() {
+fn tap_perturbation_has_a_confidence_interval() {
     let net = landspeed_testkit::or_skip!(Net::new());
     let options = ["-i", &net.link.a, "--measure-perturbation=4s", "-t", "0.1", "--json", "-"];
     let tap = spawn(&net.left, landspeed().arg("tap").args(options));

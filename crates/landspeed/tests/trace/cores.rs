@@ -1,14 +1,15 @@
-//! The number of cores does not change the document.
+//! The trace document does not depend on the number of cores.
 
 use landspeed_wire::LinkType;
 use landspeed_wire::capture::write;
 
 use crate::trace::document;
 
-/// Packets of a capture.
+/// Packets of each capture.
 const PACKETS: u32 = 60_000;
 
-/// A connection's data and acknowledgements; from a packet on, every fifth belongs to a new connection.
+/// A connection's data and ACKs; from packet `others_from` on, every fifth packet belongs to a new
+/// connection.
 fn capture(others_from: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     write::pcap_header(&mut bytes, LinkType::ETHERNET, 96);
@@ -38,12 +39,12 @@ fn capture(others_from: u32) -> Vec<u8> {
 }
 
 #[test]
-fn the_number_of_cores_changes_nothing() {
+fn trace_is_independent_of_the_number_of_cores() {
     let directory = tempfile::tempdir().expect("a directory");
     let alone = capture(PACKETS);
     let cut = alone[..alone.len() - 33].to_vec();
     let mut damaged = alone.clone();
-    // In the middle of a record: its length.
+    // The length field of a record in the middle.
     let at = 24 + 40_000 * 106 + 8;
     damaged[at..at + 4].fill(0xff);
     let cases = [("alone", &alone), ("cut", &cut), ("damaged", &damaged), ("many later", &capture(PACKETS / 2))];

@@ -1,5 +1,5 @@
-//! The test captures of tcpdump and Wireshark: nothing in them may break the reader, and it must find as many frames in
-//! them as their own tools. `cargo xtask test` downloads them.
+//! The test captures of tcpdump and Wireshark: all of them are handled, with the same number of frames as
+//! their own tools count. `cargo xtask test` downloads them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use landspeed_testkit::skip;
 use serde_json::Value;
 
-/// Names the directory they are in.
+/// Variable with the directory of the captures.
 const VARIABLE: &str = "LANDSPEED_CAPTURES";
-/// What reading any of them may take, address space: all of them are small.
+/// Address space limit for reading one capture, KiB; all of them are small.
 const MOST_KIB: u32 = 512 << 10;
-/// CPU time limit of reading any of them, seconds.
+/// CPU time limit for reading one capture, seconds.
 const LONGEST_S: u32 = 10;
 
-/// The captures; `None` where they are not.
+/// Paths of the captures; `None` if they are missing.
 fn captures() -> Option<Vec<PathBuf>> {
     let own = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/captures");
     let root = std::env::var_os(VARIABLE).map_or_else(own, PathBuf::from);
@@ -44,7 +44,8 @@ macro_rules! captures {
     };
 }
 
-/// Runs `trace` with little memory and little time. A panic, a signal and a silent failure fail the test.
+/// Runs `trace` with limited memory and CPU time. A panic, a signal or a failure without a message fails
+/// the test.
 fn bounded(files: &[&Path]) -> Output {
     let limits = format!("ulimit -v {MOST_KIB}; ulimit -t {LONGEST_S}; exec \"$@\"");
     let mut command = Command::new("sh");
@@ -59,7 +60,7 @@ fn bounded(files: &[&Path]) -> Output {
     output
 }
 
-/// Does something with each on all cores.
+/// Processes all items in parallel, on all cores.
 fn each<T: Sync>(all: &[T], work: impl Fn(&T) + Sync) {
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -73,7 +74,7 @@ fn each<T: Sync>(all: &[T], work: impl Fn(&T) + Sync) {
     });
 }
 
-/// How many frames Wireshark's reader finds; `None` where it does not read the file.
+/// Number of frames according to Wireshark's capinfos; `None` if it does not read the file.
 fn counted(file: &Path) -> Option<u64> {
     let output = Command::new("capinfos").args(["-c", "-M", "-T", "-r"]).arg(file).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
@@ -81,7 +82,7 @@ fn counted(file: &Path) -> Option<u64> {
 }
 
 #[test]
-fn every_capture_has_as_many_frames_as_in_wireshark() {
+fn frame_counts_match_wireshark() {
     let captures = captures!();
     let oracle = Command::new("capinfos").arg("-v").output().is_ok();
     let (agreed, unread) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -105,7 +106,7 @@ fn every_capture_has_as_many_frames_as_in_wireshark() {
     }
 }
 
-/// Captures that are cut, then changed: all of them, or one in so many.
+/// Truncates captures, then corrupts them: every `one_in`th.
 fn damage(captures: &[PathBuf], one_in: usize) {
     let directory = tempfile::tempdir().expect("a directory");
     let captures: Vec<&PathBuf> = captures.iter().step_by(one_in).collect();
@@ -115,7 +116,7 @@ fn damage(captures: &[PathBuf], one_in: usize) {
         let damaged = directory.path().join(name);
         std::fs::write(&damaged, &bytes[..bytes.len() * 2 / 3]).expect("room");
         bounded(&[&damaged]);
-        // Every 97th byte is another one: lengths, times, link types, headers.
+        // Change every 97th byte: lengths, times, link types, headers.
         for at in (40..bytes.len()).step_by(97) {
             bytes[at] ^= 0x5a;
         }
@@ -136,7 +137,7 @@ fn all_captures_truncated_and_damaged_are_handled() {
     damage(&captures!(), 1);
 }
 
-/// Neighbours of the list: all of them, or one pair in so many.
+/// Compares neighbours in the list: every `one_in`th pair.
 fn compare(captures: &[PathBuf], one_in: usize) {
     let pairs: Vec<&[PathBuf]> = captures.windows(2).step_by(one_in).collect();
     each(&pairs, |pair| {

@@ -1,4 +1,4 @@
-//! Files that are captures, are none, or are no longer whole.
+//! Capture files: valid, truncated, corrupt, and of other formats.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -9,7 +9,7 @@ use landspeed_wire::capture::write;
 
 use crate::trace::{document, program, trace};
 
-/// A capture of one UDP datagram sent so many times, a microsecond apart.
+/// A capture of the same UDP datagram `frames` times, one microsecond apart.
 fn capture(frames: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     write::pcap_header(&mut bytes, LinkType::RAW, 65_535);
@@ -98,7 +98,7 @@ fn a_truncated_capture_is_read_to_its_end_and_reported() {
     let text = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("in the middle of a record"), "{text}");
     assert_eq!(document(&[&file])["capture"]["frames"], 99);
-    // A length that cannot be, in the 50th record.
+    // An impossible length in the 50th record.
     let mut damaged = bytes;
     damaged[24 + 49 * 76 + 8..][..4].fill(0xff);
     let file = write(directory.path(), "damaged.pcap", &damaged);
@@ -131,7 +131,7 @@ fn a_capture_without_frames_is_analysed() {
     assert_eq!(document["flows"].as_array().map(Vec::len), Some(0));
 }
 
-/// A flow for each of so many ports.
+/// One flow per source port.
 #[test]
 fn excess_flows_are_aggregated_with_a_warning() {
     let directory = tempfile::tempdir().expect("a directory");

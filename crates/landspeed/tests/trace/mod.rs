@@ -1,4 +1,5 @@
-//! `landspeed trace` as it is used: on captures of the lab, whose counters are the truth, and on files that are none.
+//! `landspeed trace` from the command line: on captures of the lab, checked against its counters, and on
+//! invalid files.
 
 mod cores;
 mod corpus;
@@ -15,7 +16,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// The program.
+/// The program under test.
 fn program() -> Command {
     Command::new(env!("CARGO_BIN_EXE_landspeed"))
 }
@@ -25,7 +26,7 @@ fn trace(arguments: &[&str]) -> Output {
     program().arg("trace").args(arguments).output().expect("the program runs")
 }
 
-/// Its document.
+/// Returns the trace document.
 fn document(arguments: &[&str]) -> Value {
     let output = trace(&[arguments, &["--json", "-"]].concat());
     serde_json::from_slice(&output.stdout)

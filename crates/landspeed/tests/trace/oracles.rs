@@ -1,5 +1,5 @@
-//! tcptrace and Wireshark on the lab's captures: the same figures where they are right. Where they are not, docs/trace.md
-//! has a row, and what it says of them is held here too.
+//! tcptrace and Wireshark on the lab's captures: the same figures where theirs are right. Where they are
+//! not, docs/trace.md has a row, and its statement about them is tested here too.
 
 use std::process::Command;
 
@@ -21,7 +21,7 @@ macro_rules! prepared {
     }};
 }
 
-/// What `tcptrace -l -r -W` says of the only connection of a file.
+/// Output of `tcptrace -l -r -W` for the only connection of a file.
 struct Tcptrace(String);
 
 impl Tcptrace {
@@ -30,10 +30,10 @@ impl Tcptrace {
         Self(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// A figure of the data's direction (0) or of the other (1).
+    /// Returns a figure of the data direction (column 0) or of the other one (column 1).
     fn figure(&self, label: &str, column: usize) -> f64 {
         let label = format!("{label}:");
-        // Once for each direction; once alone it is of the whole file.
+        // Lines with both directions contain the label twice; with the label once they are about the whole file.
         let line =
             self.0.lines().find(|line| line.trim_start().starts_with(&label) && line.matches(&label).count() == 2);
         let line = line.unwrap_or_else(|| panic!("no {label} in {}", self.0));
@@ -46,7 +46,7 @@ impl Tcptrace {
     }
 }
 
-/// Frames of a file that a display filter of Wireshark's picks.
+/// Number of frames that match a Wireshark display filter.
 fn tshark(file: &str, filter: &str) -> u64 {
     let fields = ["-n", "-r", file, "-Y", filter, "-T", "fields", "-e", "frame.number"];
     let output = Command::new("tshark").args(fields).output().expect("tshark runs");
@@ -63,7 +63,7 @@ fn retransmits(direction: &Value) -> u64 {
     kinds.iter().map(|kind| count(&direction["retransmits"][kind])).sum()
 }
 
-/// The figures tcptrace has too, by its names for them.
+/// Asserts that the figures tcptrace also has agree, by their names there.
 fn agrees(tcptrace: &Tcptrace, flow: &Value) {
     for (column, direction) in [&flow["forward"], &flow["reverse"]].into_iter().enumerate() {
         for (label, ours) in [
@@ -90,15 +90,15 @@ fn tcptrace_agrees_on_a_path_with_loss() {
     agrees(&tcptrace, &flow);
     assert!(retransmits(&flow["forward"]) > 3);
     assert_eq!(tcptrace.count("duplicate acks", 0), count(&flow["reverse"]["duplicate_acks"]));
-    // It counts a number more: the FIN's or the SYN's.
+    // tcptrace counts one byte more, for the SYN or FIN.
     let in_flight = count(&flow["forward"]["in_flight_max_bytes"]);
     assert!(tcptrace.count("max owin", 0) - in_flight <= 1);
     let rtt = &flow["forward"]["rtt"];
     let ms = |key: &str| count(&rtt[key]) as f64 / 1e6;
     assert!((tcptrace.figure("RTT min", 0) - ms("min_ns")).abs() < 0.06);
     assert!((tcptrace.figure("RTT avg", 0) - ms("mean_ns")).abs() < 0.02 * ms("mean_ns"));
-    // It takes also segments that waited for a hole before them to be filled; and an ACK of two segments from the last of them,
-    // where we take the first, some milliseconds earlier.
+    // tcptrace also takes RTT samples of segments that waited behind a hole, and for an ACK of two segments
+    // from the last one; landspeed uses the first one, a few milliseconds earlier.
     let (theirs, ours) = (tcptrace.figure("RTT max", 0), ms("max_ns"));
     assert!(theirs >= ours - 5.0, "{theirs} ms, {ours} ms");
     assert!(tcptrace.count("RTT samples", 0) >= count(&rtt["samples"]));
@@ -110,13 +110,13 @@ fn sequence_wrap_breaks_tcptraces_window_but_not_ours() {
     let file = ran.file("sender");
     let mut bytes = std::fs::read(&file).expect("a capture");
     let first = shift(&mut bytes, 0);
-    // The numbers wrap 15 MB into the transfer.
+    // The sequence numbers wrap 15 MB into the transfer.
     shift(&mut bytes, 0_u32.wrapping_sub(15_000_000).wrapping_sub(first));
     let wrapped = format!("{file}.wrapped");
     std::fs::write(&wrapped, bytes).expect("room");
     let figures = |file: &str| {
         let mut flow = flow(file);
-        // Sequence numbers are what was shifted.
+        // Sequence numbers differ by the shift.
         for event in flow["events"].as_array_mut().expect("events") {
             event["sequence"].take();
         }
@@ -140,8 +140,8 @@ fn tcptrace_and_wireshark_agree_on_visible_reordering() {
         let late = count(&flow["forward"]["out_of_order"]);
         assert_eq!(tcptrace.count("outoforder pkts", 0), late, "{host}");
         assert!(late >= seen, "{host}: {late}");
-        // Wireshark takes what comes within 3 ms or the first round trip for reordering, or else for a retransmission: the
-        // two together are right.
+        // Wireshark classifies a segment as out of order within 3 ms or the first RTT, and otherwise as a
+        // retransmission: only the sum agrees.
         let [retransmits_w, late_w] =
             ["retransmission", "out_of_order"].map(|kind| tshark(&file, &format!("tcp.analysis.{kind}")));
         assert_eq!(
@@ -170,8 +170,8 @@ fn wireshark_agrees_on_retransmits_and_missing_segments() {
     });
 }
 
-/// Adds to the numbers of the data's direction in a pcap of Ethernet and IPv4, where they are sent and where they are
-/// acknowledged. Returns the first of them as it was.
+/// Adds to the sequence numbers of the data direction in a pcap of Ethernet and IPv4, and to their ACKs and
+/// SACKs. Returns the first original sequence number.
 fn shift(bytes: &mut [u8], by: u32) -> u32 {
     let word = |bytes: &[u8], at: usize| u32::from_be_bytes(*bytes[at..].first_chunk().expect("whole"));
     let add = |bytes: &mut [u8], at: usize| {

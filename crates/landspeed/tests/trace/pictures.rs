@@ -1,4 +1,4 @@
-//! What is drawn of captures: reports, two side by side, and graphs for xplot, with tcptrace as the judge.
+//! Graphs of captures: reports, comparisons, and xplot files, with tcptrace as reference.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::trace::{document, program, trace};
 
 const MSS: u32 = 1000;
 
-/// A capture on Ethernet while it is written.
+/// A capture on Ethernet under construction.
 struct Capture(Vec<u8>);
 
 impl Capture {
@@ -24,7 +24,7 @@ impl Capture {
         Self(bytes)
     }
 
-    /// A segment: from the client with data, or from the server with an acknowledgement and perhaps a selective one.
+    /// Adds a segment: from the client with data, or from the server with an ACK and optionally a SACK block.
     fn segment(&mut self, micros: u32, flags: u8, sequence: u32, ack: u32, length: u32, sack: Option<(u32, u32)>) {
         let client = length > 0 || flags == 0x02;
         let mut frame = vec![2, 0, 0, 0, 0, 1 + u8::from(client), 2, 0, 0, 0, 0, 2 - u8::from(client), 8, 0];
@@ -49,7 +49,7 @@ impl Capture {
         write::pcap_record(&mut self.0, time_ns, &frame, 14 + u32::from(total));
     }
 
-    /// A transfer whose first sequence number is close to the end of the space, with a loss every `lose` segments.
+    /// A transfer whose initial sequence number is close to the wrap, with a loss every `lose` segments.
     fn transfer(segments: u32, lose: u32) -> Self {
         let mut capture = Self::new();
         let first = u32::MAX - 10_000;
@@ -84,7 +84,7 @@ impl Capture {
     }
 }
 
-/// The document that stands in a page.
+/// The document embedded in a report page.
 fn embedded(page: &Path) -> Value {
     let page = fs::read_to_string(page).expect("a page");
     let (_, after) = page.split_once("<script type=\"application/json\" id=\"document\">").expect("a document");
@@ -149,7 +149,7 @@ fn errors_of_graph_options_name_the_cause() {
     }
 }
 
-/// Marks of a graph: command, colour where it is a line, text, microseconds and numbers; and how often each is there.
+/// Counts the marks of a graph by command, colour of lines, text, time in microseconds and values.
 fn marks(file: &Path) -> BTreeMap<String, u32> {
     let text = fs::read_to_string(file).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
     let micros = |time: &str| time.split_once('.').map(|(whole, rest)| format!("{whole}.{}", &rest[..6]));
@@ -194,12 +194,13 @@ fn xplot_graphs_have_tcptraces_marks() {
     if !judge.is_ok_and(|output| output.status.success()) {
         skip!("tcptrace is not installed");
     }
-    // The sequence numbers wrap after ten segments: from there on tcptrace's are not ours, so only what is before counts.
+    // The sequence numbers wrap after ten segments, which tcptrace does not handle: compare only the marks
+    // before.
     let before =
         |mark: &String| mark.split(' ').filter_map(|word| word.parse::<i64>().ok()).all(|y| (0..10_000).contains(&y));
     let (ours, theirs) = (marks(&ours.join("a2b_tsg.xpl")), marks(&theirs.join("a2b_tsg.xpl")));
     let kept = |all: &BTreeMap<String, u32>| -> BTreeMap<String, u32> {
-        // The first acknowledgement of all is a dot, which tcptrace puts elsewhere.
+        // The first ACK is a dot, which tcptrace places differently.
         let compared = |mark: &String| before(mark) && !mark.starts_with("dot ");
         all.iter().filter(|(mark, _)| compared(mark)).map(|(mark, &count)| (mark.clone(), count)).collect()
     };

@@ -1,5 +1,5 @@
-//! Losses in the network and in the receiver's kernel, separated: nftables rules count what they drop, and tcpdump runs at
-//! both ends.
+//! Losses in the network and in the receiver's kernel are distinguished: nftables rules count their drops,
+//! and tcpdump captures on both hosts.
 
 use std::process::Command;
 
@@ -52,7 +52,7 @@ fn network_and_receiver_losses_match_nftables_per_packet() {
 }
 
 #[test]
-fn the_hop_with_the_full_queue_has_the_delay() {
+fn delay_is_attributed_to_the_hop_with_the_full_queue() {
     let road = landspeed_testkit::or_skip!(Road::new());
     if Command::new("tcpdump").arg("--version").output().is_err() {
         skip!("tcpdump is not installed");
@@ -77,7 +77,7 @@ fn the_hop_with_the_full_queue_has_the_delay() {
     let share = |hop: usize| hops[hop]["forward"]["delay_share"].as_f64().expect("a share");
     assert!(share(1) > 0.8, "{} and {}", share(0), share(1));
     assert!((share(0) + share(1) - 1.0).abs() < 1e-9);
-    // 1 MB at 50 Mb/s are 160 ms; a queue of that size fills in two seconds to more than a tenth of it.
+    // 1 MB at 50 Mb/s takes 160 ms; within two seconds the queue fills to more than a tenth of it.
     let delays = hops[1]["forward"]["delay"]["max_ns"].as_array().expect("bins");
     let most = delays.iter().filter_map(serde_json::Value::as_u64).max().expect("packets");
     assert!((16_000_000..400_000_000).contains(&most), "{most} ns");

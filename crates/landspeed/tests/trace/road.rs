@@ -1,4 +1,4 @@
-//! A sender, a router and a receiver in namespaces, nftables rules that count what they drop, and tcpdump.
+//! A path of sender, router and receiver namespaces, with nftables rules that count drops, and tcpdump.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ use landspeed_testkit::netns::{Namespace, Veth, veth};
 use landspeed_testkit::process::{Process, until};
 use serde_json::Value;
 
-/// A sender, a router and a receiver, frames as on a wire.
+/// Sender, router and receiver, with segmentation offloads disabled.
 pub struct Road {
     pub sender: Namespace,
     pub router: Namespace,
@@ -16,7 +16,7 @@ pub struct Road {
     pub far: Veth,
 }
 
-/// Where the receiver is.
+/// Address of the receiver.
 pub const RECEIVER: &str = "10.9.2.2";
 
 impl Road {
@@ -35,7 +35,7 @@ impl Road {
         Ok(Self { sender, router, receiver, near, far })
     }
 
-    /// What the rules of a namespace dropped.
+    /// Packets dropped by the rules of a namespace.
     pub fn dropped(namespace: &Namespace) -> u64 {
         let rules: Value = serde_json::from_str(&namespace.exec(["nft", "--json", "list", "ruleset"])).expect("JSON");
         let entries = rules["nftables"].as_array().expect("a list");
@@ -44,7 +44,7 @@ impl Road {
     }
 }
 
-/// tcpdump on an interface, of headers. Dropping it ends it.
+/// tcpdump of headers on an interface; killed on drop.
 pub struct Tcpdump {
     process: Process,
     file: PathBuf,
@@ -61,14 +61,14 @@ impl Tcpdump {
     }
 
     pub fn stop(self) -> String {
-        // tcpdump writes its buffer when asked to end.
+        // tcpdump flushes its buffer on SIGINT.
         self.process.signal("INT");
         assert_eq!(self.process.end(60).code, 0);
         self.file.to_str().expect("plain").to_owned()
     }
 }
 
-/// Drops one data packet in so many, and counts it. A hook of the device is behind the tap.
+/// An nftables rule that drops and counts one data packet in `every`. The ingress hook comes after the tap.
 pub fn drop_one_in(interface: &str, protocol: &str, every: u32) -> String {
     let offset = every / 2;
     format!(

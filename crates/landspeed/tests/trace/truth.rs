@@ -1,4 +1,4 @@
-//! Captures of the lab: what the trace says must be what the kernels and the links counted.
+//! Captures of the lab: the trace matches the counters of the kernels and links.
 
 use std::ops::Range;
 use std::path::Path;
@@ -8,13 +8,14 @@ use tempfile::TempDir;
 
 use crate::trace::{document, program};
 
-/// A run of the lab and its captures at both ends.
+/// A lab run with captures at both hosts.
 pub struct Ran {
     pub lab: Value,
     directory: TempDir,
 }
 
-/// Two hosts, 20 ms apart, 1 Gb/s; `forward` is what the long link does to the data.
+/// A scenario of two hosts with an RTT of 20 ms at 1 Gb/s; `forward`: settings of the long link in the data
+/// direction.
 pub fn scenario(forward: &str, congestion: &str, host: &str) -> String {
     format!(
         r#"name = "truth"
@@ -68,7 +69,7 @@ impl Ran {
         self.directory.path().join(name).to_str().expect("plain").to_owned()
     }
 
-    /// The data flow as the tap at a host saw it.
+    /// The data flow in the capture at a host.
     fn flow(&self, host: &str) -> Value {
         document(&[&self.file(host)])["flows"][0].clone()
     }
@@ -77,7 +78,7 @@ impl Ran {
         self.lab["flows"][0]["retransmits"].as_u64().expect("a count")
     }
 
-    /// Frames the long link lost on the way to the receiver.
+    /// Frames lost on the long link in the data direction.
     fn lost(&self) -> u64 {
         let links = self.lab["links"].as_array().expect("a list");
         let link = links.iter().find(|link| link["name"] == "middle->receiver").expect("the link");
@@ -97,7 +98,7 @@ pub fn count(value: &Value) -> u64 {
 }
 
 #[test]
-fn exactly_the_links_losses_are_found_at_both_ends() {
+fn link_losses_are_found_exactly_at_both_hosts() {
     for (congestion, seed) in [("cubic", 1), ("reno", 2), ("bbr", 3)] {
         let ran = ran!(scenario("loss = { every = 1500 }", congestion, ""), seed);
         let (sender, receiver) = (ran.flow("sender"), ran.flow("receiver"));
@@ -113,7 +114,7 @@ fn exactly_the_links_losses_are_found_at_both_ends() {
 }
 
 #[test]
-fn rtt_is_that_of_the_link_on_both_sides() {
+fn rtt_matches_the_link_at_both_hosts() {
     let ran = ran!(scenario("loss = { every = 1500 }", "cubic", ""), 1);
     let (sender, receiver) = (ran.flow("sender"), ran.flow("receiver"));
     let least = count(&sender["forward"]["rtt"]["min_ns"]);
@@ -121,7 +122,7 @@ fn rtt_is_that_of_the_link_on_both_sides() {
     assert!(count(&receiver["forward"]["rtt"]["min_ns"]) < 1_000_000);
     assert!(sender["forward"]["limits"].is_object());
     assert!(receiver["forward"]["limits"].is_null(), "a tap at the receiver does not know what is in flight");
-    // Trains come off the line at its rate: 1514 of the 1538 bytes that a frame takes of 1 Gb/s.
+    // Trains arrive at line rate: 1514 of the 1538 bytes that a frame takes on the wire at 1 Gb/s.
     let stations = document(&[&ran.file("receiver")])["stations"].clone();
     let rate = stations[0]["trains"]["rate_bps"].as_f64().expect("long trains");
     assert!((rate / 984.4e6 - 1.0).abs() < 0.05, "{rate} bit/s off a line of 1 Gb/s");
@@ -153,7 +154,7 @@ fn two_taps_locate_every_loss() {
     assert!((20_000_000..20_100_000).contains(&round_trip), "{round_trip} ns over a path of 20 ms");
 }
 
-/// Frames of a capture that came from a host (the lab numbers their addresses), by IP identification and sequence number.
+/// IP identification and sequence number of each frame of a capture with this source MAC address.
 fn frames_from(file: &str, sender: [u8; 6]) -> Vec<(u16, u32)> {
     let bytes = std::fs::read(file).expect("a capture");
     let mut frames = Vec::new();
@@ -173,7 +174,7 @@ fn frames_from(file: &str, sender: [u8; 6]) -> Vec<(u16, u32)> {
 
 #[test]
 fn path_losses_and_receiver_drops_are_separated_per_packet() {
-    // Every 1499th frame is lost on the link, and every 997th that arrived is dropped behind the receiver's tap.
+    // The link loses every 1499th frame, and the receiver drops every 997th frame that arrived, after its tap.
     let text = scenario("loss = { every = 1499 }", "cubic", "")
         .replace("[host.receiver]\n", "[host.receiver]\ndrops = { every = 997 }\n");
     let ran = ran!(text, 5);
@@ -185,7 +186,7 @@ fn path_losses_and_receiver_drops_are_separated_per_packet() {
     for (place, tap, every, so_many) in
         [("network", "sender", 1499, ran.lost()), ("receiver", "receiver", 997, dropped)]
     {
-        // The tap before the place saw each frame that was dropped, and all of them are so many frames apart.
+        // The tap before the loss captured every dropped frame, and consecutive drops are `every` frames apart.
         let frames = frames_from(&ran.file(tap), [2, 0x4c, 0, 1, 0, 0]);
         let losses = both["losses"].as_array().expect("a list").iter().filter(|loss| loss["place"] == place);
         let numbers: Vec<usize> = losses
@@ -228,13 +229,14 @@ fn only_a_clock_is_found(streams: &[u32], clocks: &[(&str, Range<u64>)]) {
     for streams in streams {
         assert_eq!(found("", *streams, 6), None, "{streams} streams without a framing");
     }
-    // Which losses occur decides whether the clusters have a rhythm beside the clock's; a clock may be missed, not invented.
+    // Losses may produce a rhythm of their own besides the clock's: a clock may be missed, but a false one
+    // must not be reported.
     for (period, within) in clocks {
         let found = [6, 7, 8].map(|seed| found(&format!("frame-clock = \"{period}\""), 4, seed));
         let periods: Vec<u64> = found.iter().copied().flatten().collect();
         assert!(periods.len() >= 2 && periods.iter().all(|found| within.contains(found)), "{found:?} for {period}");
     }
-    // Delayed, but without a separate clock.
+    // Slotted, but without a frame clock.
     assert_eq!(found("slot = \"125us\"", 4, 6), None);
 }
 

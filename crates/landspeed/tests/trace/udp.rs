@@ -1,4 +1,4 @@
-//! The numbers in datagrams: what the trace makes of them is what the program that sent them says, and what nftables dropped.
+//! Sequence numbers of UDP tests: the trace agrees with the sending program's counters and with nftables.
 
 use std::process::Command;
 
@@ -16,7 +16,7 @@ macro_rules! road {
     };
 }
 
-/// What the trace of a file says of the numbered datagrams in it.
+/// The trace's figures for the numbered datagrams in a file.
 fn numbered(file: &str) -> Value {
     let said = document(&[file]);
     let flows = said["flows"].as_array().expect("a list");
@@ -43,7 +43,7 @@ fn landspeed_datagrams_match_the_receivers_count() {
     assert_eq!((found["received"].as_u64(), found["lost"].as_u64()), (Some(delivered), Some(past - delivered)));
     assert!(found["lost"].as_u64() > Some(10), "{found}");
     assert_eq!((&found["reordered"], &found["duplicates"]), (&0.into(), &0.into()));
-    // The greetings are dropped by no rule, and a last datagram that was is after the highest.
+    // No rule drops the hello datagrams; a dropped last datagram is beyond the highest number.
     let dropped = Road::dropped(&road.router);
     assert!(dropped - found["lost"].as_u64().expect("a count") <= 1, "{dropped} dropped, {found}");
 }
@@ -64,7 +64,7 @@ fn iperf3_datagrams_match_iperf3s_count() {
         let server = road.receiver.run(|| Process::start(Command::new("iperf3").args(["-s", "-1", "--forceflush"])));
         until(60, "iperf3 to listen", || server.stdout().contains("listening"));
         let far = Tcpdump::start(&road.receiver, &road.far.b, &directory.path().join("far.pcap"));
-        // Slow, so that iperf3's small socket buffer loses nothing more while its server waits for a core.
+        // At a low rate, so that iperf3's small socket buffer loses nothing while its server waits for a core.
         let client = [
             "timeout", "20", "iperf3", "-c", RECEIVER, "--udp", option, "-b", "4M", "-l", "1200", "-k", "1200", "-J",
         ];

@@ -1,5 +1,5 @@
-//! What `--xplot` draws besides the time-sequence graph, dot for dot against tcptrace's files of the same capture. The table
-//! of what differs is in docs/trace.md; each line of it is an assertion here.
+//! `--xplot` graphs other than the time-sequence graph, dot by dot against tcptrace's files of the same
+//! capture. docs/trace.md has a table of the differences; each of its lines is an assertion here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,7 +11,7 @@ use landspeed_testkit::skip;
 use crate::trace::trace;
 use crate::trace::truth::{run, scenario};
 
-/// Dots of one colour: microseconds, as text, and their values.
+/// Dots of one colour: time in microseconds (text) and value.
 type Dots = Vec<(String, f64)>;
 
 fn dots(file: &Path) -> BTreeMap<String, Dots> {
@@ -37,7 +37,7 @@ fn dots(file: &Path) -> BTreeMap<String, Dots> {
     found
 }
 
-/// Dots that the first have more often than the second.
+/// Dots that `some` contains more often than `others`.
 fn besides(some: impl Iterator<Item = (String, f64)>, others: &[(String, f64)]) -> Vec<(String, f64)> {
     let mut left = BTreeMap::<(String, u64), u32>::new();
     for (time, value) in others {
@@ -73,7 +73,7 @@ fn xplot_graphs_have_tcptraces_dots() {
             (of(&ours), of(&theirs))
         };
 
-        // Outstanding: tcptrace counts one byte more than there is, and draws the SYN, the FIN and their ACKs.
+        // Outstanding data: tcptrace counts one byte more, and draws the SYN, the FIN and their ACKs.
         let (mine, judged) = both("owin", "red");
         assert!(judged.len() > 10_000, "{tap}: {} dots say nothing", judged.len());
         let missing = besides(judged.iter().map(|(time, value)| (time.clone(), value - 1.0)), &mine);
@@ -82,7 +82,8 @@ fn xplot_graphs_have_tcptraces_dots() {
         let missing = besides(judged.into_iter(), &mine);
         assert!(missing.len() <= 4, "{tap}: {missing:?}");
 
-        // Rates: by time in microseconds there, in nanoseconds here; what came in the same one has no rate.
+        // Rates: tcptrace has times in microseconds, landspeed in nanoseconds; segments in the same microsecond
+        // have no rate there.
         let (mine, judged) = both("tput", "yellow");
         assert!(mine.len() > 5_000);
         let mut at = BTreeMap::<&str, Vec<f64>>::new();
@@ -96,10 +97,10 @@ fn xplot_graphs_have_tcptraces_dots() {
             span_us <= 1.0 || theirs.iter().any(|theirs| (least..=most).contains(theirs))
         };
         let others: Vec<_> = mine.iter().filter(|dot| !agrees(dot)).collect();
-        // The segment at the end of what the application wrote is shorter.
+        // The last segment of a write is shorter.
         assert!(others.len() <= 2, "{tap}: {others:?}");
 
-        // Round trips: whole milliseconds there, and none of less than one.
+        // RTT: tcptrace has whole milliseconds, and none below one.
         let (mine, judged) = both("rtt", "red");
         if tap == "receiver" {
             assert!(mine.len() > 1_000 && judged.len() < 20, "{} and {}", mine.len(), judged.len());
@@ -114,14 +115,14 @@ fn xplot_graphs_have_tcptraces_dots() {
         };
         let (same, other): (Vec<_>, Vec<_>) = mine.iter().partition(alike);
         assert!(same.len() > 1_000 && other.len() * 20 < same.len(), "{} and {}", same.len(), other.len());
-        // An acknowledgement of two segments: from the first of them here, from the last there.
+        // For an ACK of two segments landspeed uses the first one, tcptrace the last.
         for (time, value) in other {
             assert!(
                 at.get(time.as_str()).is_some_and(|all| all.iter().all(|theirs| theirs < value)),
                 "{time} {value}"
             );
         }
-        // What waited for a hole before it to be filled, 40 ms and more, is not a round trip.
+        // Segments that waited 40 ms and more behind a hole are not RTT samples.
         let most = mine.iter().map(|(_, value)| *value).fold(0.0, f64::max);
         assert!(most < 30.0, "{most}");
         let times: BTreeSet<&str> = mine.iter().map(|(time, _)| time.as_str()).collect();

@@ -1,4 +1,5 @@
-//! A host to tune: a network namespace with two interfaces of several queues, a directory for journals, and the program.
+//! Test bench: a network namespace with two multi-queue interfaces, a directory for journals, and the
+//! program.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -8,16 +9,16 @@ use landspeed_testkit::process::{Ended, Process, until};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Longest wait for anything, seconds.
+/// Timeout of every wait, seconds.
 pub const WAIT_S: u64 = 60;
 
-/// A namespace with `v0` and `v1` (four queues each), and where its journals are.
+/// A namespace with `v0` and `v1` (four queues each), and a directory for its journals.
 pub struct Bench {
     pub namespace: Namespace,
     pub directory: TempDir,
 }
 
-/// Makes a bench, or returns from the test as skipped.
+/// Creates a bench, or skips the test.
 macro_rules! bench {
     () => {
         landspeed_testkit::or_skip!($crate::tune::bench::Bench::new())
@@ -28,7 +29,7 @@ pub(crate) use bench;
 impl Bench {
     pub fn new() -> Result<Self, String> {
         let namespace = Namespace::new("tune")?;
-        // In memory where there is such a place: a thousand transactions wait for the disk at every record.
+        // In memory if possible: thousands of transactions wait for the disk at every record.
         let memory = Path::new("/dev/shm");
         let directory = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
         let directory = directory.map_err(|why| why.to_string())?;
@@ -42,7 +43,7 @@ impl Bench {
              ip route add 10.98.0.0/16 via 10.97.0.2 mtu 1400
              ip route add default via 10.97.0.2",
         );
-        // Carriers, duplicate detection and link-local addresses come a moment later.
+        // Carrier, duplicate address detection and link-local addresses take a moment.
         eventually("links and addresses settle", || {
             let shown = bench.shell("ip link show; ip -6 address show");
             !["tentative", "NO-CARRIER", "LOWERLAYERDOWN"].iter().any(|state| shown.contains(state))
@@ -50,17 +51,17 @@ impl Bench {
         Ok(bench)
     }
 
-    /// Where the journals are.
+    /// The state directory, with the journals.
     pub fn state(&self) -> PathBuf {
         self.directory.path().join("state")
     }
 
-    /// The program's `tune`, in the namespace, with its own view of /sys.
+    /// `landspeed tune` in the namespace, with the namespace's /sys.
     pub fn tune(&self, arguments: &[&str]) -> Command {
         self.tune_of(&[], arguments, &self.state())
     }
 
-    /// The same, started by other words (`strace …`) and with another state directory.
+    /// As [`Self::tune`], started through another program (`strace …`) and with another state directory.
     pub fn tune_of(&self, by: &[&str], arguments: &[&str], state: &Path) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", self.namespace.name()]).args(by);
@@ -69,7 +70,7 @@ impl Bench {
         command
     }
 
-    /// `tune plan` as a document.
+    /// Returns the document of `tune plan`.
     pub fn plan(&self, arguments: &[&str]) -> Value {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", self.namespace.name()]).arg(program()).args(["tune", "plan", "--json", "-"]);
@@ -81,7 +82,7 @@ impl Bench {
         serde_json::from_str(&output.stdout).expect("a document")
     }
 
-    /// Runs a script in the namespace and gives what it printed; it must succeed.
+    /// Runs a script in the namespace, asserts success and returns standard output.
     pub fn shell(&self, script: &str) -> String {
         let output = self.try_shell(script);
         let error = String::from_utf8_lossy(&output.stderr);
@@ -101,24 +102,24 @@ impl Bench {
         crate::tune::snapshot::take(self)
     }
 
-    /// `tune status` as a document. It also brings orphans to an end.
+    /// Returns the document of `tune status`. The command also recovers orphaned transactions.
     pub fn status(&self) -> Value {
         let output = run(self.tune(&["status", "--json", "-"]));
         assert!(matches!(output.code, 0 | 1), "{}", said(&output));
         serde_json::from_str(&output.stdout).expect("a document")
     }
 
-    /// The text of the journal of a transaction; empty if there is none.
+    /// Text of a transaction's journal; empty if there is none.
     pub fn journal(&self, id: u32) -> String {
         std::fs::read_to_string(self.state().join(format!("{id:04}.journal"))).unwrap_or_default()
     }
 
-    /// Whether a journal has a record of this kind (`reverted`).
+    /// Whether a journal has a record of this kind, such as `reverted`.
     pub fn has_record(&self, id: u32, kind: &str) -> bool {
         self.journal(id).contains(&format!("\"op\":\"{kind}\""))
     }
 
-    /// The watchdog's process by the journal, if it was armed.
+    /// Process id of the watchdog according to the journal, if it was armed.
     pub fn watchdog(&self, id: u32) -> Option<u32> {
         watchdog_in(&self.journal(id))
     }
@@ -128,14 +129,14 @@ impl Bench {
         forget(&self.state());
     }
 
-    /// Ends the watchdog of a transaction as a crash would, and waits until it is gone.
+    /// Kills the watchdog of a transaction and waits until it is gone.
     pub fn kill_watchdog(&self, id: u32) {
         let Some(process) = self.watchdog(id) else { return };
         signal(process, "KILL");
         eventually("the watchdog is gone", || !alive(process));
     }
 
-    /// Waits until the watchdog has rolled back the incomplete transaction; a complete one is reverted by its command.
+    /// Waits until the watchdog has rolled back an incomplete transaction; reverts a complete one.
     pub fn settle(&self) {
         if self.has_record(1, "awaiting-confirm") && !self.has_record(1, "reverting") {
             expect(self.tune(&["revert"]), 0);
@@ -144,7 +145,7 @@ impl Bench {
         }
     }
 
-    /// Finishes the pending transaction with a command, whether or not another process works on it.
+    /// Finishes a pending transaction with `tune status`, whether or not another process works on it.
     pub fn recovered(&self) {
         eventually("it is brought to an end", || {
             let status = self.status();
@@ -166,7 +167,7 @@ impl Bench {
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        // A watchdog of a test that failed would keep the namespace for its whole time to confirm in.
+        // The watchdog of a failed test would keep the namespace until its deadline.
         for id in 1..=64 {
             match self.watchdog(id) {
                 Some(process) if is_ours(process) => signal(process, "KILL"),
@@ -182,7 +183,7 @@ fn watchdog_in(journal: &str) -> Option<u32> {
     rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// Removes a state directory, once the watchdog of its first transaction no longer writes to it.
+/// Removes a state directory after the watchdog of its first transaction has exited.
 pub fn forget(state: &Path) {
     let journal = std::fs::read_to_string(state.join("0001.journal")).unwrap_or_default();
     if let Some(process) = watchdog_in(&journal) {
@@ -199,12 +200,12 @@ pub fn program() -> PathBuf {
     std::env::var_os("LANDSPEED_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_landspeed").into(), PathBuf::from)
 }
 
-/// Runs a command to its end, which must come in time.
+/// Runs a command to its end, with a timeout.
 pub fn run(command: Command) -> Ended {
     Process::start(command).end(WAIT_S)
 }
 
-/// Runs a command that must come to this exit status.
+/// Runs a command and asserts its exit status; returns its output.
 pub fn expect(command: Command, status: i32) -> String {
     let shown = format!("{command:?}");
     let ended = run(command);
@@ -212,17 +213,17 @@ pub fn expect(command: Command, status: i32) -> String {
     said(&ended)
 }
 
-/// Both streams.
+/// Standard output and standard error.
 pub fn said(ended: &Ended) -> String {
     format!("{}{}", ended.stdout, ended.stderr)
 }
 
-/// Whether a process ended by SIGKILL.
+/// Whether a process was killed by SIGKILL.
 pub fn was_killed(ended: &Ended) -> bool {
     ended.code == 128 + 9
 }
 
-/// Waits until something is so.
+/// Waits until a condition is true.
 pub fn eventually(what: &str, so: impl FnMut() -> bool) {
     until(WAIT_S, what, so);
 }
@@ -232,7 +233,7 @@ pub fn signal(process: u32, name: &str) {
     let _ = Command::new("kill").args([&format!("-{name}"), "--", &process.to_string()]).output();
 }
 
-/// The letter of a process's state; none if it is gone.
+/// State letter of a process; `None` if it is gone.
 pub fn state_of(process: u32) -> Option<char> {
     let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     text.rsplit_once(')')?.1.trim_start().chars().next()

@@ -1,6 +1,6 @@
-//! Ends at every step: after each record, after each write, at each system call; once and twice; with the watchdog awake and
-//! with it gone, too. Where two things are combined, a part of the combinations is tried that has each of both, and all of them in
-//! the long tests.
+//! Crashes at every step: after each record, after each write, at each system call; once and twice; with
+//! the watchdog running and killed. For combinations of two steps, the ordinary tests try a selection and
+//! the long tests all.
 
 use landspeed_testkit::process::Ended;
 use landspeed_testkit::skip;
@@ -8,10 +8,10 @@ use landspeed_testkit::skip;
 use crate::tune::bench::{Bench, bench, expect, run, said, was_killed};
 
 const FAULT: &str = "LANDSPEED_TUNE_FAULT";
-/// More steps than any plan here has.
+/// Upper bound of the steps of any plan here.
 const MANY: u64 = 200;
 
-/// A plan with every kind of setting that a namespace has, on an interface with a tree of queueing disciplines.
+/// A plan with every kind of setting of a namespace, on an interface with a qdisc tree.
 pub const PLAN: &[&str] = &[
     "net.ipv4.tcp_rmem=4096 131072 1073741824",
     "net.ipv4.tcp_mtu_probing=1",
@@ -26,7 +26,7 @@ pub const PLAN: &[&str] = &[
     "v0:gro_flush_timeout=20000",
 ];
 
-/// The tree: an mq and two leaves that were configured, two leaves of the kernel.
+/// Creates the qdisc tree: an mq, two configured leaves, two default leaves.
 pub fn plant_tree(bench: &Bench) {
     bench.shell(
         "tc qdisc add dev v0 root handle 10: mq
@@ -35,7 +35,7 @@ pub fn plant_tree(bench: &Bench) {
     );
 }
 
-/// `apply` with a plan.
+/// Arguments of `apply` for a plan.
 pub fn apply<'a>(plan: &[&'a str], confirm: &'a str) -> Vec<&'a str> {
     let mut arguments = vec!["apply", "--confirm", confirm];
     for setting in plan {
@@ -44,12 +44,13 @@ pub fn apply<'a>(plan: &[&'a str], confirm: &'a str) -> Vec<&'a str> {
     arguments
 }
 
-/// Every fault of a kind until one is never reached; `step` returns whether it was.
+/// Runs `step` with every fault of each kind, until `step` returns that one was not reached; returns the
+/// number reached.
 fn each_fault(kinds: &[&str], step: impl FnMut(&str) -> bool) -> u64 {
     some_faults(kinds, 1, 1, step)
 }
 
-/// The same for the fault `first` and one in `stride` after it.
+/// As [`each_fault`], with the fault `first` and every `stride`th after it.
 fn some_faults(kinds: &[&str], first: u64, stride: usize, mut step: impl FnMut(&str) -> bool) -> u64 {
     let mut steps = 0;
     for kind in kinds {
@@ -71,7 +72,7 @@ fn with_fault(bench: &Bench, arguments: &[&str], fault: &str) -> Ended {
 const BOTH: &[&str] = &["after-record", "after-write"];
 
 #[test]
-fn the_watchdog_rolls_back_an_apply_that_dies() {
+fn watchdog_rolls_back_a_killed_apply() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
@@ -90,11 +91,11 @@ fn the_watchdog_rolls_back_an_apply_that_dies() {
         bench.snapshot().must_equal(&before, &format_args!("{fault}, then status"));
         true
     });
-    // A record for the plan, the watchdog and the end, and two records and a write for each step.
+    // One record each for the plan, the watchdog and the end; two records and a write per step.
     assert_eq!(steps, 3 + 3 * PLAN.len() as u64);
 }
 
-/// After each fault of an apply, one of three commands, or in three rounds each of them.
+/// After each fault of an apply runs one of three commands in turn; with three rounds each of them.
 fn next_command_rolls_back(rounds: usize) {
     let bench = bench!();
     plant_tree(&bench);
@@ -114,7 +115,7 @@ fn next_command_rolls_back(rounds: usize) {
             if next[0] != "confirm" || !whole {
                 bench.snapshot().must_equal(&before, &format_args!("{fault}, then {next:?}: {}", said(&output)));
             } else {
-                // It was complete: a confirmation is accepted.
+                // The apply had completed, so it can be confirmed.
                 expect(bench.tune(&["revert"]), 0);
                 bench.snapshot().must_equal(&before, &"reverted");
             }
@@ -134,7 +135,8 @@ fn each_next_command_rolls_back_without_a_watchdog() {
     next_command_rolls_back(3);
 }
 
-/// Every step of the apply, times one in `stride` steps of the recovery, in turns.
+/// Crashes at every step of an apply and at every `stride`th step of its recovery, starting at different
+/// steps.
 fn dying_recovery_is_finished(stride: usize) {
     let bench = bench!();
     plant_tree(&bench);
@@ -159,17 +161,18 @@ fn dying_recovery_is_finished(stride: usize) {
 }
 
 #[test]
-fn a_recovery_that_dies_is_finished_later() {
+fn killed_recovery_is_completed_later() {
     dying_recovery_is_finished(9);
 }
 
 #[test]
 #[ignore = "long: every step of an apply, times every step of its recovery"]
-fn a_recovery_that_dies_at_any_step_is_finished_later() {
+fn recovery_killed_at_any_step_is_completed_later() {
     dying_recovery_is_finished(1);
 }
 
-/// At each fault of a revert, the transaction was confirmed before or not in turns, or in two rounds both.
+/// Crashes at each step of a revert, alternately of a confirmed and an unconfirmed transaction; with two
+/// rounds both.
 fn dying_revert_is_finished(rounds: usize) {
     let bench = bench!();
     plant_tree(&bench);
@@ -185,7 +188,7 @@ fn dying_revert_is_finished(rounds: usize) {
             }
             let killed = was_killed(&with_fault(&bench, &["revert"], fault));
             if killed && !confirmed {
-                // Its watchdog is awake.
+                // The watchdog is still running.
                 bench.wait_reverted(1);
                 bench.snapshot().must_equal(&before, &fault);
             }
@@ -198,18 +201,18 @@ fn dying_revert_is_finished(rounds: usize) {
 }
 
 #[test]
-fn a_revert_that_dies_at_any_step_is_finished() {
+fn revert_killed_at_any_step_is_completed() {
     dying_revert_is_finished(1);
 }
 
 #[test]
 #[ignore = "long: every step twice, confirmed before and not"]
-fn a_revert_that_dies_is_finished_confirmed_or_not() {
+fn killed_revert_is_completed_confirmed_or_not() {
     dying_revert_is_finished(2);
 }
 
 #[test]
-fn a_confirmation_that_dies_is_atomic() {
+fn killed_confirmation_is_atomic() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
@@ -219,7 +222,7 @@ fn a_confirmation_that_dies_is_atomic() {
         let planned = bench.snapshot();
         assert!(planned.difference(&before).len() > PLAN.len(), "it does something");
         let killed = was_killed(&with_fault(&bench, &["confirm"], fault));
-        // Its only record is what makes it stand.
+        // The confirmation has only one record, and it was written.
         bench.status();
         bench.snapshot().must_equal(&planned, &fault);
         assert!(bench.has_record(1, "committed"));
@@ -230,7 +233,7 @@ fn a_confirmation_that_dies_is_atomic() {
     assert_eq!(steps, 1);
 }
 
-/// System calls that change something outside of the process.
+/// System calls with effects outside of the process.
 const CALLS: &[&str] = &[
     "write",
     "pwrite64",
@@ -249,7 +252,7 @@ const CALLS: &[&str] = &[
     "vfork",
 ];
 
-/// Kills the apply of a plan at each of its system calls, of which there are more than `least`.
+/// Kills the apply of a plan at each of its system calls, and asserts that there are more than `least`.
 fn rolled_back_at_any_syscall(plan: &[&str], least: usize) {
     let probe = std::process::Command::new("strace").args(["-qq", "-o", "/dev/null", "true"]).output();
     if !probe.is_ok_and(|output| output.status.success()) {
@@ -282,7 +285,7 @@ fn rolled_back_at_any_syscall(plan: &[&str], least: usize) {
 
 #[test]
 fn an_apply_killed_at_any_syscall_is_rolled_back() {
-    // A file and a netlink message.
+    // One file and one netlink message.
     rolled_back_at_any_syscall(&PLAN[3..5], 30);
 }
 

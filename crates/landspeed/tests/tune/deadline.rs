@@ -1,4 +1,4 @@
-//! The time to confirm in begins with the first write, whatever becomes of the process that writes.
+//! The time to confirm starts with the first write, whatever happens to the writing process.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,8 +12,8 @@ use crate::tune::others::Paused;
 
 #[test]
 fn a_stopped_apply_is_rolled_back_at_its_deadline() {
-    // After the watchdog's record, an intent, a write, in the middle, and the last write; each on a bench, so that they wait
-    // together.
+    // After the watchdog's record, an intent, a write, in the middle, and after the last write; on separate
+    // benches, so that they wait in parallel.
     let records = [2, 3, 4, 11, 2 + 2 * PLAN.len() as u64];
     let benches: Vec<Bench> = or_skip!(records.iter().map(|_| Bench::new()).collect());
     let stopped = |bench: &Bench, record: u64| {
@@ -42,7 +42,7 @@ fn a_stopped_apply_is_rolled_back_at_its_deadline() {
 fn the_next_command_kills_a_stopped_apply() {
     let bench = bench!();
     let before = bench.snapshot();
-    // The plan is on the disk, and the watchdog has not been started.
+    // The plan is on disk, and the watchdog has not been started.
     let early = Paused::after(&bench, &apply(PLAN, "1"), 1).expect("it stops");
     bench.recovered();
     assert!(was_killed(&early.go_on()));
@@ -55,7 +55,8 @@ fn the_next_command_kills_a_stopped_apply() {
     bench.snapshot().must_equal(&before, &"the next command did the watchdog's work");
 }
 
-/// A freezer of cgroups version 1: a process in it cannot be killed until it is thawed, as one that hangs in a driver.
+/// A cgroup v1 freezer: a frozen process cannot be killed until it is thawed, like one that hangs in a
+/// driver.
 struct Freezer(PathBuf);
 
 impl Freezer {
@@ -109,7 +110,7 @@ fn an_apply_that_cannot_be_killed_is_taken_over() {
     assert!(bench.has_record(1, "taken-over"));
     bench.snapshot().must_equal(&before, &"restored beside a process that hangs");
     assert!(alive(stuck.process()), "it still hangs");
-    // Other commands are not blocked, and report it.
+    // Other commands are not blocked, and report the stuck process.
     let text = expect(bench.tune(&["status"]), 1);
     assert!(text.contains("could not be killed") && text.contains("may still change"), "{text}");
     expect(bench.tune(&apply(&["net.core.somaxconn=8192"], "600")), 0);
@@ -176,7 +177,7 @@ fn status_names_the_network_namespace() {
     expect(bench.tune(&["revert"]), 0);
 }
 
-/// Makes the machine look as if systemd ran, with a `systemd-run` of the test's own first in the path, in a mount namespace
+/// Runs a command as if systemd were running, with a fake `systemd-run` first in PATH, in a mount namespace
 /// that ends with the command.
 fn with_systemd(bench: &Bench, script: &str) -> Command {
     use std::os::unix::fs::PermissionsExt as _;
@@ -211,7 +212,7 @@ fn the_watchdog_runs_in_its_own_unit_or_warns() {
         expect(bench.tune(&["revert"]), 0);
         bench.forget();
     };
-    // It is asked for a scope and leaves the watchdog where it is.
+    // The fake systemd-run is asked for a scope, but leaves the watchdog in its cgroup.
     let watchdog = watchdog_of(with_systemd(&bench, &format!("{noted}{exec}\n")));
     assert!(watchdog["unit"].is_null(), "{watchdog}");
     assert!(
@@ -222,14 +223,14 @@ fn the_watchdog_runs_in_its_own_unit_or_warns() {
     assert!(words.contains("--scope\n") && words.contains("--unit=landspeed-tune-1-"), "{words}");
     assert!(words.contains("tune\nwatchdog\n--id\n1\n"), "{words}");
     end();
-    // It fails.
+    // The fake systemd-run fails.
     let watchdog = watchdog_of(with_systemd(&bench, "#!/bin/sh\nexit 1\n"));
     assert!(watchdog["warning"].as_str().is_some_and(|text| text.contains("systemd-run failed")), "{watchdog}");
     assert!(alive(watchdog["process"].as_u64().expect("a number") as u32));
     end();
-    // It moves the watchdog.
+    // The fake systemd-run moves the watchdog.
     let Some(group) = Freezer::new() else { skip!("there is no cgroup to move a process to here") };
-    // The bench has its own /sys, without control groups.
+    // The bench's /sys does not contain cgroups.
     let mount = bench.directory.path().join("freezer");
     std::fs::create_dir(&mount).expect("a directory");
     let name = group.0.file_name().expect("it has one").display();
@@ -243,7 +244,7 @@ fn the_watchdog_runs_in_its_own_unit_or_warns() {
     assert_eq!(bench.watchdog(1), watchdog["process"].as_u64().map(|process| process as u32));
     end();
     drop(group);
-    // None at all.
+    // Without a systemd-run.
     let text = expect(bench.tune(&apply(&["net.ipv4.tcp_mtu_probing=1"], "600")), 0);
     assert_eq!(text.contains("Warning: the watchdog"), !Path::new("/run/systemd/system").is_dir(), "{text}");
     let watchdog = bench.watchdog(1).expect("armed");

@@ -1,4 +1,4 @@
-//! State directories, journals and locks that another user could have written are not used.
+//! State directories, journals and locks that another user could have written are refused.
 
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::Path;
@@ -51,14 +51,14 @@ fn a_state_directory_of_another_user_is_refused() {
     symlink(&real, bench.state()).expect("linked");
     refused(&bench, &["cannot use state directory", "symbolic link"]);
     std::fs::remove_file(bench.state()).expect("removed");
-    // The directory above could be exchanged for another.
+    // The parent directory could be replaced.
     mode(bench.directory.path(), 0o777);
     refused(&bench, &["cannot use state directory", "writable by others (mode 0777)"]);
     assert!(!bench.state().exists());
 }
 
 #[test]
-fn the_override_is_loud_every_time() {
+fn insecure_permissions_override_always_warns() {
     let bench = bench!();
     let before = bench.snapshot();
     std::fs::create_dir(bench.state()).expect("made");
@@ -71,12 +71,12 @@ fn the_override_is_loud_every_time() {
 }
 
 #[test]
-fn a_journal_of_another_user_is_not_followed() {
+fn journal_of_another_user_is_refused() {
     let bench = bench!();
     let before = bench.snapshot();
     expect(bench.tune(&apply(SETTING, "600")), 0);
     expect(bench.tune(&["confirm"]), 0);
-    // One that another user wrote would restore whatever he likes, files included.
+    // A journal written by another user could restore arbitrary values and files.
     let journal = bench.state().join("0001.journal");
     chown(&journal, Some(STRANGER), None).expect("given away");
     refused(&bench, &["cannot use journal", "owned by another user (uid 4242)"]);
@@ -94,7 +94,7 @@ fn a_journal_of_another_user_is_not_followed() {
 }
 
 #[test]
-fn a_lock_is_not_opened_through_a_link() {
+fn symbolic_link_as_lock_is_refused() {
     let bench = bench!();
     let before = bench.snapshot();
     std::fs::create_dir(bench.state()).expect("made");
@@ -125,7 +125,7 @@ fn an_audit_writable_by_others_is_not_applied() {
     let arguments = ["apply", "--findings", audit.to_str().expect("plain")];
     let text = expect(bench.tune(&arguments), 2);
     assert!(text.contains("cannot use audit") && text.contains("owned by another user"), "{text}");
-    // Its own user may carry it out with sudo.
+    // With sudo, the file's owner may apply it.
     let mut command = bench.tune(&arguments);
     command.env("SUDO_UID", STRANGER.to_string());
     let text = expect(command, 2);

@@ -1,5 +1,5 @@
-//! In the lab's kernel, as the machine's own first namespace, where the power can be cut: `net.core.*` and a restart are
-//! real there.
+//! Tests in a guest with the lab's kernel, in its initial network namespace: `net.core.*` is writable, and
+//! power loss and reboots are real.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -40,7 +40,7 @@ same() {
 }
 "#;
 
-/// Boots with two interfaces and the functions of [`PRELUDE`].
+/// Boots a guest with two interfaces and the functions of [`PRELUDE`].
 fn boot(kernel: &Path, directory: &TempDir, script: &str) -> Guest {
     let program = program();
     Guest::boot(kernel, directory.path(), &format!("export LS_PROGRAM='{}'\n{PRELUDE}\n{script}", program.display()))
@@ -54,14 +54,15 @@ fn apply(settings: &[&str], fault: &str) -> String {
     text
 }
 
-/// Cuts the power after each record of an apply, and boots once more with what all of them left on the disk.
+/// Cuts the power after each record of an apply, then boots once more with the disk contents of all of
+/// them.
 fn power_loss_leaves_a_clean_boot(settings: &[&str]) {
     let (kernel, directory) = landspeed_testkit::or_skip!(machine());
     let (mut cuts, mut whole) = (0, false);
     while !whole {
         cuts += 1;
         assert!(cuts < 100, "it has no end");
-        // It stands still right after the record, and the power goes.
+        // The apply stops right after the record, then the power is cut.
         let script = format!(
             "STATE=/run/disk/{cuts}/state; mkdir /run/disk/{cuts}; plant; look > /run/disk/{cuts}/before
              {} > /run/disk/said 2>&1 &
@@ -95,7 +96,7 @@ fn power_loss_leaves_a_clean_boot(settings: &[&str]) {
 
 #[test]
 fn power_loss_at_any_record_leaves_a_clean_boot() {
-    // A file and a netlink message.
+    // One file and one netlink message.
     power_loss_leaves_a_clean_boot(&SETTINGS[3..5]);
 }
 
@@ -105,7 +106,7 @@ fn power_loss_at_any_record_of_every_kind_leaves_a_clean_boot() {
     power_loss_leaves_a_clean_boot(SETTINGS);
 }
 
-/// Ends an apply after each record and each write; the next command rolls it back.
+/// Crashes an apply after each record and each write; the next command rolls it back.
 fn dying_lab_apply_is_rolled_back(settings: &[&str]) {
     let (kernel, directory) = landspeed_testkit::or_skip!(machine());
     let script = format!(
@@ -131,12 +132,12 @@ fn dying_lab_apply_is_rolled_back(settings: &[&str]) {
 }
 
 #[test]
-fn a_lab_apply_that_dies_is_rolled_back() {
+fn killed_lab_apply_is_rolled_back() {
     dying_lab_apply_is_rolled_back(&SETTINGS[2..5]);
 }
 
 #[test]
 #[ignore = "long: every kind of setting, ended at every step under User-mode Linux"]
-fn a_lab_apply_of_every_kind_that_dies_is_rolled_back() {
+fn killed_lab_apply_of_every_kind_is_rolled_back() {
     dying_lab_apply_is_rolled_back(SETTINGS);
 }

@@ -1,5 +1,5 @@
-//! Changes that are held for a measurement, here and at a server: whichever process ends, and however, afterwards both hosts are
-//! byte for byte as they were.
+//! Changes held for a measurement, on this host and on a server: whichever process ends, and however, both
+//! hosts are restored byte for byte.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,11 +10,11 @@ use landspeed_testkit::process::Process;
 
 use crate::tune::bench::{Bench, alive, eventually, program, said, signal};
 
-/// What is changed at the server's host.
+/// Changes of the server's host.
 const CHANGES: &[&str] = &["--set", "net.ipv4.tcp_rmem=4096 65536 33554432", "--set", "v0:qdisc=pfifo limit 77"];
 const SERVER: &str = "10.99.0.2";
 
-/// A server's host, which is a bench, and a client's.
+/// The server's host (a bench) and the client's.
 struct Two {
     server: Bench,
     client: Namespace,
@@ -36,7 +36,7 @@ impl Two {
         Ok(Self { server, client, states })
     }
 
-    /// A server, once it listens.
+    /// Starts a server and waits until it listens.
     fn serve(&self, options: &[&str]) -> Process {
         let arguments = [&["serve", "--no-iperf3", "--listen", "10.99.0.2:5210"], options].concat();
         let server = Process::start(within(&self.server.namespace, &arguments));
@@ -48,12 +48,12 @@ impl Two {
         self.serve(&["--allow-host-changes"])
     }
 
-    /// Holds changes of the server's host.
+    /// Starts `tune hold` for changes of the server's host.
     fn hold(&self, changes: &[&str]) -> Process {
         Process::start(within(&self.client, &[&["tune", "hold", "--server", SERVER], changes].concat()))
     }
 
-    /// The same, until they are held.
+    /// As [`Self::hold`], and waits until the changes are applied.
     fn held(&self, changes: &[&str]) -> Process {
         let client = self.hold(changes);
         eventually("changes are held", || client.stdout().contains("\nheld: ") || !client.stderr().is_empty());
@@ -61,20 +61,20 @@ impl Two {
         client
     }
 
-    /// What the changes of the server's host have made of it.
+    /// Asserts that the changes are applied on the server's host.
     fn must_be_changed(&self) {
         assert_eq!(self.server.shell("cat /proc/sys/net/ipv4/tcp_rmem").trim(), "4096\t65536\t33554432");
         let qdiscs = self.server.shell("tc qdisc show dev v0");
         assert!(qdiscs.contains("pfifo") && qdiscs.contains("limit 77p"), "{qdiscs}");
     }
 
-    /// Process ids of watchdogs of the server's host.
+    /// Process ids of the watchdogs on the server's host.
     fn watchdogs(&self) -> Vec<u32> {
         watchdogs(&self.states[0])
     }
 }
 
-/// Process ids of watchdogs of a state directory.
+/// Process ids of the watchdogs of a state directory.
 fn watchdogs(state: &Path) -> Vec<u32> {
     let state = state.to_string_lossy().into_owned();
     let all = std::fs::read_dir("/proc").expect("processes").flatten();
@@ -89,7 +89,7 @@ fn watchdogs(state: &Path) -> Vec<u32> {
 
 impl Drop for Two {
     fn drop(&mut self) {
-        // A watchdog ends with its transaction; that of a test that failed would keep the namespaces.
+        // A watchdog exits with its transaction; that of a failed test would keep the namespaces.
         for state in &self.states {
             for id in watchdogs(state) {
                 signal(id, "KILL");
@@ -99,7 +99,7 @@ impl Drop for Two {
     }
 }
 
-/// The program in a namespace.
+/// The program in a network namespace.
 fn within(namespace: &Namespace, arguments: &[&str]) -> Command {
     let mut command = Command::new("ip");
     command.args(["netns", "exec", namespace.name()]).arg(program()).args(arguments);
@@ -107,14 +107,14 @@ fn within(namespace: &Namespace, arguments: &[&str]) -> Command {
     command
 }
 
-/// Letters of the states of a process's children.
+/// State letters of a process's children.
 fn children(process: u32) -> Vec<char> {
     let text = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
     text.split_whitespace().filter_map(|id| crate::tune::bench::state_of(id.parse().ok()?)).collect()
 }
 
 #[test]
-fn a_killed_client_leaves_the_servers_host_as_it_was() {
+fn killed_client_restores_the_server_host() {
     let two = or_skip!(Two::new());
     let before = two.server.snapshot();
     let server = two.serve_changes();
@@ -123,12 +123,12 @@ fn a_killed_client_leaves_the_servers_host_as_it_was() {
     client.kill();
     eventually("the server rolls back", || server.stdout().contains("rolled back"));
     two.server.snapshot().must_equal(&before, &"the client was killed");
-    // Its log has each change and why it ended.
+    // The server logs each change and the reason for its end.
     let log = server.stdout();
     assert!(log.contains("net.ipv4.tcp_rmem: ") && log.contains(" -> 4096 65536 33554432"), "{log}");
     assert!(log.contains("v0 qdisc: ") && log.contains("lost the connection"), "{log}");
     eventually("no zombie is left", || children(server.id()).iter().all(|&state| state != 'Z'));
-    // The next client may change it.
+    // The next client is allowed to change the host.
     let client = two.held(CHANGES);
     client.signal("INT");
     let ended = client.end(30);
@@ -137,7 +137,7 @@ fn a_killed_client_leaves_the_servers_host_as_it_was() {
 }
 
 #[test]
-fn a_killed_server_leaves_its_host_as_it_was() {
+fn killed_server_restores_its_host() {
     let two = or_skip!(Two::new());
     let before = two.server.snapshot();
     let mut server = two.serve_changes();
@@ -165,7 +165,7 @@ fn a_stopped_server_rolls_back_first() {
 }
 
 #[test]
-fn the_next_server_restores_what_a_crash_left() {
+fn next_server_restores_the_host_after_a_crash() {
     let two = or_skip!(Two::new());
     let before = two.server.snapshot();
     let mut server = two.serve_changes();
@@ -192,7 +192,7 @@ fn a_server_without_permission_changes_nothing() {
 }
 
 #[test]
-fn junk_is_refused_by_name_and_changes_nothing() {
+fn invalid_settings_are_refused_without_changes() {
     let two = or_skip!(Two::new());
     let before = two.server.snapshot();
     let server = two.serve_changes();
@@ -223,7 +223,7 @@ fn one_client_at_a_time_changes_a_host() {
     let ended = two.hold(&["--set", "v0:txqueuelen=77"]).end(30);
     assert!(ended.code == 2 && ended.stderr.contains("another client"), "{ended:?}");
     two.must_be_changed();
-    // An administrator's own transaction waits, too.
+    // An administrator's own transaction is refused meanwhile.
     let state = two.states[0].clone();
     let apply = ["apply", "--set", "v0:txqueuelen=77", "--confirm", "60"];
     let output = crate::tune::bench::run(two.server.tune_of(&[], &apply, &state));
@@ -238,7 +238,7 @@ fn one_client_at_a_time_changes_a_host() {
 }
 
 #[test]
-fn both_ends_of_one_machine_hold_changes_at_once() {
+fn client_and_server_on_one_machine_hold_changes() {
     let two = or_skip!(Two::new());
     let before = two.server.snapshot();
     let rmem = || two.client.exec(["cat", "/proc/sys/net/ipv4/tcp_rmem"]);
@@ -288,7 +288,7 @@ fn kept_changes_stay_until_they_are_reverted() {
 }
 
 #[test]
-fn permission_needs_the_privilege_for_it() {
+fn allow_host_changes_needs_cap_net_admin() {
     let two = or_skip!(Two::new());
     let serve = ["serve", "--allow-host-changes", "--listen", "10.99.0.2:5210"];
     let mut command = Command::new("ip");

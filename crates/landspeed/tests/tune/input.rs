@@ -1,4 +1,4 @@
-//! Bad input and no privilege: clear words, nothing written.
+//! Invalid input and missing privileges: a clear error, nothing written.
 
 use std::os::unix::process::CommandExt as _;
 
@@ -27,7 +27,7 @@ fn an_impossible_plan_is_refused_entirely() {
         ("net.ipv6.conf.v0.disable_ipv6=1", "addresses"),
         ("net.ipv6.conf.all.disable_ipv6=1", "addresses"),
     ] {
-        // Beside one that could be done.
+        // Together with a valid setting.
         let text = expect(bench.tune(&apply(&[setting, "net.ipv4.tcp_mtu_probing=1"], "600")), 2);
         assert!(text.contains("nothing was changed") && text.contains(word), "{setting}: {text}");
         bench.snapshot().must_equal(&before, &setting);

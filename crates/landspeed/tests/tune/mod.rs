@@ -1,8 +1,8 @@
-//! `landspeed tune` on real kernels: whatever happens while it is at work, afterwards the host is byte for byte as it was, or
-//! exactly as it was planned and confirmed.
+//! `landspeed tune` on real kernels: whatever happens during a command, afterwards the host is byte for
+//! byte as before, or as planned and confirmed.
 //!
-//! Each test has its own network namespaces and journal directory; nothing of the machine is written
-//! to. Where there is no root, these tests skip.
+//! Each test has its own network namespaces and journal directory; nothing is written to the machine
+//! itself. Without root these tests skip.
 #![forbid(unsafe_code)]
 
 mod bench;

@@ -1,4 +1,5 @@
-//! What others do meanwhile: a second apply, other writers, a full disk, an interface that goes, a link that is cut, a signal.
+//! Concurrent events: a second apply, other programs that write settings, a full disk, a removed interface,
+//! a lost link, signals.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,13 +12,13 @@ use crate::tune::crash::{PLAN, apply, plant_tree};
 
 const FAULT: &str = "LANDSPEED_TUNE_FAULT";
 
-/// An apply that stands still after one of its records, until it is let go.
+/// An apply that stopped (SIGSTOP) after one of its records.
 pub struct Paused {
     process: Process,
 }
 
 impl Paused {
-    /// Starts one and waits until it stands still; the output instead if it came to its end.
+    /// Starts an apply and waits until it stops; returns its output if it ended instead.
     pub fn after(bench: &Bench, arguments: &[&str], record: u64) -> Result<Self, Ended> {
         Self::of(bench.tune(arguments), record)
     }
@@ -28,12 +29,12 @@ impl Paused {
         if process.has_ended() { Err(process.end(WAIT_S)) } else { Ok(Self { process }) }
     }
 
-    /// Its process.
+    /// Process id of the apply.
     pub fn process(&self) -> u32 {
         self.process.id()
     }
 
-    /// Lets it go on to its end.
+    /// Continues the apply and waits for its end.
     pub fn go_on(self) -> Ended {
         self.process.signal("CONT");
         self.process.end(WAIT_S)
@@ -46,7 +47,7 @@ fn one_of_two_concurrent_applies_is_refused() {
     let before = bench.snapshot();
     let one = apply(&["net.ipv4.tcp_mtu_probing=1"], "600");
     let other = apply(&["net.core.somaxconn=8192"], "600");
-    // Wherever the first one is.
+    // At every record of the first apply.
     let mut places = 0;
     for record in 1.. {
         bench.forget();
@@ -66,7 +67,7 @@ fn one_of_two_concurrent_applies_is_refused() {
         places = record;
     }
     assert_eq!(places, 5, "plan, watchdog, intent, applied, awaiting");
-    // All at once, without an order.
+    // All at the same time.
     for _ in 0..5 {
         bench.forget();
         let processes = [&one, &other, &one, &other].map(|arguments| Process::start(bench.tune(arguments)));
@@ -127,7 +128,7 @@ fn later_changes_are_reverted_only_by_force() {
     }
 }
 
-/// Interrupts an apply after each record by one of three signals, or in three rounds by each of them.
+/// Interrupts an apply after each record with one of three signals in turn; with three rounds each of them.
 fn interrupted_apply_is_rolled_back(rounds: usize) {
     let bench = bench!();
     plant_tree(&bench);
@@ -137,7 +138,7 @@ fn interrupted_apply_is_rolled_back(rounds: usize) {
         for record in 1.. {
             let name = ["INT", "TERM", "HUP"][(round + record as usize) % 3];
             bench.forget();
-            // What `nohup` or a shell's `&` has set to be ignored stays ignored in every process below.
+            // Signals ignored by `nohup` or a shell's `&` stay ignored in child processes, so reset them.
             let heeding = ["env", "--default-signal=INT,TERM,HUP"];
             let command = bench.tune_of(&heeding, &apply(&PLAN[3..7], "600"), &bench.state());
             let paused = match Paused::of(command, record) {
@@ -172,7 +173,7 @@ fn an_apply_interrupted_by_any_signal_is_rolled_back() {
 }
 
 #[test]
-fn a_hang_up_of_the_session_leaves_the_watchdog_awake() {
+fn watchdog_survives_a_session_hangup() {
     let bench = bench!();
     let before = bench.snapshot();
     expect(bench.tune(&apply(&["net.ipv4.tcp_mtu_probing=1"], "3")), 0);
@@ -198,7 +199,7 @@ fn a_full_disk_stops_applies_but_not_reverts() {
     let Some(_small) = Mounted::tmpfs(&place, "size=512k") else { skip!("mounting needs root") };
     let state = place.join("state");
     let plan = &PLAN[3..7];
-    // Full from the start.
+    // The disk is full from the start.
     fill(&place);
     let output = run(bench.tune_of(&[], &apply(plan, "600"), &state));
     assert_eq!(output.code, 2);
@@ -206,7 +207,8 @@ fn a_full_disk_stops_applies_but_not_reverts() {
     assert!(text.contains("No space left") && text.contains("--state"), "{text}");
     bench.snapshot().must_equal(&before, &"full from the start");
     empty(&place);
-    // Full from each record on: it goes to its end, or everything is put back; a revert never fails.
+    // The disk is full from a record on: the apply completes, or everything is rolled back; a revert always
+    // succeeds.
     for record in 1..=3 + 2 * plan.len() as u64 {
         forget(&state);
         let mut command = bench.tune_of(&[], &apply(plan, "600"), &state);
@@ -231,7 +233,7 @@ fn the_watchdog_works_with_a_read_only_state_directory() {
     let before = bench.snapshot();
     expect(bench.tune(&apply(PLAN, "5")), 0);
     let watchdog = bench.watchdog(1).expect("armed");
-    // Where the watchdog sees it: it has its own mounts.
+    // In the mount namespace of the watchdog.
     let state = bench.state();
     let inside = format!("mount --bind {0} {0} && mount -o remount,bind,ro {0}", state.display());
     let mut command = Command::new("nsenter");
@@ -289,7 +291,7 @@ fn a_renamed_interface_is_restored_under_its_new_name() {
 }
 
 #[test]
-fn a_removed_interfaces_namesake_is_not_changed() {
+fn new_interface_with_the_same_name_is_not_changed() {
     let bench = bench!();
     let tcp = bench.shell("cat /proc/sys/net/ipv4/tcp_rmem /proc/sys/net/ipv4/tcp_mtu_probing");
     expect(bench.tune(&apply(PLAN, "600")), 0);
@@ -307,7 +309,7 @@ fn a_removed_interfaces_namesake_is_not_changed() {
 
 #[test]
 fn an_interface_keeps_its_identity_after_a_mac_change() {
-    // A port takes the address of its bond.
+    // A bond port takes the MAC address of its bond.
     let bench = bench!();
     plant_tree(&bench);
     expect(bench.tune(&apply(PLAN, "600")), 0);
@@ -335,7 +337,7 @@ fn a_cut_management_link_is_rolled_back() {
     });
 }
 
-/// A separate file system, unmounted on drop.
+/// A mounted file system, unmounted on drop.
 pub struct Mounted<'a> {
     at: &'a Path,
 }
@@ -346,7 +348,7 @@ impl<'a> Mounted<'a> {
         mount(&["-t", "tmpfs", "-o", options, "tmpfs"], at).then_some(Self { at })
     }
 
-    /// The directory once more, for reading only.
+    /// A read-only bind mount of the directory.
     pub fn read_only(from: &Path, at: &'a Path) -> Option<Self> {
         std::fs::create_dir_all(at).expect("a directory");
         let bound = mount(&["--bind", from.to_str().expect("plain")], at).then_some(Self { at })?;
@@ -367,7 +369,7 @@ impl Drop for Mounted<'_> {
 
 fn fill(place: &Path) {
     let _ = std::fs::write(place.join("filler"), vec![0_u8; 1 << 20]);
-    // To the last byte: a file is extended until it is not.
+    // Fill the last bytes: write files until it fails.
     let mut number = 0;
     while std::fs::write(place.join(format!("filler{number}")), [0_u8; 4096]).is_ok() {
         number += 1;

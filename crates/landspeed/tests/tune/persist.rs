@@ -1,4 +1,4 @@
-//! Files for the next boot: all of them or none, whatever happens.
+//! Files that apply settings at boot: all of them are written or none.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
@@ -13,7 +13,7 @@ use crate::tune::others::Mounted;
 const FAULT: &str = "LANDSPEED_TUNE_FAULT";
 const OURS: &str = "etc/sysctl.d/90-landspeed.conf";
 
-/// Every file below a directory: content, permissions, owner.
+/// Content, permissions and owner of every file below a directory.
 fn files(root: &Path) -> BTreeMap<PathBuf, (Vec<u8>, u32, u32)> {
     let mut found = BTreeMap::new();
     let mut open = vec![root.to_owned()];
@@ -31,7 +31,7 @@ fn files(root: &Path) -> BTreeMap<PathBuf, (Vec<u8>, u32, u32)> {
     found
 }
 
-/// A root with existing files, one of them under our name.
+/// A root directory with existing files, optionally one with our file name.
 fn plant(bench: &Bench, with_ours: bool) -> PathBuf {
     let root = bench.directory.path().join("root");
     let _ = std::fs::remove_dir_all(&root);
@@ -114,7 +114,7 @@ fn persist_on_a_read_only_etc_fails_cleanly() {
     assert_eq!(files(&root), before);
     let status = bench.status();
     assert!(status["transactions"][0]["persisted"].is_null(), "{status:#}");
-    // The same transaction can be kept somewhere else then.
+    // The same transaction can then be persisted elsewhere.
     expect(bench.tune(&words(&["persist"], &root)), 0);
 }
 

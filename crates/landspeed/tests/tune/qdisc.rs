@@ -1,11 +1,11 @@
-//! Trees of queueing disciplines come back as they were: handles, parents, options, on every queue.
+//! Qdisc trees are restored exactly: handles, parents and options, on every queue.
 
 use landspeed_testkit::in_lab_kernel;
 
 use crate::tune::bench::{Bench, bench, expect, run, said};
 use crate::tune::crash::apply;
 
-/// Trees that are put back exactly.
+/// Trees that are restored exactly.
 const TREES: &[(&str, &str)] = &[
     ("the kernel's own", ""),
     ("a configured mq", "tc qdisc add dev v0 root handle 1: mq"),
@@ -29,7 +29,7 @@ const TREES: &[(&str, &str)] = &[
     ("an ingress hook beside it", "tc qdisc add dev v0 handle ffff: ingress; tc qdisc add dev v0 root handle 9: pfifo"),
 ];
 
-/// Trees of kinds that kernels of small hosts lack.
+/// Trees of qdisc kinds that minimal kernels lack.
 const FAIR_TREES: &[(&str, &str)] = &[
     (
         "fq with every option",
@@ -51,7 +51,7 @@ const FAIR_TREES: &[(&str, &str)] = &[
     ("fq_pie", "tc qdisc add dev v0 root handle 1: fq_pie limit 5000 flows 512 target 20ms"),
 ];
 
-/// Configurations that only their creator can restore: refused, with their name.
+/// Configurations that only their creator can restore: refused, with the kind named.
 const REFUSED: &[(&str, &str, &str)] = &[
     (
         "htb with classes",
@@ -68,7 +68,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("prio with filters", "tc qdisc add dev v0 root handle 1: prio", "prio"),
 ];
 
-/// The lines of `tc` for `v0`.
+/// Lines of `tc -d qdisc show dev v0`.
 pub fn leaves(bench: &Bench) -> Vec<String> {
     bench.shell("tc -d qdisc show dev v0").lines().map(ToOwned::to_owned).collect()
 }
@@ -78,7 +78,8 @@ fn clear(bench: &Bench) {
     bench.shell("tc qdisc del dev v0 root 2>/dev/null || true; tc qdisc del dev v0 ingress 2>/dev/null || true");
 }
 
-/// Replaces each tree by one of three requests, or in three rounds by each of them. What this kernel lacks runs in the lab's.
+/// Replaces each tree by one of three requests in turn; with three rounds by each of them. Trees that this
+/// kernel lacks run in the lab's kernel.
 fn every_tree_comes_back(trees: &[(&str, &str)], rounds: usize) {
     let bench = bench!();
     let mut left_out = Vec::new();
@@ -111,18 +112,18 @@ fn every_tree_comes_back(trees: &[(&str, &str)], rounds: usize) {
 }
 
 #[test]
-fn every_tree_of_a_multi_queue_interface_comes_back_exactly() {
+fn multi_queue_qdisc_trees_are_restored_exactly() {
     every_tree_comes_back(TREES, 1);
 }
 
 #[test]
-fn every_tree_of_fair_queues_comes_back_exactly() {
+fn fair_queueing_qdisc_trees_are_restored_exactly() {
     every_tree_comes_back(FAIR_TREES, 1);
 }
 
 #[test]
 #[ignore = "long: every tree replaced by each of three requests, in the lab's kernel too"]
-fn every_tree_comes_back_after_each_request() {
+fn every_qdisc_tree_is_restored_after_each_request() {
     every_tree_comes_back(TREES, 3);
     every_tree_comes_back(FAIR_TREES, 3);
 }

@@ -1,10 +1,10 @@
-//! Another boot: what was set at run time is gone by itself, nothing is written, and `status` says so.
+//! Transactions of an earlier boot: runtime settings are gone, nothing is written, and `status` reports it.
 
 use crate::tune::bench::{bench, expect, run, was_killed};
 use crate::tune::crash::{PLAN, apply, plant_tree};
 
 #[test]
-fn nothing_is_written_after_a_restart() {
+fn earlier_boot_transactions_write_nothing() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
@@ -16,7 +16,7 @@ fn nothing_is_written_after_a_restart() {
         command.env("LANDSPEED_TUNE_WATCHDOG_FAULT", "after-awake");
         let killed = was_killed(&run(command));
         bench.kill_watchdog(1);
-        // The host as the power left it stands for the host after the restart: any write to it is detected.
+        // The host as it was when the power was lost serves as the host after the restart: any write is detected.
         let left = bench.snapshot();
         let journal = bench.journal(1);
         for arguments in [&["status"][..], &["status", "--json", "-"], &["confirm"], &["revert"]] {
@@ -29,7 +29,7 @@ fn nothing_is_written_after_a_restart() {
             }
             bench.snapshot().must_equal(&left, &format_args!("{number}, {arguments:?}: {text}"));
         }
-        // A new transaction of the new boot is possible at once.
+        // The new boot can start a new transaction at once.
         let mut command = bench.tune(&apply(&["net.ipv4.tcp_sack=0"], "600"));
         command.env("LANDSPEED_TUNE_BOOT_ID", "another");
         expect(command, 0);
@@ -37,7 +37,7 @@ fn nothing_is_written_after_a_restart() {
         command.env("LANDSPEED_TUNE_BOOT_ID", "another");
         expect(command, 0);
         bench.snapshot().must_equal(&left, &number);
-        // Back in the first boot, for the next round: the journal as the power left it is recovered from.
+        // Back to the first boot for the next round: restore the journal from the power loss and recover from it.
         std::fs::write(bench.state().join("0001.journal"), journal).expect("written");
         let _ = std::fs::remove_file(bench.state().join("0002.journal"));
         let output = run(bench.tune(&["revert"]));
@@ -51,7 +51,7 @@ fn nothing_is_written_after_a_restart() {
 }
 
 #[test]
-fn a_restart_undoes_a_confirmed_transaction_visibly() {
+fn status_reports_confirmed_transactions_undone_by_restart() {
     let bench = bench!();
     expect(bench.tune(&apply(&["net.ipv4.tcp_mtu_probing=1"], "600")), 0);
     expect(bench.tune(&["confirm"]), 0);

@@ -1,5 +1,5 @@
-//! Known defects of other tuning tools, each shown to be none of ours. Those that other tests hold already are in the table
-//! of docs/tuning.md.
+//! Known defects of other tuning tools: tests that landspeed does not have them. Those covered by other
+//! tests are in the table of docs/tuning.md.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ use crate::tune::bench::{Bench, alive, bench, expect, program, run, said};
 use crate::tune::crash::{PLAN, apply};
 use crate::tune::qdisc::leaves;
 
-/// Goals from a short path to a long fat one.
+/// Goals from a short path to a long fat network.
 const GOALS: &[&[&str]] = &[
     &["--goal", "1G", "--rtt", "100us"],
     &["--goal", "10G", "--rtt", "1ms"],
@@ -20,16 +20,16 @@ const GOALS: &[&[&str]] = &[
     &["--goal", "100G", "--rtt", "100ms"],
 ];
 
-/// tuned's network-throughput: 16 MiB, which is 1.34 Gb/s at 100 ms.
+/// Maximum buffer of tuned's network-throughput profile: 16 MiB, enough for 1.34 Gb/s at 100 ms.
 const TUNED_MAXIMUM: u64 = 16 << 20;
 
-/// The last of three numbers of a sysctl in the namespace.
+/// Last of the three numbers of a sysctl in the namespace.
 fn maximum(bench: &Bench, name: &str) -> u64 {
     let text = bench.shell(&format!("cat /proc/sys/net/ipv4/{name}"));
     text.split_whitespace().last().and_then(|word| word.parse().ok()).expect("three numbers")
 }
 
-/// Steps of `tune plan` that would be written or are refused: name and value.
+/// Steps of `tune plan` that are not no-ops: name and desired value.
 fn planned(bench: &Bench, arguments: &[&str]) -> Vec<(String, String)> {
     let plan = bench.plan(arguments);
     let text = |step: &Value, key: &str| step[key].as_str().expect("a text").to_owned();
@@ -54,7 +54,7 @@ fn buffers_are_computed_from_the_path() {
         expect(bench.tune(&arguments), 0);
         for name in ["tcp_rmem", "tcp_wmem"] {
             let set = maximum(&bench, name);
-            // Half of a receive buffer is for bookkeeping in the worst case; more than that is waste.
+            // In the worst case half of a receive buffer is overhead; more than 3 BDP is waste.
             assert!(set >= bdp && set <= 3 * bdp && set > TUNED_MAXIMUM, "{rate} over {rtt}: {name} {set}");
         }
         expect(bench.tune(&["revert"]), 0);
@@ -63,8 +63,9 @@ fn buffers_are_computed_from_the_path() {
 }
 
 #[test]
-fn a_buffer_never_exceeds_the_kernels_int() {
-    // The largest that guides write, 2^31, is negative in the kernel; bpftune wrote negative ones (its issue 36).
+fn buffer_sizes_never_exceed_the_kernel_int_limit() {
+    // The largest value in guides, 2^31, is negative in the kernel; bpftune wrote negative values (its issue
+    // 36).
     let bench = bench!();
     bench.shell("for name in rmem wmem; do echo 4096 65536 4194304 > /proc/sys/net/ipv4/tcp_$name; done");
     for (rate, rtt) in [("100G", "300ms"), ("400G", "1s")] {
@@ -79,8 +80,8 @@ fn a_buffer_never_exceeds_the_kernels_int() {
 }
 
 #[test]
-fn a_buffer_that_the_administrator_made_larger_is_never_lowered() {
-    // tuned's profile takes Linux 6.18 from 32 MB down to 16.
+fn larger_existing_buffers_are_never_lowered() {
+    // tuned's profile lowers the 32 MB of Linux 6.18 to 16 MB.
     let bench = bench!();
     for ours in ["4096 131072 33554432", "4096 131072 2000000000"] {
         bench.shell(&format!("for name in rmem wmem; do echo {ours} > /proc/sys/net/ipv4/tcp_$name; done"));
@@ -99,7 +100,7 @@ fn a_buffer_that_the_administrator_made_larger_is_never_lowered() {
 
 #[test]
 fn a_host_that_meets_its_goal_is_not_changed() {
-    // One profile for all made one site of three slower.
+    // One profile for all hosts made one site of three slower.
     let bench = bench!();
     let before = bench.snapshot();
     let arguments =
@@ -112,7 +113,7 @@ fn a_host_that_meets_its_goal_is_not_changed() {
 
 #[test]
 fn timestamps_and_sack_are_enabled() {
-    // Vendors' scripts save 12 bytes a segment.
+    // Vendors' scripts disable timestamps to save 12 bytes per segment.
     let bench = bench!();
     bench.shell("for name in timestamps sack window_scaling; do echo 0 > /proc/sys/net/ipv4/tcp_$name; done");
     let before = bench.snapshot();
@@ -123,7 +124,7 @@ fn timestamps_and_sack_are_enabled() {
     assert_eq!(now, "1\n1\n1\n");
     expect(bench.tune(&["revert"]), 0);
     bench.snapshot().must_equal(&before, &"what the script did is its owner's");
-    // And never off, whatever the goal.
+    // And no goal disables them.
     bench.shell("for name in timestamps sack window_scaling; do echo 1 > /proc/sys/net/ipv4/tcp_$name; done");
     for goal in GOALS {
         let plan = planned(&bench, goal);
@@ -153,7 +154,7 @@ fn every_queue_is_set_and_restored() {
     bench.snapshot().must_equal(&before, &"a leaf for each queue");
 }
 
-/// Starts something that bears the name of a daemon.
+/// Starts a process with the name of a daemon.
 fn start_daemon(bench: &Bench, name: &str) -> Process {
     let file = bench.directory.path().join(name);
     std::fs::copy("/bin/sleep", &file).expect("copied");
@@ -162,7 +163,7 @@ fn start_daemon(bench: &Bench, name: &str) -> Process {
 
 #[test]
 fn the_firewall_and_daemons_are_never_changed() {
-    // mlnx_tune has a profile that flushes the firewall; it and others stop irqbalance for good.
+    // mlnx_tune has a profile that flushes the firewall; it and others stop irqbalance permanently.
     let bench = bench!();
     let rules =
         "nft 'add table inet guard; add chain inet guard in { type filter hook input priority 0; policy drop; };
@@ -187,8 +188,8 @@ fn the_firewall_and_daemons_are_never_changed() {
 }
 
 #[test]
-fn later_boot_settings_are_named_and_not_overridden() {
-    // No silent override of what the administrator wrote (tuned's issues 492 and 518).
+fn conflicting_boot_settings_are_named_and_not_overridden() {
+    // Settings written by the administrator are not silently overridden (tuned's issues 492 and 518).
     let bench = bench!();
     let root = bench.directory.path().join("root");
     let theirs = root.join("etc/sysctl.d/99-theirs.conf");
@@ -204,10 +205,10 @@ fn later_boot_settings_are_named_and_not_overridden() {
     assert!(ours.contains("net.core.somaxconn = 8192") && !ours.contains("tcp_mtu_probing"), "{ours}");
 }
 
-/// Audits of the hosts that come with the source: name, goal and document.
+/// Audits of the recorded hosts in the source tree: name with goal, and document.
 fn audits() -> Vec<(String, Value)> {
     let mut audits = Vec::new();
-    // Through a file: a document is larger than a pipe.
+    // Through a file: the document exceeds a pipe's capacity.
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("audit.json");
     for host in hosts::names() {
@@ -233,7 +234,7 @@ fn audits() -> Vec<(String, Value)> {
     audits
 }
 
-/// One test, because the audits take longer than what is looked up in them.
+/// One test, because the audits take longer than the checks of them.
 #[test]
 fn audits_of_recorded_hosts_repeat_no_defect_of_other_tools() {
     let audits = audits();
@@ -248,7 +249,7 @@ fn findings(audit: &Value) -> &[Value] {
     audit["findings"].as_array().expect("a list")
 }
 
-/// Everything that an audit would change: the finding's code, the target and the value.
+/// All changes of an audit: code of the finding, target and value.
 fn changes(audit: &Value) -> impl Iterator<Item = (&str, &Value, &str)> {
     findings(audit).iter().flat_map(|finding| {
         let code = finding["code"].as_str().expect("a code");
@@ -258,7 +259,8 @@ fn changes(audit: &Value) -> impl Iterator<Item = (&str, &Value, &str)> {
 }
 
 fn values_are_not_copied_between_hosts(audits: &[(String, Value)]) {
-    // The deck of 2012: tcp_mem of 16777216 pages three times, 64 GiB. Backlogs of 250000 are from guides, too.
+    // The deck-40g host of 2012 has a tcp_mem of three times 16777216 pages, 64 GiB. Backlogs of 250000 come
+    // from guides too.
     let mut cured = 0;
     for (name, audit) in audits {
         let memory = audit["facts"]["memory_bytes"]["known"].as_u64();
@@ -271,7 +273,7 @@ fn values_are_not_copied_between_hosts(audits: &[(String, Value)]) {
                     let pages: Vec<u64> = desired.split(' ').map(|word| word.parse().expect("a number")).collect();
                     let memory = memory.expect("it is worked out from the memory");
                     assert!(pages[0] < pages[1] && pages[1] < pages[2], "{name}: {desired}");
-                    // Pressure from a quarter of the memory at the most, refusal from half as much again.
+                    // Pressure at no more than a quarter of the memory; the maximum at one and a half times that.
                     assert!(pages[2] * 4096 <= memory / 8 * 3, "{name}: {desired}");
                     cured += 1;
                 }
@@ -335,7 +337,7 @@ fn a_missing_governor_is_refused_by_name() {
 }
 
 fn every_change_has_a_reason_gain_and_source(audits: &[(String, Value)]) {
-    // "Why exactly" (bpftune's issue 188).
+    // Reasons are required: bpftune's issue 188 asks "why exactly".
     for (name, audit) in audits {
         for finding in findings(audit).iter().filter(|finding| finding["changes"] != serde_json::json!([])) {
             for key in ["observed", "recommended", "why", "effect", "by_hand", "source"] {
@@ -346,7 +348,7 @@ fn every_change_has_a_reason_gain_and_source(audits: &[(String, Value)]) {
 }
 
 fn no_two_findings_ask_for_different_values_of_one_setting(audits: &[(String, Value)]) {
-    // No silent override (tuned's issue 492). A plan would refuse both.
+    // No silent override (tuned's issue 492): a plan would refuse both values.
     for (name, audit) in audits {
         let all: Vec<_> = changes(audit).collect();
         for (number, (code, target, desired)) in all.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! Everything of a network namespace that a change could touch, as lines of text: compared byte for byte.
+//! Snapshot of all state of a network namespace that a change could affect, as lines of text, compared byte
+//! for byte.
 
 use std::fmt;
 
@@ -6,16 +7,17 @@ use landspeed_netlink::ethtool::Ethtool;
 
 use crate::tune::bench::Bench;
 
-/// What the kernel counts or measures by itself, and what it will not show.
+/// Sysctls that change without configuration.
 const VOLATILE: &[&str] = &["nf_conntrack_count"];
 
 /// Queueing disciplines that list a class for each flow with packets in the queue: traffic, not configuration.
 const CLASS_PER_FLOW: &[&str] = &["class cake ", "class fq_codel ", "class sfq "];
 
-/// Words whose successor counts packets or seconds.
+/// Keywords followed by a counter or a remaining time.
 const COUNTERS: &[&str] = &["direct_packets_stat", "valid_lft", "preferred_lft", "expires"];
 
-/// Few processes: a thousand snapshots are taken. A section begins at `==`; [`take`] sorts those that the kernel does not.
+/// Uses few processes, because thousands of snapshots are taken. Sections begin with `==`; [`take`] sorts
+/// those that the kernel does not order.
 const SCRIPT: &str = r#"
 echo "== qdisc"
 tc -d qdisc show
@@ -39,13 +41,13 @@ grep -s "" */mtu */tx_queue_len */gro_flush_timeout */napi_defer_hard_irqs */thr
 grep -rs "" /proc/sys/net || true
 "#;
 
-/// The lines.
+/// A snapshot as lines of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     lines: Vec<String>,
 }
 
-/// Takes one.
+/// Takes a snapshot of a bench's namespace.
 pub fn take(bench: &Bench) -> Snapshot {
     let text = bench.shell(SCRIPT);
     let mut lines = Vec::new();
@@ -75,7 +77,7 @@ pub fn take(bench: &Bench) -> Snapshot {
     Snapshot { lines }
 }
 
-/// A line without what changes by itself.
+/// Removes counters from a line.
 fn without_counters(line: &str) -> String {
     if !COUNTERS.iter().any(|word| line.contains(word)) {
         return line.to_owned();
@@ -89,14 +91,14 @@ fn without_counters(line: &str) -> String {
 }
 
 impl Snapshot {
-    /// Panics, with what differs, unless both are the same byte for byte.
+    /// Panics with the differences unless both snapshots are identical.
     #[track_caller]
     pub fn must_equal(&self, before: &Self, when: &dyn fmt::Display) {
         let shown = || self.difference(before).join("\n");
         assert!(self == before, "{when}: the state differs (- before, + now):\n{}", shown());
     }
 
-    /// What differs from an earlier one.
+    /// Lists the differences from an earlier snapshot.
     pub fn difference(&self, before: &Self) -> Vec<String> {
         let gone = before.lines.iter().filter(|line| !self.lines.contains(line)).map(|line| format!("- {line}"));
         let new = self.lines.iter().filter(|line| !before.lines.contains(line)).map(|line| format!("+ {line}"));

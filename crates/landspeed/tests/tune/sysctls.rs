@@ -1,13 +1,14 @@
-//! Every sysctl of a namespace: changed and rolled back, with nothing else different afterwards.
+//! Every sysctl of a namespace is changed and rolled back, without side effects.
 
 use std::collections::BTreeSet;
 
 use crate::tune::bench::{Bench, bench, expect, run, said};
 use crate::tune::crash::apply;
 
-/// The sysctls that are numbers, with another value each that the kernel takes as it is. Other values have separate tests.
+/// Numeric sysctls of a namespace, each with a different value that the kernel accepts unchanged. Other
+/// values have separate tests.
 ///
-/// Which value that is, is tried out on the bench, whose settings may be anything afterwards.
+/// The values are tried on `scratch`, whose settings are undefined afterwards.
 fn changes(scratch: &Bench) -> Vec<String> {
     let names = scratch.shell("cd /proc/sys && find net -type f -perm -200 | sort");
     let change = |name: &str| {
@@ -17,7 +18,7 @@ fn changes(scratch: &Bench) -> Vec<String> {
         let candidates = match now {
             0 => vec![1],
             1 => vec![0, 2],
-            // One more; one less at a maximum; a whole number of jiffies more, and of ticks of 10 ms.
+            // One more; one less, at a maximum; a whole number of jiffies more; a multiple of 10 ms more.
             n => vec![n + 1, n - 1, n + 20, n + 1000, n * 2],
         };
         let takes = |wanted: &i128| std::fs::write(&path, wanted.to_string()).is_ok() && read() == Some(*wanted);
@@ -28,7 +29,7 @@ fn changes(scratch: &Bench) -> Vec<String> {
     scratch.namespace.run(|| names.lines().filter_map(change).collect())
 }
 
-/// Names of those that the plan refuses, before anything is written.
+/// Names of the settings that the plan refuses before anything is written.
 fn refused(bench: &Bench, changes: &[String]) -> BTreeSet<String> {
     let settings: Vec<&str> = changes.iter().flat_map(|change| ["--set", change]).collect();
     let plan = bench.plan(&settings);
@@ -38,7 +39,7 @@ fn refused(bench: &Bench, changes: &[String]) -> BTreeSet<String> {
     refused.map(|step| step["name"].as_str().expect("a name").to_owned()).collect()
 }
 
-/// Each group is applied and reverted in one transaction.
+/// Applies and reverts each group of this size in one transaction.
 fn come_back_in_groups(group: usize) {
     let (bench, scratch) = (bench!(), bench!());
     let changes = changes(&scratch);
@@ -68,12 +69,12 @@ fn come_back_in_groups(group: usize) {
 }
 
 #[test]
-fn every_sysctl_that_is_accepted_comes_back_with_everything_else() {
+fn sysctls_are_restored_in_groups_without_side_effects() {
     come_back_in_groups(32);
 }
 
 #[test]
 #[ignore = "long: a thousand transactions"]
-fn every_sysctl_comes_back_alone_with_everything_else() {
+fn each_sysctl_is_restored_alone_without_side_effects() {
     come_back_in_groups(1);
 }

@@ -1,4 +1,4 @@
-//! A bottleneck of 100 Mb/s and 20 ms between two hosts of 1 Gb/s, and one thing that holds the flow back.
+//! Verdicts on a bottleneck of 100 Mb/s and 20 ms between two 1 Gb/s hosts, with one provoked limit each.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -10,24 +10,24 @@ const BOTH: &[&str] = &["cubic", "bbr"];
 const LOSS_BASED: &[&str] = &["cubic", "reno"];
 const BBR: &[&str] = &["bbr"];
 
-/// What holds a flow back.
+/// A provoked limit.
 #[derive(Clone, Copy)]
 struct Case {
     what: &'static str,
-    /// The causes that are right.
+    /// Accepted causes.
     causes: &'static [&'static str],
     confidence: &'static str,
     controls: &'static [&'static str],
-    /// Keys of the hosts, the link and the flow.
+    /// Additional keys of the hosts, the link and the flow.
     sender: &'static str,
     receiver: &'static str,
     link: &'static str,
     flow: &'static str,
-    /// The bottleneck's queue.
+    /// Queue limit of the bottleneck.
     buffer: &'static str,
 }
 
-/// A flow that nothing but the path holds back.
+/// A flow that only the path limits.
 const PLAIN: Case = Case {
     what: "",
     causes: &["network-path"],
@@ -172,7 +172,7 @@ omit = \"1s\"
         )
     }
 
-    /// What is wrong with the verdict, if anything is.
+    /// Returns what is wrong with the verdict, or `None`.
     fn wrong(&self, control: &str) -> Option<String> {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("scenario.toml");
@@ -201,7 +201,7 @@ omit = \"1s\"
     }
 }
 
-/// What is wrong in these cases with these congestion controls.
+/// Returns what is wrong in these cases with these congestion controls, one per line.
 fn wrong<'a>(cases: impl Iterator<Item = (&'a Case, &'a str)>) -> String {
     let mut wrong = String::new();
     for why in cases.filter_map(|(case, control)| case.wrong(control)) {
@@ -213,7 +213,7 @@ fn wrong<'a>(cases: impl Iterator<Item = (&'a Case, &'a str)>) -> String {
 #[test]
 fn the_limit_of_a_flow_is_named() {
     landspeed_testkit::needs_lab_kernel!();
-    // Each case once, congestion controls in turn.
+    // Each case once, with the congestion controls in turn.
     let turns = CASES.iter().enumerate().map(|(number, case)| (case, case.controls[number % case.controls.len()]));
     let found = wrong(turns);
     assert!(found.is_empty(), "{found}");

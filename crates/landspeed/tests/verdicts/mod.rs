@@ -1,8 +1,8 @@
-//! Every cause, provoked, is named: in the lab, where the same scenario always gives the same figures, and never wrongly on
-//! real traffic, however busy this machine is. How often verdicts on a quiet machine are right is a benchmark:
-//! `cargo xtask bench verdicts --host`.
+//! Every provoked cause is named: in the lab, where a scenario always gives the same figures, and never a
+//! wrong cause on real traffic, however busy this machine is. How often verdicts on a quiet machine are
+//! right is a benchmark: `cargo xtask bench verdicts --host`.
 //!
-//! `LANDSPEED_BINARY=FILE` measures with another build.
+//! `LANDSPEED_BINARY=FILE` tests another build.
 
 mod lab;
 mod real;

@@ -1,4 +1,4 @@
-//! Real traffic: what a busy machine hides lowers the confidence, and is never a wrong cause.
+//! Real traffic: a busy machine lowers the confidence, but never leads to a wrong cause.
 
 use landspeed_sys::thread;
 use landspeed_testkit::netns::{Namespace, veth};
@@ -7,12 +7,12 @@ use landspeed_testkit::skip;
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
-/// Hardly more than a verdict takes: 20 samples over 2 s.
+/// Slightly more than a verdict needs: 20 samples over 2 s.
 const TIME: &str = "-t 2.4";
-/// What a bulk transfer on loopback may be bound by.
+/// Possible limits of a bulk transfer on loopback.
 const PROCESSORS: &[&str] = &["sender-cpu", "receiver-cpu"];
 
-/// Two cores for two pinned ends, or a skip.
+/// Returns two cores to pin both sides to, or skips the test.
 macro_rules! cores {
     () => {
         match thread::allowed_cores()[..] {
@@ -22,7 +22,7 @@ macro_rules! cores {
     };
 }
 
-/// Holds a document to its accounting, and its verdict to at most a hint at something not in `causes`.
+/// Asserts that the accounting is balanced, and that a cause not in `causes` has low confidence only.
 #[track_caller]
 fn never_misleads(what: &str, causes: &[&str], document: &Value) {
     let verdict = &document["verdict"];
@@ -40,7 +40,7 @@ fn loopback_is_never_taken_for_a_network() {
     }
 }
 
-/// With these congestion controls for a preempted receiver and a preempted sender.
+/// Tests a preempted receiver and a preempted sender, with these congestion controls each.
 fn preempted_end(controls: [&[&str]; 2]) {
     let (one, other) = cores!();
     let pair = Pair::on_loopback(PROGRAM);
@@ -81,14 +81,14 @@ fn a_preempted_udp_receiver_is_not_a_lossy_network() {
     let _burden = Burden::on(other, 3);
     let arguments = format!("-u -b 4G -l 8900 {TIME} --cpus {one} --peer-cpus {other}");
     let document = pair.run(&arguments);
-    // On some hosts the receiver still gets all of the rate.
+    // On some hosts the receiver still gets the full rate.
     let reached = document["udp"]["loss_ratio"].as_f64().is_some_and(|loss| loss < 0.01);
     let causes = if reached { &[PROCESSORS, &["application"]].concat() } else { PROCESSORS };
     never_misleads(&arguments, causes, &document);
 }
 
 #[test]
-fn a_shaper_at_the_udp_sender_is_found_there() {
+fn shaper_at_the_udp_sender_is_named() {
     let (client, server) = match (Namespace::new("client"), Namespace::new("server")) {
         (Ok(client), Ok(server)) => (client, server),
         (Err(why), _) | (_, Err(why)) => skip!("{why}"),

@@ -1,5 +1,5 @@
-//! `landspeed watch` names faults of the host beside the socket, injected into programs it did not start: a CPU quota, slow storage,
-//! a busy thread, gaps between requests, a packet filter, a shaper.
+//! `landspeed watch` names faults of the host besides the socket, injected into other programs: a CPU
+//! quota, slow storage, a busy thread, gaps between requests, a packet filter, a shaper.
 
 mod programs;
 
@@ -25,14 +25,14 @@ const PATIENCE_S: u64 = 60;
 /// Causes that only `watch` names.
 const BESIDE: [&str; 4] = ["storage", "cpu-quota", "request-gaps", "firewall"];
 
-/// Sends what `chunk()` returns, for ever.
+/// Python program that sends what `chunk()` returns, forever.
 const SENDER: &str = "
 import socket, sys, time, os, hashlib
 s = socket.create_connection(('10.93.0.2', 5998))
 while True:
     s.sendall(chunk())
 ";
-/// Reads, and does `work(data)` with it.
+/// Python program that reads and calls `work(data)`.
 const READER: &str = "
 import socket, sys, time, os, hashlib
 l = socket.socket(); l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -44,7 +44,7 @@ while True:
     work(data)
 ";
 
-/// Two namespaces joined by a virtual Ethernet.
+/// Creates two namespaces joined by veth.
 fn two_hosts() -> Result<(Namespace, Namespace, Veth), String> {
     let (left, right) = (Namespace::new("left")?, Namespace::new("right")?);
     let link = veth(&left, &right, &format!("{LEFT}/24"), &format!("{RIGHT}/24"));
@@ -61,14 +61,14 @@ fn python(namespace: &Namespace, program: &str) -> Result<Process, String> {
     Ok(namespace.run(|| Process::start(command)))
 }
 
-/// A reader on the right that does `work` with what it reads.
+/// Starts a reader on the right host that runs `work` on the data it reads.
 fn reader(right: &Namespace, work: &str) -> Result<Process, String> {
     let process = python(right, &format!("def work(data): {work}\n{READER}"))?;
     until(PATIENCE_S, "a listener", || process.stdout().contains("ready"));
     Ok(process)
 }
 
-/// A sender on the left; `chunk` is the body of the function that makes what it sends.
+/// Starts a sender on the left host; `chunk` is the body of the function that produces its data.
 fn sender(left: &Namespace, chunk: &str) -> Result<Process, String> {
     let program = format!("import os, time, hashlib\nzeros = bytes(1 << 18)\ndef chunk():\n{chunk}\n{SENDER}");
     let process = python(left, &program)?;
@@ -76,7 +76,7 @@ fn sender(left: &Namespace, chunk: &str) -> Result<Process, String> {
     Ok(process)
 }
 
-/// Waits until data passes between the programs: a watch that begins before has less to judge.
+/// Waits until data is transferred, so that the whole watch has data.
 fn wait_for_data(left: &Namespace) {
     let moves = || left.exec(["ss", "-Htni", "dport = :5998"]).contains("bytes_");
     until(PATIENCE_S, "a transfer", moves);
@@ -113,7 +113,7 @@ fn watch_storage(namespace: &Namespace, arguments: &[&str]) -> Value {
     document_of(begin_for(namespace, command(arguments), "8s"))
 }
 
-/// Watches at both ends at once.
+/// Watches on both hosts in parallel.
 fn watch_both(ends: [&Namespace; 2]) -> [Value; 2] {
     ends.map(|namespace| begin(namespace, command(&[]))).map(document_of)
 }
@@ -129,11 +129,11 @@ fn the_flow(document: &Value) -> &Value {
     flow
 }
 
-/// A directory of control groups, removed with what is in it.
+/// A cgroup directory, removed on drop.
 struct Group(PathBuf);
 
 impl Group {
-    /// A new one below the mount that has `file` in its groups.
+    /// Creates a cgroup below the first of `mounts` whose groups have `file`.
     fn new(mounts: &[&str], file: &str) -> Result<Self, String> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -160,12 +160,12 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // The processes in it end when they are dropped, which is before: fields and variables go in reverse order.
+        // Its processes were killed on drop before: variables are dropped in reverse order.
         until(PATIENCE_S, "an empty control group", || std::fs::remove_dir(&self.0).is_ok());
     }
 }
 
-/// A group that may use a tenth of a core.
+/// A cgroup with a quota of a tenth of a core.
 fn a_tenth_of_a_core() -> Result<Group, String> {
     if let Ok(group) = Group::new(&["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"], "cpu.cfs_quota_us") {
         assert!(group.set("cpu.cfs_period_us", "100000") && group.set("cpu.cfs_quota_us", "10000"));
@@ -181,7 +181,7 @@ fn a_cpu_quota_is_named_with_its_control_group() {
     let (left, right, _link) = or_skip!(two_hosts());
     let group = or_skip!(a_tenth_of_a_core());
     let _reader = or_skip!(reader(&right, "pass"));
-    // A thread that moves between cores sends over both, which reorders: a second cause.
+    // A thread that migrates between cores sends from both, which reorders packets: a second cause.
     let chunk = "    os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])\n    return zeros";
     let sender = or_skip!(sender(&left, chunk));
     group.take(&sender);
@@ -195,7 +195,7 @@ fn a_cpu_quota_is_named_with_its_control_group() {
 }
 
 #[test]
-fn a_reader_held_by_its_quota_is_named_at_the_receiver() {
+fn quota_limited_reader_is_named_at_the_receiver() {
     let (left, right, _link) = or_skip!(two_hosts());
     let group = or_skip!(a_tenth_of_a_core());
     let reader = or_skip!(reader(&right, "hashlib.sha256(data)"));
@@ -205,7 +205,7 @@ fn a_reader_held_by_its_quota_is_named_at_the_receiver() {
     assert_eq!(the_flow(&document)["cause"], "cpu-quota", "{document:#}");
 }
 
-/// A file whose reads are held to a rate, and the group that does it for those in it.
+/// A file with a limited read rate, and the cgroup that limits its members.
 fn slow_storage(directory: &Path, bytes_per_s: u64) -> Result<(Group, PathBuf), String> {
     let path = directory.join("data");
     let device =
@@ -216,7 +216,7 @@ fn slow_storage(directory: &Path, bytes_per_s: u64) -> Result<(Group, PathBuf), 
     }
     let group = Group::new(&["/sys/fs/cgroup/blkio"], "blkio.throttle.read_bps_device");
     let group = group.or_else(|_| Group::new(&["/sys/fs/cgroup"], "io.max"))?;
-    // Version 1 is asked first: its file does not exist in a group of version 2.
+    // Cgroup v1 is tried first: its file does not exist in v2.
     if !group.set("blkio.throttle.read_bps_device", &format!("{device} {bytes_per_s}"))
         && !group.set("io.max", &format!("{device} rbps={bytes_per_s}"))
     {
@@ -227,12 +227,12 @@ fn slow_storage(directory: &Path, bytes_per_s: u64) -> Result<(Group, PathBuf), 
 }
 
 #[test]
-fn slow_storage_is_named_with_the_thread_it_blocks() {
+fn slow_storage_is_named_with_the_blocked_thread() {
     let (left, right, _link) = or_skip!(two_hosts());
     let scratch = tempfile::tempdir().expect("a directory");
     let (group, file) = or_skip!(slow_storage(scratch.path(), 4 << 20));
     let _reader = or_skip!(reader(&right, "pass"));
-    // Written back, dropped from the page cache, and read again and again.
+    // The file is flushed, dropped from the page cache, and then read in a loop.
     let chunk = format!(
         "    global at, f\n    if at == 0: f = os.open('{}', os.O_RDONLY); os.fsync(f); os.posix_fadvise(f, 0, 0, 4)\n    d = \
          os.pread(f, 1 << 18, at)\n    at = (at + len(d)) % (64 << 20)\n    return d\nat = 0",
@@ -291,7 +291,8 @@ fn one_busy_thread_of_several_is_named() {
     assert!(flow["summary"].as_str().is_some_and(|text| text.contains("busiest thread encrypts")), "{flow:#}");
 }
 
-/// A server that answers each 4 bytes after `think` with 256 KiB in 20 ms, and a client that asks again after `pause`, seconds.
+/// A server that answers each 4-byte request after `think` seconds with 256 KiB over 20 ms, and a client
+/// that sends the next request after `pause` seconds.
 fn conversation(left: &Namespace, right: &Namespace, think: f64, pause: f64) -> Result<[Process; 2], String> {
     let server = format!(
         "import socket, time\nl = socket.socket(); l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\nl.bind(('{RIGHT}', \
@@ -310,7 +311,7 @@ fn conversation(left: &Namespace, right: &Namespace, think: f64, pause: f64) -> 
 }
 
 #[test]
-fn gaps_between_requests_are_named_at_both_ends() {
+fn request_gaps_are_named_at_both_hosts() {
     let (left, right, _link) = or_skip!(two_hosts());
     let _programs = or_skip!(conversation(&left, &right, 0.0, 0.1));
     for document in watch_both([&right, &left]) {
@@ -320,7 +321,7 @@ fn gaps_between_requests_are_named_at_both_ends() {
 }
 
 #[test]
-fn an_answer_that_comes_late_is_not_a_gap_between_requests() {
+fn slow_answers_are_not_request_gaps() {
     let (left, right, _link) = or_skip!(two_hosts());
     let _programs = or_skip!(conversation(&left, &right, 0.07, 0.0));
     let [at_server, document] = watch_both([&right, &left]);
@@ -328,7 +329,7 @@ fn an_answer_that_comes_late_is_not_a_gap_between_requests() {
     assert_eq!(the_flow(&document)["cause"], "undetermined", "{document:#}");
 }
 
-/// A path of 10 ms and 100 Mb/s with a greedy transfer from left to right.
+/// A path of 10 ms and 100 Mb/s with an unlimited transfer from left to right.
 fn greedy() -> Result<(Namespace, Namespace, Wire, [Process; 2]), String> {
     let (left, right) = (Namespace::new("left")?, Namespace::new("right")?);
     let leg = Leg { delay_ns: 5_000_000, rate_bps: Some(100e6), queue_bytes: 1 << 20, ..Leg::default() };
@@ -343,7 +344,7 @@ fn greedy() -> Result<(Namespace, Namespace, Wire, [Process; 2]), String> {
 }
 
 #[test]
-fn a_packet_filter_is_named_at_the_end_that_has_it() {
+fn packet_filter_is_named_only_at_its_own_host() {
     let (left, right, _wire, _programs) = or_skip!(greedy());
     right.nft(
         "table ip t { chain c { type filter hook input priority 0; tcp dport 5998 numgen random mod 100 < 1 counter drop; }; }",
@@ -356,12 +357,12 @@ fn a_packet_filter_is_named_at_the_end_that_has_it() {
 }
 
 #[test]
-fn a_transfer_without_a_fault_has_none_of_these_causes() {
+fn transfer_without_fault_names_no_host_cause() {
     let (left, right, _wire, _programs) = or_skip!(greedy());
     for document in watch_both([&left, &right]) {
         let flow = the_flow(&document);
         let cause = flow["cause"].as_str().expect("a word");
-        // A busy machine keeps a thread from its core: the verdict is then right.
+        // A busy machine may delay a thread: then a CPU cause is correct.
         let local = ["receiver-host-drops", "local-qdisc"];
         assert!(!BESIDE.contains(&cause) && !local.contains(&cause), "{flow:#}");
         assert_eq!(flow["host"]["nft_drops"], 0, "{flow:#}");
@@ -384,7 +385,7 @@ fn a_qdisc_that_drops_is_named_with_the_interface() {
 }
 
 #[test]
-fn the_core_of_the_receive_queue_is_told_where_the_thread_shares_it() {
+fn advice_names_receive_queue_core_shared_with_the_thread() {
     let (left, right, _link) = or_skip!(two_hosts());
     let reader = or_skip!(reader(&right, "[hashlib.sha256(data) for _ in range(4)]"));
     let sender = or_skip!(sender(&left, "    return zeros"));

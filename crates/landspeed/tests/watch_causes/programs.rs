@@ -1,4 +1,4 @@
-//! Programs that people have, each with an injected fault: rsync over ssh, nginx and curl, iperf3.
+//! Common programs, each with an injected fault: rsync over ssh, nginx and curl, iperf3.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::watch_causes::{PATIENCE_S, RIGHT, a_tenth_of_a_core, slow_storage, two_hosts, watch};
 
-/// The programs' paths, or which is not installed.
+/// Paths of the programs; the error names one that is not installed.
 fn installed<const N: usize>(programs: [&str; N]) -> Result<[String; N], String> {
     let mut paths = [const { String::new() }; N];
     for (path, program) in paths.iter_mut().zip(programs) {
@@ -25,14 +25,14 @@ fn installed<const N: usize>(programs: [&str; N]) -> Result<[String; N], String>
     Ok(paths)
 }
 
-/// A shell script in a namespace, with private mounts.
+/// Starts a shell script in a namespace, with private mounts.
 fn script(namespace: &Namespace, script: &str) -> Process {
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-ec", script]).stdin(Stdio::null());
     namespace.run(|| Process::start(command))
 }
 
-/// The flow with the most bytes.
+/// The flow with most bytes.
 fn largest(document: &Value) -> &Value {
     let flow = &document["flows"][0];
     assert!(flow.is_object(), "{document:#}");
@@ -45,13 +45,13 @@ fn listens(namespace: &Namespace, port: u16) {
     until(PATIENCE_S, "a listener", || namespace.exec(["ss", "-Hltn", &filter]).contains("LISTEN"));
 }
 
-/// A file of zeros.
+/// Creates a file of zeros.
 fn file_of(path: &Path, mebibytes: usize) {
     std::fs::write(path, vec![0; mebibytes << 20]).expect("a file");
 }
 
 #[test]
-fn rsync_over_ssh_with_a_cpu_quota() {
+fn cpu_quota_of_rsync_over_ssh_is_named() {
     let [rsync, ssh, sshd, keygen] = or_skip!(installed(["rsync", "ssh", "sshd", "ssh-keygen"]));
     let (left, right, _link) = or_skip!(two_hosts());
     let group = or_skip!(a_tenth_of_a_core());
@@ -68,7 +68,7 @@ fn rsync_over_ssh_with_a_cpu_quota() {
          no\nPermitRootLogin yes\nPidFile none\n"
     );
     std::fs::write(scratch.path().join("sshd_config"), config).expect("a file");
-    // The directory and the user that sshd insists on exist for this process only.
+    // The directory and the user that sshd requires exist for this process only.
     let server = format!(
         "mount -t tmpfs none /run; mkdir -m 755 /run/sshd; cp /etc/passwd {at}/passwd; grep -q ^sshd: {at}/passwd || echo \
          'sshd:x:65533:65534::/run/sshd:/bin/false' >> {at}/passwd; mount --bind {at}/passwd /etc/passwd; exec {sshd} -D -e -f \
@@ -90,7 +90,7 @@ fn rsync_over_ssh_with_a_cpu_quota() {
 }
 
 #[test]
-fn nginx_and_curl_with_slow_storage() {
+fn slow_storage_of_nginx_is_named() {
     let [nginx, curl] = or_skip!(installed(["nginx", "curl"]));
     let (left, right, _link) = or_skip!(two_hosts());
     let scratch = tempfile::tempdir().expect("a directory");
@@ -116,7 +116,7 @@ fn nginx_and_curl_with_slow_storage() {
 }
 
 #[test]
-fn nginx_and_a_slow_curl() {
+fn rate_limited_curl_is_named() {
     let [nginx, curl] = or_skip!(installed(["nginx", "curl"]));
     let (left, right, _link) = or_skip!(two_hosts());
     let scratch = tempfile::tempdir().expect("a directory");
@@ -137,7 +137,7 @@ fn nginx_and_a_slow_curl() {
 }
 
 #[test]
-fn iperf3_over_a_path_that_loses_packets() {
+fn loss_on_the_path_of_iperf3_is_named() {
     let [iperf3] = or_skip!(installed(["iperf3"]));
     let (left, right) = (or_skip!(Namespace::new("left")), or_skip!(Namespace::new("right")));
     // At 100 Mb/s bursts queue, RTT correlates with data in flight, and the local host's view cannot exclude a shallow buffer.

@@ -12,7 +12,7 @@ const NUD_NOARP: u16 = 0x40;
 const NUD_PERMANENT: u16 = 0x80;
 const NTF_MASTER: u8 = 0x04;
 
-/// The family's number and the address's bytes.
+/// Address family (`AF_INET`, `AF_INET6`) and address bytes.
 pub(super) fn octets(address: IpAddr) -> (u8, Vec<u8>) {
     match address {
         IpAddr::V4(v4) => (libc::AF_INET as u8, v4.octets().to_vec()),
@@ -31,8 +31,8 @@ fn neighbour(family: u8, ifindex: u32, state: u16, flags: u8, kernel_flags: u16)
 }
 
 impl Netlink {
-    /// Gives an interface an address; `prefix_bits` of it are the on-link network. IPv6 addresses skip duplicate
-    /// detection (`IFA_F_NODAD`) and can be used at once.
+    /// Adds an address to an interface; its first `prefix_bits` bits are the on-link network. IPv6 addresses skip
+    /// duplicate address detection (`IFA_F_NODAD`) and are usable at once.
     pub fn add_address(&mut self, ifindex: u32, address: IpAddr, prefix_bits: u8) -> Result<(), NetlinkError> {
         let (family, bytes) = octets(address);
         let flags = if address.is_ipv6() { libc::IFA_F_NODAD as u8 } else { 0 };
@@ -45,7 +45,7 @@ impl Netlink {
         self.carry_out("address add", format_args!("{address}/{prefix_bits} on interface {ifindex}"), request)
     }
 
-    /// Sets the MAC address of a neighbour for good: no ARP, no neighbour discovery.
+    /// Adds a permanent neighbour entry, so that neither ARP nor neighbour discovery is needed.
     pub fn set_neighbour(&mut self, ifindex: u32, address: IpAddr, mac: [u8; 6]) -> Result<(), NetlinkError> {
         let (family, bytes) = octets(address);
         let mut request = neighbour(family, ifindex, NUD_PERMANENT, 0, REPLACE);
@@ -54,7 +54,8 @@ impl Netlink {
         self.carry_out("neighbour set", format_args!("{address} on interface {ifindex}"), request)
     }
 
-    /// Adds a permanent bridge entry: the port of a MAC address (`bridge fdb replace … master static`).
+    /// Adds a static forwarding entry of a bridge: the port for a MAC address (`bridge fdb replace … master
+    /// static`).
     pub fn set_bridge_entry(&mut self, port_ifindex: u32, mac: [u8; 6]) -> Result<(), NetlinkError> {
         let mut request = neighbour(libc::AF_BRIDGE as u8, port_ifindex, NUD_NOARP, NTF_MASTER, REPLACE);
         request.attribute(NDA_LLADDR, &mac);

@@ -1,4 +1,5 @@
-//! The filters a wire needs: everything that comes in by one interface goes out by another, but what a program drops.
+//! Filters for an emulated link: packets that arrive at one interface are sent out of another unless a BPF
+//! program drops them.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -6,7 +7,7 @@ use super::super::{Netlink, NetlinkError, Request};
 use super::CREATE;
 use super::qdisc::traffic_control_header;
 
-/// Filters are asked in this order.
+/// Filter priorities: lower values run first.
 const PROGRAM_PRIORITY: u32 = 1;
 const REDIRECT_PRIORITY: u32 = 2;
 
@@ -28,22 +29,23 @@ const TCA_EGRESS_REDIR: u32 = 1;
 const TCA_EGRESS_MIRROR: u32 = 2;
 const TC_ACT_STOLEN: u32 = 4;
 const ETH_P_ALL: u16 = 3;
-/// What comes in, of `ingress` and `clsact` alike (`TC_H_CLSACT` with `TC_H_MIN_INGRESS`).
+/// Parent of ingress filters, the same for `ingress` and `clsact` (`TC_H_CLSACT` with `TC_H_MIN_INGRESS`).
 const INGRESS_BLOCK: u32 = 0xffff_fff2;
-/// What goes out, of `clsact`.
+/// Parent of egress filters of `clsact` (`TC_H_CLSACT` with `TC_H_MIN_EGRESS`).
 const EGRESS_BLOCK: u32 = 0xffff_fff3;
 
 impl Netlink {
-    /// Sends every packet that arrives at `from_ifindex` out by `to_ifindex`, through its queueing discipline, unseen by
-    /// the protocols above (`matchall`, or `u32` where the kernel lacks that; `mirred egress redirect`). `from_ifindex` needs
-    /// [`super::Discipline::Ingress`] or [`super::Discipline::Clsact`] first. What is redirected keeps its size: super-packets stay super-packets.
+    /// Redirects every packet that arrives at `from_ifindex` to the egress of `to_ifindex`, through its queueing
+    /// discipline and past the protocol stack (`matchall`, or `u32` if the kernel lacks it; `mirred egress
+    /// redirect`). `from_ifindex` needs [`super::Discipline::Ingress`] or [`super::Discipline::Clsact`] first.
+    /// Super-packets (GSO) are redirected whole.
     pub fn redirect_ingress(&mut self, from_ifindex: u32, to_ifindex: u32) -> Result<(), NetlinkError> {
         self.send_on(from_ifindex, to_ifindex, TCA_EGRESS_REDIR)
     }
 
-    /// As [`Netlink::redirect_ingress`], but a packet that a socket of this host sent is no longer charged to the socket: a clone
-    /// continues (`mirred egress mirror`), the original is freed. Later queues then neither throttle TCP (TCP small queues) nor
-    /// fill send buffers: they act like queues of another host.
+    /// As [`Netlink::redirect_ingress`], but a packet from a local socket is no longer charged to that socket: a
+    /// clone continues (`mirred egress mirror`) and the original is freed. Later queues then neither throttle TCP
+    /// (TCP small queues) nor fill send buffers, as if they were on another host.
     pub fn redirect_ingress_uncharged(&mut self, from_ifindex: u32, to_ifindex: u32) -> Result<(), NetlinkError> {
         self.send_on(from_ifindex, to_ifindex, TCA_EGRESS_MIRROR)
     }
@@ -58,8 +60,8 @@ impl Netlink {
         };
         match add("matchall", &|r| r.nest(TCA_MATCHALL_ACT, |r| mirred(r, to_ifindex, how))) {
             Err(error) if error.os_error() == Some(libc::ENOENT) => add("u32", &|r| {
-                // struct tc_u32_sel: flags, offshift, nkeys, pad, offmask, off, offoff, hoff (u16), hmask; then a struct
-                // tc_u32_key (mask, val, off, offmask) that every packet matches.
+                // struct tc_u32_sel: flags, offshift, nkeys, pad, offmask, off, offoff, hoff (u16), hmask; then one struct
+                // tc_u32_key (mask, val, off, offmask) that matches every packet.
                 r.attribute(TCA_U32_SEL, &[&[TC_U32_TERMINAL, 0, 1][..], &[0; 13], &[0; 16]].concat());
                 r.nest(TCA_U32_ACT, |r| mirred(r, to_ifindex, how));
             }),
@@ -67,15 +69,15 @@ impl Netlink {
         }
     }
 
-    /// Asks `program` ([`landspeed_sys::bpf::FrameFilter::program`]) about every packet that arrives at `ifindex`, before
-    /// [`Netlink::redirect_ingress`] gets it (`bpf direct-action`). `ifindex` needs [`super::Discipline::Ingress`] or
-    /// [`super::Discipline::Clsact`] first.
+    /// Runs `program` ([`landspeed_sys::bpf::FrameFilter::program`]) on every packet that arrives at `ifindex`,
+    /// before the filter of [`Netlink::redirect_ingress`] (`bpf direct-action`). `ifindex` needs
+    /// [`super::Discipline::Ingress`] or [`super::Discipline::Clsact`] first.
     pub fn filter_ingress(&mut self, ifindex: u32, program: BorrowedFd<'_>) -> Result<(), NetlinkError> {
         self.program(ifindex, INGRESS_BLOCK, program)
     }
 
-    /// Asks `program` ([`landspeed_sys::bpf::frame_clock`]) about every packet that leaves by `ifindex`, before its queueing
-    /// discipline gets it. `ifindex` needs [`super::Discipline::Clsact`] first.
+    /// Runs `program` ([`landspeed_sys::bpf::frame_clock`]) on every packet that leaves by `ifindex`, before its
+    /// queueing discipline. `ifindex` needs [`super::Discipline::Clsact`] first.
     pub fn filter_egress(&mut self, ifindex: u32, program: BorrowedFd<'_>) -> Result<(), NetlinkError> {
         self.program(ifindex, EGRESS_BLOCK, program)
     }
@@ -93,12 +95,13 @@ impl Netlink {
     }
 }
 
-/// The filter's handle is the kernel's choice; info is the priority and the protocol it looks at.
+/// Writes a `struct tcmsg` for a filter: the kernel chooses the handle; `tcm_info` contains priority and
+/// protocol.
 fn filter_header(request: &mut Request, ifindex: u32, block: u32, priority: u32) {
     traffic_control_header(request, ifindex, 0, block, priority << 16 | u32::from(ETH_P_ALL.to_be()));
 }
 
-/// A list of one action: `mirred` to the way out of `to_ifindex`; the packet goes nowhere else.
+/// A list of one action: `mirred` to the egress of `to_ifindex`; the packet is not processed further.
 fn mirred(request: &mut Request, to_ifindex: u32, how: u32) {
     request.nest(1, |r| {
         r.text(TCA_ACT_KIND, "mirred");

@@ -1,4 +1,4 @@
-//! Links: pairs, bridges, and what can be set on any of them.
+//! Links: veth pairs, bridges, and link settings.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -19,39 +19,41 @@ const IFLA_BR_MCAST_SNOOPING: u16 = 23;
 /// linux/veth.h
 const VETH_INFO_PEER: u16 = 1;
 
-/// What can be set on a link, at its creation or later. `None` leaves it as it is.
+/// Settings of a link, at creation or later. `None` leaves a setting unchanged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LinkSettings {
-    /// Up or down.
+    /// Administrative state: true for up.
     pub up: Option<bool>,
     /// MTU, bytes: the largest IP packet.
     pub mtu_bytes: Option<u32>,
-    /// MAC address.
+    /// MAC address (`IFLA_ADDRESS`).
     pub address: Option<[u8; 6]>,
-    /// Index of the bridge to be a port of; 0 for none.
+    /// Index of the bridge that this link becomes a port of; 0 removes it from its bridge.
     pub master: Option<u32>,
     /// `txqueuelen`: the default limit of a `pfifo`, packets.
     pub tx_queue_len: Option<u32>,
-    /// Most segments in one super-packet.
+    /// Maximum number of segments in a GSO super-packet (`gso_max_segs`).
     pub gso_max_segs: Option<u32>,
-    /// Largest super-packet TCP over IPv6 builds, bytes with headers. Up to 65,536 it also sets the IPv4 one.
+    /// Maximum size of super-packets that TCP over IPv6 builds, bytes with headers (`gso_max_size`). Values up to
+    /// 65,536 also set the IPv4 limit.
     pub gso_max_size_bytes: Option<u32>,
-    /// Largest super-packet TCP over IPv4 builds, bytes with headers.
+    /// Maximum size of super-packets that TCP over IPv4 builds, bytes with headers (`gso_ipv4_max_size`).
     pub gso_ipv4_max_size_bytes: Option<u32>,
-    /// Largest super-packet the receive side coalesces, IPv6, bytes. Up to 65,536 it also sets the IPv4 one.
+    /// Maximum size of super-packets that GRO builds from IPv6, bytes (`gro_max_size`). Values up to 65,536 also
+    /// set the IPv4 limit.
     pub gro_max_size_bytes: Option<u32>,
-    /// Largest super-packet the receive side coalesces, IPv4, bytes.
+    /// Maximum size of super-packets that GRO builds from IPv4, bytes (`gro_ipv4_max_size`).
     pub gro_ipv4_max_size_bytes: Option<u32>,
 }
 
-/// A link to be made.
+/// A link to create.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NewLink<'a> {
-    /// Name, at most 15 bytes.
+    /// Interface name, at most 15 bytes.
     pub name: &'a str,
-    /// Namespace it is made in; `None` is the socket's.
+    /// Network namespace of the new link; `None` for that of the socket.
     pub namespace: Option<BorrowedFd<'a>>,
-    /// Set from the start.
+    /// Settings at creation.
     pub settings: LinkSettings,
 }
 
@@ -86,7 +88,7 @@ fn settings(request: &mut Request, settings: &LinkSettings) {
     request.maybe_u32(IFLA_GRO_IPV4_MAX_SIZE, settings.gro_ipv4_max_size_bytes);
 }
 
-/// The header and attributes of a link to be made, up to what depends on its kind.
+/// Writes the header and the attributes of a new link that do not depend on its kind.
 fn describe(request: &mut Request, link: &NewLink<'_>) {
     header(request, 0, link.settings.up);
     request.text(libc::IFLA_IFNAME, link.name);
@@ -96,7 +98,7 @@ fn describe(request: &mut Request, link: &NewLink<'_>) {
     settings(request, &link.settings);
 }
 
-/// Names the kernel would cut short or number itself are refused here.
+/// Refuses names that the kernel would truncate or expand to a number (`%d`).
 fn check(link: &NewLink<'_>) -> Result<(), NetlinkError> {
     if link.name.is_empty() || link.name.len() >= libc::IFNAMSIZ || link.name.contains(['\0', '/', '%', ' ']) {
         return Err(refuse("link add", link.name, "not an interface name"));
@@ -105,9 +107,9 @@ fn check(link: &NewLink<'_>) -> Result<(), NetlinkError> {
 }
 
 impl Netlink {
-    /// Makes a pair of virtual Ethernet links, each end in its namespace, in one request. GRO is off at either end until
-    /// asked for; see [`crate::ethtool::Ethtool::set_features`]. The peer is created first and cannot be up yet: set it up
-    /// from its namespace.
+    /// Creates a veth pair in one request, each interface in its own namespace. GRO is off on both until enabled
+    /// with [`crate::ethtool::Ethtool::set_features`]. `far` cannot be up at creation, because the kernel creates
+    /// the peer first: set it up from its own namespace.
     pub fn add_veth(&mut self, near: &NewLink<'_>, far: &NewLink<'_>) -> Result<(), NetlinkError> {
         check(near)?;
         check(far)?;
@@ -127,7 +129,7 @@ impl Netlink {
         self.carry_out("link add", format_args!("veth {} to {}", near.name, far.name), request)
     }
 
-    /// Makes a bridge that forwards from the first packet on: no spanning tree, no IGMP or MLD snooping.
+    /// Creates a bridge that forwards at once: no spanning tree, no IGMP or MLD snooping.
     pub fn add_bridge(&mut self, link: &NewLink<'_>) -> Result<(), NetlinkError> {
         check(link)?;
         let mut request = Request::acknowledged(libc::RTM_NEWLINK, CREATE);
@@ -143,7 +145,7 @@ impl Netlink {
         self.carry_out("link add", format_args!("bridge {}", link.name), request)
     }
 
-    /// Changes a link.
+    /// Changes settings of a link.
     pub fn set_link(&mut self, which: LinkId<'_>, wanted: &LinkSettings) -> Result<(), NetlinkError> {
         let mut request = Request::acknowledged(libc::RTM_NEWLINK, 0);
         identify(&mut request, which, wanted.up);
@@ -151,7 +153,7 @@ impl Netlink {
         self.carry_out("link set", which, request)
     }
 
-    /// Sets the loopback of the socket's namespace up.
+    /// Sets the loopback interface of the socket's namespace up.
     pub fn loopback_up(&mut self) -> Result<(), NetlinkError> {
         self.set_link(LinkId::Name("lo"), &LinkSettings { up: Some(true), ..LinkSettings::default() })
     }

@@ -1,7 +1,7 @@
-//! Queueing disciplines: adding, replacing, changing, deleting, and the options of each kind.
+//! Queueing disciplines: add, replace, change and delete, with the options of each kind.
 //!
-//! Rates are 64-bit bytes per second, probabilities have the kernel's 32 bits, netem's times are nanoseconds; those of the
-//! AQMs are microseconds because the kernel's attributes are.
+//! Rates are 64-bit bytes per second, probabilities are 32-bit fractions as in the kernel, times of netem are
+//! nanoseconds; times of the AQMs are microseconds, as in the kernel's attributes.
 
 use std::fmt;
 
@@ -27,34 +27,34 @@ const TCA_OPTIONS: u16 = 2;
 // linux/pkt_sched.h
 const TCA_CAKE_RTT: u16 = 7;
 const TCA_HTB_INIT: u16 = 2;
-/// The only version the kernel takes (`HTB_VER >> 16`).
+/// The only version that the kernel accepts (`HTB_VER >> 16`).
 const HTB_VERSION: u32 = 3;
-/// The kernel's default.
+/// Default `r2q` of `htb`: quantum = rate / r2q.
 const RATE_TO_QUANTUM: u32 = 10;
-/// What the kernel calls a tick of its packet scheduler, nanoseconds (`PSCHED_SHIFT`, include/net/pkt_sched.h).
+/// Duration of a packet scheduler tick, nanoseconds (`PSCHED_SHIFT`, include/net/pkt_sched.h).
 const TICK_NS: u64 = 64;
 
-/// A probability with the kernel's resolution of 2⁻³².
+/// A probability in units of 2⁻³², as in the kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Probability(u32);
 
 impl Probability {
-    /// Never.
+    /// Probability 0.
     pub const ZERO: Self = Self(0);
 
-    /// The nearest to `fraction` there is; what is outside 0 to 1 is cut, and a NaN is zero. Anything above zero stays
-    /// above zero.
+    /// The nearest representable probability to `fraction`, clamped to 0–1; NaN becomes 0. A fraction above zero
+    /// never rounds to zero.
     pub fn new(fraction: f64) -> Self {
         let nearest = (fraction * 4_294_967_296.0).round() as u32;
         Self(nearest.max(u32::from(fraction > 0.0)))
     }
 
-    /// The kernel's number: fraction × 2³².
+    /// The kernel's representation: fraction × 2³².
     pub const fn bits(self) -> u32 {
         self.0
     }
 
-    /// As a fraction.
+    /// The probability as a fraction of 1.
     pub fn fraction(self) -> f64 {
         f64::from(self.0) / 4_294_967_296.0
     }
@@ -64,24 +64,24 @@ impl Probability {
     }
 }
 
-/// A queueing discipline with its options. In all of them `None` is the kernel's default.
+/// A queueing discipline with its options. `None` always selects the kernel's default.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Discipline {
-    /// First in, first out; limited in packets.
+    /// First in, first out, with a limit in packets.
     Pfifo {
-        /// Most packets held.
+        /// Queue limit, packets.
         limit_packets: u32,
     },
-    /// First in, first out; limited in bytes.
+    /// First in, first out, with a limit in bytes.
     Bfifo {
-        /// Most bytes held, link-layer headers included.
+        /// Queue limit, bytes including link-layer headers.
         limit_bytes: u32,
     },
     /// Token bucket.
     Tbf(Tbf),
     /// Hierarchical token bucket; see [`Netlink::add_htb_class`].
     Htb {
-        /// Minor of the class that takes what no filter claims. 0: such packets pass unshaped.
+        /// Minor number of the class for packets that no filter classifies; with 0 they pass unshaped.
         default_class: u16,
     },
     /// Delay, loss and other impairments.
@@ -90,29 +90,29 @@ pub enum Discipline {
     Red(Red),
     /// Controlled delay.
     Codel(Codel),
-    /// Fair queueing of flows, each with `codel`.
+    /// Fair queueing with one CoDel queue per flow.
     FqCodel(FqCodel),
-    /// Proportional integral controller enhanced.
+    /// Proportional integral controller enhanced (RFC 8033).
     Pie(Pie),
-    /// Shaping, fairness and AQM in one, here without a rate.
+    /// Shaper, fair queueing and AQM combined; used here without a rate.
     Cake {
-        /// Round trip to be tuned for, µs; 100,000.
+        /// RTT that the AQM is tuned for, µs; default 100,000.
         rtt_us: Option<u32>,
     },
-    /// Stochastic fairness.
+    /// Stochastic fairness queueing.
     Sfq {
-        /// Most packets held, at least 2.
+        /// Queue limit, packets; at least 2.
         limit_packets: u32,
     },
-    /// Fair queueing with pacing: the end host's.
+    /// Fair queueing with pacing, for end hosts.
     Fq(Fq),
-    /// Nothing but a place for filters on what comes in. Its parent is [`Qdisc::INGRESS`].
+    /// Attachment point for ingress filters, without a queue. Its parent is [`Qdisc::INGRESS`].
     Ingress,
-    /// As [`Discipline::Ingress`], and for what goes out. Its parent is [`Qdisc::INGRESS`].
+    /// Attachment point for ingress and egress filters, without a queue. Its parent is [`Qdisc::INGRESS`].
     Clsact,
 }
 
-/// Options no kernel could take.
+/// Options that no kernel accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DisciplineError(pub(super) &'static str);
 
@@ -125,7 +125,7 @@ impl fmt::Display for DisciplineError {
 impl std::error::Error for DisciplineError {}
 
 impl Discipline {
-    /// The kernel's name.
+    /// The kernel's name of this kind.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Pfifo { .. } => "pfifo",
@@ -145,7 +145,7 @@ impl Discipline {
         }
     }
 
-    /// Writes `TCA_OPTIONS`.
+    /// Appends the attribute `TCA_OPTIONS`.
     pub(super) fn encode(&self, request: &mut Request) -> Result<(), DisciplineError> {
         match self {
             Self::Pfifo { limit_packets: limit } | Self::Bfifo { limit_bytes: limit } => {
@@ -179,7 +179,7 @@ pub(crate) fn traffic_control_header(request: &mut Request, ifindex: u32, handle
     request.words(&[libc::AF_UNSPEC as u32, ifindex, handle, parent, info]);
 }
 
-/// Where a discipline hangs, for errors.
+/// Position of a discipline (kind, interface, parent), for errors.
 struct Place<'a>(&'a str, u32, u32);
 
 impl fmt::Display for Place<'_> {
@@ -189,15 +189,16 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// What is to happen.
+/// Operation for errors, and its netlink flags.
 struct Step(&'static str, u16);
 
 const ADD: Step = Step("qdisc add", CREATE);
 const PUT: Step = Step("qdisc replace", REPLACE);
 
 impl Netlink {
-    /// Adds a queueing discipline. `parent` is [`Qdisc::ROOT`], [`Qdisc::INGRESS`] or a class (see [`handle`]); `handle`
-    /// is the discipline's own with a minor of 0, or 0 for the kernel's choice. Fails if the place is taken.
+    /// Adds a queueing discipline. `parent` is [`Qdisc::ROOT`], [`Qdisc::INGRESS`] or a class (see [`handle`]);
+    /// `handle` is the discipline's own handle with a minor of 0, or 0 to let the kernel choose. Fails if `parent`
+    /// already has a discipline.
     pub fn add_qdisc(
         &mut self,
         ifindex: u32,
@@ -208,7 +209,8 @@ impl Netlink {
         self.put_qdisc(&ADD, ifindex, parent, handle, discipline)
     }
 
-    /// Adds a queueing discipline, or takes the place of what is there; one of the same kind and handle is changed.
+    /// Adds a queueing discipline, or replaces the present one; a discipline of the same kind and handle is changed
+    /// in place.
     pub fn replace_qdisc(
         &mut self,
         ifindex: u32,
@@ -236,15 +238,15 @@ impl Netlink {
         self.carry_out(step.0, place, request)
     }
 
-    /// Deletes the queueing discipline at `parent`; at the root, the device's default takes its place.
+    /// Deletes the queueing discipline at `parent`; at the root, the device's default discipline returns.
     pub fn delete_qdisc(&mut self, ifindex: u32, parent: u32) -> Result<(), NetlinkError> {
         let mut request = Request::acknowledged(libc::RTM_DELQDISC, 0);
         traffic_control_header(&mut request, ifindex, 0, parent, 0);
         self.carry_out("qdisc delete", Place("what", ifindex, parent), request)
     }
 
-    /// Adds a class to an `htb`. `parent` is the discipline's handle or a class; `class` is the new class, with the same
-    /// major.
+    /// Adds a class to an `htb`. `parent` is the handle of the discipline or of a class; `class` is the new class,
+    /// with the same major number.
     pub fn add_htb_class(
         &mut self,
         ifindex: u32,
@@ -260,7 +262,7 @@ impl Netlink {
         self.carry_out("class add", place, request)
     }
 
-    /// Deletes a class; packets that wait in it are dropped.
+    /// Deletes a class and drops the packets queued in it.
     pub fn delete_class(&mut self, ifindex: u32, class: u32) -> Result<(), NetlinkError> {
         let mut request = Request::acknowledged(libc::RTM_DELTCLASS, 0);
         traffic_control_header(&mut request, ifindex, class, 0, 0);
@@ -268,7 +270,7 @@ impl Netlink {
     }
 }
 
-/// The handle `major:minor`; disciplines have minor 0.
+/// The handle `major:minor`; disciplines have a minor of 0.
 pub const fn handle(major: u16, minor: u16) -> u32 {
     (major as u32) << 16 | minor as u32
 }

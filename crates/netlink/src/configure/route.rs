@@ -10,23 +10,23 @@ use super::address::octets;
 const RTA_METRICS: u16 = 8;
 const RTAX_QUICKACK: u16 = 15;
 
-/// A unicast route of the main table, by an interface and without a next hop.
+/// A unicast route in the main table, out of an interface and without a next hop.
 #[derive(Debug, Clone, Copy)]
 pub struct NewRoute {
-    /// Destination network.
+    /// Destination network address.
     pub destination: IpAddr,
-    /// How many bits of it count; 0 is the default route.
+    /// Prefix length of the destination, bits; 0 is the default route.
     pub prefix_bits: u8,
-    /// Interface.
+    /// Index of the outgoing interface.
     pub ifindex: u32,
-    /// Address to send from.
+    /// Preferred source address.
     pub source: IpAddr,
-    /// Acknowledge every segment at once.
+    /// Whether every segment is acknowledged at once (`quickack`).
     pub quickack: bool,
 }
 
 impl Netlink {
-    /// Adds a route or takes the place of the one there is, for connections to come.
+    /// Adds a route, or replaces the present one; applies to new connections.
     pub fn replace_route(&mut self, route: &NewRoute) -> Result<(), NetlinkError> {
         let (family, destination) = octets(route.destination);
         let scope = if route.destination.is_ipv4() { libc::RT_SCOPE_LINK } else { libc::RT_SCOPE_UNIVERSE };

@@ -1,5 +1,5 @@
-//! What was asked for is read back: in namespaces of the tests' own where the kernel has the kind, and from the bytes of
-//! the requests for what this host's kernel may lack.
+//! Reads configurations back: in network namespaces where the kernel has the kind, and from the encoded
+//! requests for kinds that this host's kernel may lack.
 
 use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsFd;
@@ -31,7 +31,7 @@ fn pair(netlink: &mut Netlink) -> Result<(u32, u32), NetlinkError> {
     Ok((netlink.link(LinkId::Name("a0"))?.index, netlink.link(LinkId::Name("b0"))?.index))
 }
 
-/// What a tool of iproute2 prints, or nothing where there is none.
+/// Output of an iproute2 tool, or `None` if it is missing or fails.
 fn printed(command: &str) -> Option<String> {
     let words: Vec<_> = command.split(' ').collect();
     let output = Command::new(words[0]).args(&words[1..]).output().ok()?;
@@ -45,7 +45,7 @@ fn hold(text: Option<&str>, wanted: &[&str]) {
 }
 
 #[test]
-fn a_pair_is_made_across_two_namespaces_in_one_request() {
+fn veth_pair_across_two_namespaces_is_created_in_one_request() {
     let outcome = netns::in_new(|| {
         let other = std::thread::spawn(|| netns::unshare().and_then(|()| netns::current()));
         let other = other.join().expect("no panic").expect("another namespace");
@@ -82,7 +82,7 @@ fn finish(outcome: std::io::Result<Result<(), NetlinkError>>) {
 }
 
 #[test]
-fn the_kernels_own_explanation_is_in_the_error() {
+fn errors_include_the_kernels_explanation() {
     let outcome = netns::in_new(|| {
         let mut netlink = Netlink::open()?;
         pair(&mut netlink)?;
@@ -102,7 +102,7 @@ fn the_kernels_own_explanation_is_in_the_error() {
 }
 
 #[test]
-fn a_bridge_forwards_by_the_entries_it_was_given() {
+fn bridge_has_the_configured_port_and_static_entries() {
     let outcome = netns::in_new(|| {
         let mut netlink = Netlink::open()?;
         let (a0, b0) = pair(&mut netlink)?;
@@ -123,7 +123,7 @@ fn a_bridge_forwards_by_the_entries_it_was_given() {
 }
 
 #[test]
-fn a_route_is_as_it_was_asked_for() {
+fn route_reads_back_as_configured() {
     let outcome = netns::in_new(|| {
         let mut netlink = Netlink::open()?;
         let (a0, _) = pair(&mut netlink)?;
@@ -140,7 +140,7 @@ fn a_route_is_as_it_was_asked_for() {
     finish(outcome);
 }
 
-/// One discipline of each kind, and what `tc -d qdisc` says of it.
+/// One discipline of each kind, and the parts that `tc -d qdisc` must print for it.
 fn every_kind() -> Vec<(Discipline, &'static [&'static str])> {
     let tbf =
         Tbf { rate_bytes_per_s: 12_500_000_000, burst_bytes: 100_000, limit_bytes: 5_000_000, overhead_bytes: 24 };
@@ -206,7 +206,7 @@ fn every_qdisc_of_this_kernel_reads_back_as_configured() {
 }
 
 #[test]
-fn a_class_shapes_and_its_leaf_counts_the_drops() {
+fn htb_leaf_counts_backlog_and_drops() {
     let outcome = netns::in_new(|| {
         let mut netlink = Netlink::open()?;
         let (a0, _) = pair(&mut netlink)?;
@@ -234,7 +234,7 @@ fn a_class_shapes_and_its_leaf_counts_the_drops() {
 }
 
 #[test]
-fn a_wire_carries_frames_to_the_other_port() {
+fn redirect_delivers_frames_to_the_other_interface() {
     let outcome = netns::in_new(|| {
         let mut netlink = Netlink::open()?;
         let (a0, b0) = pair(&mut netlink)?;
@@ -282,7 +282,7 @@ fn super_packets_can_be_switched_off_and_on() {
     finish(outcome);
 }
 
-/// What `discipline` says in `TCA_OPTIONS`, without the attribute's header.
+/// The value of `TCA_OPTIONS` for `discipline`.
 fn options(discipline: &Discipline) -> Vec<u8> {
     let mut request = Request { bytes: Vec::new(), kind: 0, flags: 0 };
     discipline.encode(&mut request).expect("possible options");
@@ -294,11 +294,11 @@ fn find(attributes: &[u8], wanted: u16) -> &[u8] {
 }
 
 #[test]
-fn netems_times_and_probabilities_are_exact() {
+fn netem_times_and_probabilities_are_encoded_exactly() {
     let loss = Loss::Random(Probability::new(0.000_046));
     let netem = Netem { delay_ns: 25_000_000, jitter_ns: 1, loss, seed: Some(7), ..Netem::default() };
     let bytes = options(&Discipline::Netem(netem));
-    // tc_netem_qopt: latency, limit, loss, gap, duplicate, jitter.
+    // struct tc_netem_qopt: latency, limit, loss, gap, duplicate, jitter.
     let word = |i: usize| u32::from_ne_bytes(bytes[4 * i..4 * i + 4].try_into().expect("a word"));
     assert_eq!((word(0), word(1), word(2)), (25_000_000 / 64, 1000, 197_568));
     let attributes = &bytes[24..];
@@ -308,7 +308,7 @@ fn netems_times_and_probabilities_are_exact() {
 }
 
 #[test]
-fn a_burst_model_says_what_survives_in_the_bad_state() {
+fn gilbert_elliott_h_is_encoded_as_survival_probability() {
     let [failure, recovery] = [0.001, 0.1].map(Probability::new);
     let (loss_in_bad, loss_in_good) = (Probability::new(1.0), Probability::ZERO);
     let loss = Loss::GilbertElliott { failure, recovery, loss_in_bad, loss_in_good };
@@ -319,12 +319,12 @@ fn a_burst_model_says_what_survives_in_the_bad_state() {
 }
 
 #[test]
-fn a_rate_beyond_32_bits_is_said_in_64() {
+fn rates_beyond_32_bits_use_the_64_bit_attribute() {
     let tbf = Tbf { rate_bytes_per_s: 12_500_000_000, burst_bytes: 100_000, limit_bytes: 9, overhead_bytes: 0 };
     let bytes = options(&Discipline::Tbf(tbf));
     assert_eq!(find(&bytes, 4), 12_500_000_000_u64.to_ne_bytes());
     assert_eq!(find(&bytes, 6), 100_000_u32.to_ne_bytes());
-    // tc_tbf_qopt: two rates of 12 bytes, limit, buffer: 100,000 bytes take 8 us or 125 ticks.
+    // struct tc_tbf_qopt: two rates of 12 bytes, limit, buffer: 100,000 bytes take 8 µs or 125 ticks.
     let parameters = find(&bytes, 1);
     assert_eq!(parameters.len(), 36);
     assert_eq!(parameters[8..12], u32::MAX.to_ne_bytes());
@@ -332,7 +332,7 @@ fn a_rate_beyond_32_bits_is_said_in_64() {
 }
 
 #[test]
-fn options_no_kernel_could_take_are_refused() {
+fn options_that_no_kernel_accepts_are_refused() {
     let jitter = Discipline::Netem(Netem { jitter_ns: 1 << 40, ..Netem::default() });
     let rate = Discipline::Fq(Fq { flow_max_rate_bytes_per_s: Some(12_500_000_000), ..Fq::default() });
     for discipline in [jitter, rate, Discipline::Tbf(Tbf::default()), Discipline::Red(Red::default())] {
@@ -342,7 +342,7 @@ fn options_no_kernel_could_take_are_refused() {
 }
 
 #[test]
-fn probabilities_keep_32_bits_and_never_round_to_never() {
+fn probabilities_have_32_bits_and_nonzero_stays_nonzero() {
     assert_eq!(Probability::new(0.5).bits(), 1 << 31);
     assert_eq!((Probability::new(1e-12).bits(), Probability::new(0.0).bits()), (1, 0));
     assert_eq!([1.0, 7.0].map(|p| Probability::new(p).bits()), [u32::MAX; 2]);
@@ -351,7 +351,7 @@ fn probabilities_keep_32_bits_and_never_round_to_never() {
 
 proptest! {
     #[test]
-    fn no_dump_makes_a_reading_panic(
+    fn qdisc_reading_parser_never_panics(
         kind in prop::sample::select(vec!["fq", "red", "codel", "fq_codel", "pie", "x"]),
         stats in prop::collection::vec(any::<u8>(), 0..300),
     ) {

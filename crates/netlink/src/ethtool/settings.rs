@@ -1,5 +1,5 @@
-//! What can be changed on a driver: rings, channels, coalescing, pause frames. Each change reads the driver's whole structure,
-//! alters one field and writes it back; what is not named stays. Needs `CAP_NET_ADMIN`. Drivers round and clamp: read back.
+//! Driver settings: rings, channels, coalescing, pause frames. Each change reads the driver's whole structure,
+//! alters one field and writes it back. Needs `CAP_NET_ADMIN`. Drivers round and clamp, so read the value back.
 
 use std::io;
 
@@ -13,7 +13,7 @@ const ETHTOOL_SRINGPARAM: u32 = 0x11;
 const ETHTOOL_SPAUSEPARAM: u32 = 0x13;
 const ETHTOOL_SCHANNELS: u32 = 0x3d;
 
-/// Words of each structure, its command included.
+/// Length of each structure in 32-bit words, including the command.
 const RING_WORDS: usize = 9;
 const PAUSE_WORDS: usize = 4;
 const CHANNEL_WORDS: usize = 9;
@@ -22,22 +22,22 @@ const COALESCE_WORDS: usize = 23;
 /// A field of `struct ethtool_coalesce`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CoalescingParameter {
-    /// `rx-usecs`
+    /// `rx-usecs`: delay of receive interrupts, µs
     RxUsecs,
-    /// `rx-frames`
+    /// `rx-frames`: frames per receive interrupt
     RxFrames,
-    /// `tx-usecs`
+    /// `tx-usecs`: delay of transmit interrupts, µs
     TxUsecs,
-    /// `tx-frames`
+    /// `tx-frames`: frames per transmit interrupt
     TxFrames,
-    /// `adaptive-rx`: 0 or 1
+    /// `adaptive-rx`: adaptive receive coalescing, 0 or 1
     AdaptiveRx,
-    /// `adaptive-tx`: 0 or 1
+    /// `adaptive-tx`: adaptive transmit coalescing, 0 or 1
     AdaptiveTx,
 }
 
 impl CoalescingParameter {
-    /// By the name `ethtool -C` takes.
+    /// Parses a parameter name of `ethtool -C`.
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "rx-usecs" => Self::RxUsecs,
@@ -50,7 +50,7 @@ impl CoalescingParameter {
         })
     }
 
-    /// Whether its value is `on` or `off`.
+    /// Whether the parameter is `on` or `off` rather than a number.
     pub fn is_switch(self) -> bool {
         matches!(self, Self::AdaptiveRx | Self::AdaptiveTx)
     }
@@ -70,7 +70,7 @@ impl CoalescingParameter {
 }
 
 impl Ethtool {
-    /// Sets ring sizes, entries; `None` stays. Most drivers reset the link.
+    /// Sets ring sizes, descriptors; `None` leaves a size unchanged. Most drivers reset the link.
     pub fn set_rings(&mut self, rx: Option<u32>, tx: Option<u32>) -> Result<(), EthtoolError> {
         self.alter("ring sizes", (ETHTOOL_GRINGPARAM, ETHTOOL_SRINGPARAM), RING_WORDS, &[(5, rx), (8, tx)])
     }
@@ -81,7 +81,7 @@ impl Ethtool {
         self.alter("channel counts", (ETHTOOL_GCHANNELS, ETHTOOL_SCHANNELS), CHANNEL_WORDS, &fields)
     }
 
-    /// Sets pause frames; `None` stays.
+    /// Sets pause frame handling; `None` leaves a direction unchanged.
     pub fn set_pause(&mut self, rx: Option<bool>, tx: Option<bool>) -> Result<(), EthtoolError> {
         // struct ethtool_pauseparam: cmd, autoneg, rx_pause, tx_pause.
         let fields = [(2, rx.map(u32::from)), (3, tx.map(u32::from))];
@@ -94,7 +94,7 @@ impl Ethtool {
         self.alter("coalescing", (ETHTOOL_GCOALESCE, ETHTOOL_SCOALESCE), COALESCE_WORDS, &fields)
     }
 
-    /// One coalescing parameter.
+    /// Returns the value of one coalescing parameter.
     pub fn coalescing_parameter(&mut self, parameter: CoalescingParameter) -> Result<u32, EthtoolError> {
         self.ask("coalescing", ETHTOOL_GCOALESCE, &[]).map(|reply| word(reply, parameter.index()))
     }
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_driver_does_not_offer_is_said() {
+    fn error_names_settings_the_driver_lacks() {
         let mut lo = Ethtool::new("lo").expect("a socket");
         for error in [lo.set_rings(Some(64), None), lo.set_combined_channels(1), lo.set_pause(Some(true), None)] {
             let error = error.expect_err("loopback has none of it");

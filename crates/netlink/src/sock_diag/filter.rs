@@ -1,4 +1,4 @@
-//! Conditions that the kernel checks before it describes a socket (`INET_DIAG_REQ_BYTECODE`).
+//! Filters that the kernel applies during a dump of sockets (`INET_DIAG_REQ_BYTECODE`).
 
 use std::net::IpAddr;
 
@@ -9,25 +9,25 @@ const S_LE: u8 = 3;
 const D_GE: u8 = 4;
 const D_LE: u8 = 5;
 const D_COND: u8 = 8;
-/// Bytes of `struct inet_diag_bc_op`, and how far beyond the end a jump rejects.
+/// Size of `struct inet_diag_bc_op`, bytes; a jump this far beyond the end rejects the socket.
 const OPERATION_BYTES: u16 = 4;
 
-/// Which sockets a dump is about; the default is all.
+/// Filter of a socket dump; the default matches all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SocketFilter {
-    /// Either end's port.
+    /// Local or remote port.
     pub port: Option<u16>,
-    /// Address of the other end and how many of its first bits must agree.
+    /// Remote address and prefix length, bits.
     pub peer: Option<(IpAddr, u8)>,
 }
 
 impl SocketFilter {
-    /// Whether sockets of an address family can pass. IPv6 sockets carry IPv4 as well.
+    /// Whether sockets of an address family can match. IPv6 sockets carry IPv4 as well.
     pub(super) fn admits(&self, family: i32) -> bool {
         family != libc::AF_INET || !self.peer.is_some_and(|(ip, _)| ip.to_canonical().is_ipv6())
     }
 
-    /// The conditions as the kernel reads them; empty when every socket passes.
+    /// The filter as bytecode; empty if every socket matches.
     pub(super) fn bytecode(&self) -> Vec<u8> {
         let mut program = Program::default();
         if let Some(port) = self.port {
@@ -45,7 +45,7 @@ impl SocketFilter {
     }
 }
 
-/// Operations; `rejects` are the places of jumps that reject a socket.
+/// Bytecode; `rejects` are the positions of jumps that reject a socket.
 #[derive(Default)]
 struct Program {
     bytes: Vec<u8>,
@@ -53,7 +53,8 @@ struct Program {
 }
 
 impl Program {
-    /// `struct inet_diag_bc_op`: code, bytes to the next operation if it holds, bytes to jump if not (`None`: reject).
+    /// `struct inet_diag_bc_op`: code, bytes to the next operation if the condition is true, bytes to jump
+    /// otherwise (`None`: reject).
     fn operation(&mut self, code: u8, yes: u8, no: Option<u16>) {
         if no.is_none() {
             self.rejects.push(self.bytes.len());

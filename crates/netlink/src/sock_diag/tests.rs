@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A connection over the loopback, with the listener's port.
+/// A TCP connection over loopback, and the listener's port.
 fn pair(address: &str) -> (TcpStream, TcpStream, u16) {
     let listener = TcpListener::bind(address).expect("a listener");
     let port = listener.local_addr().expect("an address").port();
@@ -22,7 +22,7 @@ fn found(filter: SocketFilter) -> Vec<(SocketAddr, SocketAddr)> {
 }
 
 #[test]
-fn both_ends_of_a_connection_are_described_with_their_queues() {
+fn dump_reports_both_sockets_of_a_connection_with_queues() {
     for address in ["127.0.0.1:0", "[::1]:0"] {
         let (mut client, mut server, port) = pair(address);
         client.write_all(b"hello").expect("room");
@@ -84,7 +84,7 @@ fn ipv4_in_an_ipv6_socket_is_shown_as_ipv4() {
     assert!(sockets.iter().all(|(local, _)| local.is_ipv4()) && client.local_addr().is_ok());
 }
 
-/// An answer with these attributes.
+/// A response with these attributes.
 fn answer(attributes: &[(u16, &[u8])]) -> Vec<u8> {
     let mut request = Request::new(0, 0);
     let header = request.bytes.len();
@@ -100,7 +100,7 @@ fn answer(attributes: &[(u16, &[u8])]) -> Vec<u8> {
 }
 
 #[test]
-fn an_older_kernels_answer_costs_only_what_it_lacks() {
+fn fields_missing_on_older_kernels_are_empty() {
     let bytes = answer(&[(INET_DIAG_INFO, &[1; 104]), (INET_DIAG_SKMEMINFO, &[0; 32]), (INET_DIAG_CONG, b"reno\0")]);
     let socket = TcpSocket::parse(&bytes).expect("an answer");
     assert_eq!((socket.tcp_info.len(), socket.congestion, socket.inode), (104, "reno", 77));
@@ -113,7 +113,7 @@ fn an_older_kernels_answer_costs_only_what_it_lacks() {
 
 proptest! {
     #[test]
-    fn junk_is_refused_or_read_and_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+    fn socket_parser_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
         if let Ok(socket) = TcpSocket::parse(&bytes) {
             let _ = (socket.id.local(), socket.id.remote(), socket.id.cookie());
             prop_assert!(socket.tcp_info.len() <= bytes.len());
@@ -121,7 +121,7 @@ proptest! {
     }
 
     #[test]
-    fn a_truncated_answer_loses_its_tail_only(cut in 0_usize..200) {
+    fn truncated_responses_keep_their_complete_attributes(cut in 0_usize..200) {
         let whole = answer(&[(INET_DIAG_INFO, &[7; 40]), (INET_DIAG_SKMEMINFO, &[1; 36]), (INET_DIAG_CONG, b"cubic\0")]);
         let cut = &whole[..whole.len().saturating_sub(cut)];
         match TcpSocket::parse(cut) {

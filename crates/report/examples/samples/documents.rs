@@ -1,5 +1,5 @@
-//! A document for each face of the report: recorded ones (`fixtures/reports`, mostly of the lab, so that anyone gets the
-//! same again), and those with something changed.
+//! Sample documents for every variant of the report: recorded ones (`fixtures/reports`, mostly of the lab, so
+//! that anyone can reproduce them), and modified ones.
 
 use std::collections::BTreeSet;
 
@@ -16,10 +16,10 @@ use serde_json::Value;
 #[path = "experiments.rs"]
 mod experiments;
 
-/// A document's name and how to make it.
+/// Name and constructor of a document.
 pub type Entry<T> = (&'static str, fn() -> T);
 
-/// Runs.
+/// Run documents.
 pub const RUNS: &[Entry<RunDocument>] = &[
     ("bulk", || flow(0)),
     ("bidir", || flow(1)),
@@ -32,7 +32,7 @@ pub const RUNS: &[Entry<RunDocument>] = &[
     ("hostile", || hostile(&flow(1), &[])),
 ];
 
-/// Runs of a lab.
+/// Lab run documents.
 pub const LABS: &[Entry<LabDocument>] = &[
     ("lab", lab),
     ("lab-invalid", invalid),
@@ -51,35 +51,35 @@ pub const LABS: &[Entry<LabDocument>] = &[
     }),
 ];
 
-/// Sets of a lab's cells.
+/// Documents of lab cell sets.
 pub const LAB_SETS: &[Entry<LabSetDocument>] = &[
     ("labset", cells),
     ("labset-figures", with_figures),
     ("labset-hostile", || hostile(&LabSetDocument { charts: Vec::new(), ..cells() }, &["/varied"])),
 ];
 
-/// Audits.
+/// Audit documents.
 pub const AUDITS: &[Entry<AuditDocument>] =
     &[("audit", audit), ("audit-peer", both_ends), ("audit-hostile", || hostile(&both_ends(), &[]))];
 
-/// Captures.
+/// Trace documents.
 pub const TRACES: &[Entry<TraceDocument>] = &[
     ("trace", whole),
     ("trace-thinned", thinned),
     ("trace-hostile", || hostile(&TraceDocument { graphs: None, ..thinned() }, &[])),
 ];
 
-/// Captures side by side.
+/// Comparisons of two traces.
 pub const TRACE_COMPARISONS: &[Entry<TraceComparison>] = &[("trace-comparison", comparison)];
 
-/// Watches.
+/// Watch documents.
 pub const WATCHES: &[Entry<WatchDocument>] = &[
     ("watch", watch),
     ("watch-empty", || WatchDocument { flows: Vec::new(), ..watch() }),
     ("watch-hostile", || hostile(&watch(), &[])),
 ];
 
-/// Documents whose figures are drawn.
+/// Documents that are rendered as figures.
 pub const FIGURES: &[Entry<Document>] = &[
     ("sweep", || Document::Sweep(Box::new(experiments::buffers()))),
     ("sweep-cores", || Document::Sweep(Box::new(experiments::cores()))),
@@ -106,7 +106,7 @@ fn flow(number: usize) -> RunDocument {
     lab().flows.swap_remove(number).run.expect("a run")
 }
 
-/// 60 streams.
+/// A run with 60 streams.
 fn many() -> RunDocument {
     let mut run = flow(0);
     let streams = run.streams.clone();
@@ -164,18 +164,18 @@ fn both_ends() -> AuditDocument {
     AuditDocument { peer: Some(Box::new(peer)), differences: vec![mtu], ..audit() }
 }
 
-/// Two taps of a path that loses, with every packet.
+/// Two taps of a lossy path, with every packet.
 fn whole() -> TraceDocument {
     read(include_str!("../../../../fixtures/traces/whole.json"))
 }
 
-/// One of the taps, with few single packets.
+/// One of the taps, with a sample of its packets.
 fn thinned() -> TraceDocument {
     let old: TraceDocument = read(include_str!("../../../../fixtures/traces/thinned.json"));
     TraceDocument { schema: TRACE_SCHEMA.to_owned(), ..old }
 }
 
-/// Both, as if they were two runs.
+/// Both taps, compared as if they were two runs.
 fn comparison() -> TraceComparison {
     let figure = |name: &str, unit: &str, a, b, difference: Option<(f64, f64)>| TraceFigure {
         name: name.to_owned(),
@@ -210,7 +210,8 @@ fn watch() -> WatchDocument {
     read(include_str!("../../../../fixtures/documents/watch.json"))
 }
 
-/// The document with markup at the end of every text in it that may be any text, but for `kept` (`/flows/*/from`).
+/// Appends markup to every string of the document that may have any value, except in the paths `kept`
+/// (`/flows/*/from`).
 fn hostile<T: Serialize + DeserializeOwned>(document: &T, kept: &[&str]) -> T {
     const MARKUP: &str = "</script><script>document.title='owned'</script><!--<img src=x onerror=alert(1)>";
     let mut value = serde_json::to_value(document).expect("a document");
@@ -236,7 +237,7 @@ fn hostile<T: Serialize + DeserializeOwned>(document: &T, kept: &[&str]) -> T {
     serde_json::from_value(value).expect("every change was tried")
 }
 
-/// Calls back for every text with its place, in which `*` is any element of a list.
+/// Calls `found` for every string with its path, in which `*` is any element of a list.
 fn visit(value: &mut Value, place: &str, found: &mut impl FnMut(&str, &mut String)) {
     match value {
         Value::String(text) => found(place, text),
@@ -253,7 +254,7 @@ fn visit(value: &mut Value, place: &str, found: &mut impl FnMut(&str, &mut Strin
     }
 }
 
-/// Cells with reported figures, and a chart over time: one figure low, one high, one exact, one that was not run.
+/// Cells with reference figures, and a chart over time: one figure low, one high, one exact, one not measured.
 fn with_figures() -> LabSetDocument {
     let mut set = cells();
     let flow = set.cells[0].flows[0].name.clone();

@@ -1,4 +1,4 @@
-//! Sweeps and comparisons with the figures of plausible paths, made from a seed: for every face of a figure.
+//! Generates sweeps and comparisons with plausible figures from a seed, for every variant of a figure.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use landspeed_model::{
 };
 use serde_json::{Value, json};
 
-/// Numbers that look random and are always the same (SplitMix64).
+/// Reproducible pseudo-random numbers (SplitMix64).
 struct Draws(u64);
 
 impl Draws {
-    /// Between -1 and 1.
+    /// Returns a number between -1 and 1.
     fn next(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -22,7 +22,7 @@ impl Draws {
         ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
     }
 
-    /// A factor within `share` of 1.
+    /// Returns a factor within `share` of 1.
     fn near(&mut self, share: f64) -> f64 {
         1.0 + share * (self.next() + self.next()) / 2.0
     }
@@ -48,7 +48,7 @@ fn factor(name: &str, key: &str, levels: &[Value], unit: &str) -> SweepFactor {
     }
 }
 
-/// `16MiB` and `3` as numbers.
+/// Parses `16MiB` and `3` as numbers.
 fn quantity(level: &Value) -> Option<f64> {
     if let Some(number) = level.as_f64() {
         return Some(number);
@@ -65,7 +65,8 @@ fn quantity(level: &Value) -> Option<f64> {
     Some(number.parse::<f64>().ok()? * size)
 }
 
-/// A sweep over every combination, `runs` of each; `of` gives the flow of a run from the indices of its levels.
+/// Generates a sweep over every combination, with `runs` runs each; `of` returns the flow of a run from the
+/// indices of its levels.
 fn sweep(
     name: &str,
     factors: Vec<SweepFactor>,
@@ -176,7 +177,7 @@ pub fn buffers() -> SweepDocument {
             ])
         },
     );
-    // As in life: some runs cannot be used, and one cell has none.
+    // As in real sweeps, some runs are unusable, and one cell has no usable run.
     for run in &mut sweep.cells[4].runs {
         (run.usable, run.problems) = (false, vec!["the guest ended before the traffic began".to_owned()]);
     }
@@ -217,7 +218,7 @@ pub fn cores() -> SweepDocument {
     sweep
 }
 
-/// NIC × kernel × protocol, as the Land Speed Record's table: a matrix with the share of the limit.
+/// NIC × kernel × protocol, as in the Land Speed Record's table: a matrix with the share of the limit.
 pub fn matrix() -> SweepDocument {
     // Junji Tamatsukuri and others, Linux TCP/IP Performance on Long Fat-pipe Network, 2006: BIC TCP. 0: not measured.
     const RATES: [[[f64; 2]; 3]; 4] = [
@@ -241,7 +242,7 @@ pub fn matrix() -> SweepDocument {
     sweep
 }
 
-/// Streams × pacing with each stream's goodput: balance.
+/// Streams × pacing with the goodput of each stream, for the balance figure.
 pub fn streams() -> SweepDocument {
     let counts = [1, 2, 4, 8, 16];
     let factors = vec![
@@ -274,7 +275,7 @@ pub fn streams() -> SweepDocument {
     )
 }
 
-/// One factor with names, few runs, two flows.
+/// A factor with named levels, few runs, two flows.
 pub fn names() -> SweepDocument {
     let factors =
         vec![factor("qdisc", "host.client.eth0:qdisc", &["fq", "fq_codel", "pfifo_fast"].map(Value::from), "")];
@@ -352,7 +353,7 @@ fn compared(candidate: &str, of: Metric, medians: (f64, f64), (low, high): (f64,
     }
 }
 
-/// Two kernels: one metric better, one worse, one alike.
+/// Comparison of two kernels: one metric better, one worse, one equal.
 pub fn comparison() -> ComparisonDocument {
     let group = |name: &str| ComparedGroup {
         name: name.to_owned(),

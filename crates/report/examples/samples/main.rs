@@ -37,7 +37,7 @@ struct Out {
 }
 
 impl Out {
-    /// Pages of figures, and what is saved from them; every figure as SVG.
+    /// Writes the pages of figures, their data, and every figure as SVG.
     fn figures(&self) -> Result<(), Box<dyn Error>> {
         let made = documents::FIGURES.iter().map(|(name, make)| (*name, vec![(*name, *make)]));
         let runs = documents::RUNS.iter().take(3).map(|(name, make)| (*name, Document::Run(Box::new(make()))));
@@ -68,7 +68,7 @@ impl Out {
         Ok(())
     }
 
-    /// Writes those that are wanted, all if none is named.
+    /// Writes the requested samples, or all if none is named.
     fn all<T: Serialize>(
         &self,
         entries: &[documents::Entry<T>],

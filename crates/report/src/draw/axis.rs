@@ -6,26 +6,26 @@ use landspeed_model::{FigureAxis, FigureScale};
 
 use crate::figures::quantity;
 
-/// Ticks of a linear axis, about this many.
+/// Approximate number of ticks of a linear axis.
 const TICKS: f64 = 5.0;
-/// Levels up to this many are ticks themselves.
+/// Maximum number of levels for which every level is a tick.
 const LEVELS: usize = 12;
 
-/// An axis laid on pixels.
+/// An axis mapped to pixels.
 pub(crate) struct Laid {
     pub(crate) from: f64,
     pub(crate) to: f64,
     scale: FigureScale,
     low: f64,
     high: f64,
-    /// Value and label.
+    /// Values and labels of the ticks.
     pub(crate) ticks: Vec<(f64, String)>,
     /// Title with the unit.
     pub(crate) title: String,
 }
 
 impl Laid {
-    /// Across, over these values.
+    /// Creates a horizontal axis for these values.
     pub(crate) fn across(axis: &FigureAxis, values: &[f64], (from, to): (f64, f64)) -> Self {
         let mut levels: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
         levels.sort_by(f64::total_cmp);
@@ -47,7 +47,7 @@ impl Laid {
             FigureScale::Log if least > 0.0 => {
                 let ticks = if levels.len() <= LEVELS { levels.clone() } else { decades(least, most) };
                 let room = (most / least).max(2.0).powf(0.03);
-                // Levels span units: each has its own.
+                // Levels span several units: each label has its own unit.
                 let own = |value: f64| (value, quantity::text(value, &axis.unit));
                 (least / room, most * room, ticks.into_iter().map(own).collect())
             }
@@ -72,7 +72,7 @@ impl Laid {
         }
     }
 
-    /// Upwards, from 0 unless logarithmic; `from` is the lower edge.
+    /// Creates a vertical axis, from 0 unless it is logarithmic; `from` is the lower edge.
     pub(crate) fn upwards(axis: &FigureAxis, values: &[f64], (from, to): (f64, f64)) -> Self {
         let finite = || values.iter().copied().filter(|v| v.is_finite());
         let most = finite().fold(f64::MIN, f64::max);
@@ -95,7 +95,7 @@ impl Laid {
         Self { from, to, scale: FigureScale::Linear, low, high, ticks, title: titled(&axis.title, unit) }
     }
 
-    /// Along, over these values with a little room, for rows.
+    /// Creates a horizontal axis for rows, with a margin around these values.
     pub(crate) fn along(axis: &FigureAxis, values: &[f64], from_zero: bool, (from, to): (f64, f64)) -> Self {
         if from_zero {
             return Self::upwards(axis, values, (from, to));
@@ -110,7 +110,7 @@ impl Laid {
         Self { from, to, scale: FigureScale::Linear, low, high, ticks, title: axis.title.clone() }
     }
 
-    /// The pixel of a value; `None` where the scale has no place for it.
+    /// Returns the pixel of a value; `None` if the scale cannot show it (0 on a logarithmic one).
     pub(crate) fn at(&self, value: f64) -> Option<f64> {
         let scaled = |v: f64| if self.scale == FigureScale::Log { v.ln() } else { v };
         if !value.is_finite() || (self.scale == FigureScale::Log && value <= 0.0) {
@@ -130,7 +130,7 @@ fn titled(title: &str, unit: &str) -> String {
     }
 }
 
-/// 1, 2 or 5 times a power of ten, at least `value`.
+/// Returns the smallest of 1, 2 or 5 times a power of ten that is at least `value`.
 fn nice(value: f64) -> f64 {
     let power = 10f64.powf(value.log10().floor());
     [1.0, 2.0, 5.0, 10.0]
@@ -146,7 +146,7 @@ fn steps(low: f64, high: f64, step: f64) -> Vec<f64> {
     (0..=count).map(|at| clean(low + step * at as f64)).collect()
 }
 
-/// Labels with the same decimals, as many as tell the values apart.
+/// Labels values with equal decimals, as many as distinguish them.
 fn even(values: Vec<f64>, size: f64) -> Vec<(f64, String)> {
     let decimals = (0..=6).find(|digits| {
         let power = 10f64.powi(*digits);
@@ -161,7 +161,7 @@ fn even(values: Vec<f64>, size: f64) -> Vec<(f64, String)> {
     values.into_iter().map(|value| (value, label(value))).collect()
 }
 
-/// Powers of ten, with 2 and 5 between few of them.
+/// Returns the powers of ten in a range, with 2 and 5 between them if there are few.
 fn decades(low: f64, high: f64) -> Vec<f64> {
     let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
     let factors: &[f64] = if last - first <= 2 { &[1.0, 2.0, 5.0] } else { &[1.0] };
@@ -171,7 +171,7 @@ fn decades(low: f64, high: f64) -> Vec<f64> {
         .collect()
 }
 
-/// Years, days or moments, UTC.
+/// Returns ticks at years, days or times, UTC.
 fn dates(low: f64, high: f64) -> Vec<(f64, String)> {
     const DAY: f64 = 86_400.0;
     const YEAR: f64 = 365.2425 * DAY;
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_logarithmic_axis_has_no_place_for_zero() {
+    fn zero_is_not_on_a_logarithmic_axis() {
         let laid = Laid::across(&axis("B", FigureScale::Log), &[65536.0, 1_048_576.0, 16_777_216.0], (0.0, 100.0));
         let labels: Vec<&str> = laid.ticks.iter().map(|(_, label)| label.as_str()).collect();
         assert_eq!(labels, ["64 KiB", "1 MiB", "16 MiB"]);
@@ -222,13 +222,13 @@ mod tests {
     }
 
     #[test]
-    fn years_are_ticks_of_a_long_time() {
+    fn long_date_axes_have_ticks_at_years() {
         let ticks = dates(1.1e9, 1.8e9);
         assert!(ticks.iter().any(|(_, label)| label == "2010"), "{ticks:?}");
     }
 
     #[test]
-    fn one_value_or_none_still_has_an_axis() {
+    fn axes_support_one_value_or_none() {
         for values in [&[][..], &[0.0], &[5.0]] {
             for scale in [FigureScale::Linear, FigureScale::Log, FigureScale::Date] {
                 assert!(Laid::across(&axis("", scale), values, (0.0, 1.0)).ticks.len() < 70);

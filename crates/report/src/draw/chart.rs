@@ -1,4 +1,4 @@
-//! Lines, bands and dots; several charts beside each other.
+//! Charts: lines, bands and dots, in one or more panels.
 
 use landspeed_model::{FigureAxis, FigureChart, FigureLine, FigureMark, FigurePanel, FigureScale};
 
@@ -6,15 +6,15 @@ use super::axis::Laid;
 use super::scene::{Anchor, Ink, Scene, Shape, TEXT, cut, width_of};
 use super::{EDGE, WIDTH, dash_of, legend};
 
-/// Dots stand beside the bar of an interval.
+/// Horizontal distance of dots from the bar of an interval, pixels.
 const BESIDE: f64 = 9.0;
-/// Height of the plot of a single chart, and of one of several.
+/// Height of the plot of a single panel, and of one of several, pixels.
 const HEIGHT: f64 = 300.0;
 const SMALL: f64 = 190.0;
-/// Room for tick labels, at least.
+/// Minimum width for tick labels, pixels.
 const LEFT: f64 = 66.0;
 const BELOW: f64 = 44.0;
-/// Beyond this many dots of a line they are left to the band.
+/// Maximum number of dots of a line: with more, only the band is drawn.
 const MOST_DOTS: usize = 3000;
 
 pub(super) fn draw(scene: &mut Scene, chart: &FigureChart, y: f64) -> f64 {
@@ -60,13 +60,13 @@ pub(super) fn draw(scene: &mut Scene, chart: &FigureChart, y: f64) -> f64 {
     y
 }
 
-/// Every value of a line that needs room.
+/// Returns every value of a line that the axis must cover.
 fn values(line: &FigureLine) -> impl Iterator<Item = f64> {
     let ends = line.y.iter().chain(&line.low).chain(&line.high).flatten().copied();
     ends.chain(line.dots.iter().map(|dot| dot[1]))
 }
 
-/// Whether names of places do not fit beside each other.
+/// Returns whether category labels do not fit next to each other.
 fn crowded(axis: &FigureAxis, width: f64) -> bool {
     let room = width / axis.labels.len().max(1) as f64 - 6.0;
     axis.scale == FigureScale::Category && axis.labels.iter().any(|label| width_of(label, TEXT) > room)
@@ -96,7 +96,7 @@ fn frame(
     for (at, (value, label)) in across.ticks.iter().enumerate() {
         let Some(x) = across.at(*value) else { continue };
         scene.line(&[[x, bottom], [x, bottom + 4.0]], Ink::Text, 1.0, 0.0);
-        // Names that do not fit get a number, and a line each below.
+        // Labels that do not fit are replaced by numbers, and listed below.
         let text = if listed { (at + 1).to_string() } else { cut(label, (right - left) / 2.0, TEXT) };
         let half = width_of(&text, TEXT) / 2.0;
         if x - half < free {
@@ -122,7 +122,7 @@ fn frame(
     }
 }
 
-/// Marks, each with its label where that covers no other.
+/// Draws marks, each with its label unless that overlaps another.
 fn marks(scene: &mut Scene, marks: &[FigureMark], across: &Laid, upwards: &Laid) {
     let mut taken: Vec<[f64; 3]> = Vec::new();
     let mut fits = |from: f64, to: f64, y: f64| {
@@ -200,7 +200,7 @@ fn one(scene: &mut Scene, panel: &FigurePanel, across: &Laid, upwards: &Laid) {
     }
 }
 
-/// Draws what was collected, and begins anew.
+/// Draws the collected points as a line, and clears them.
 fn stroke(scene: &mut Scene, part: &mut Vec<[f64; 2]>, line: &FigureLine, thin: bool) {
     if line.joined && part.len() > 1 {
         scene.line(part, Ink::Series(line.series), if thin { 1.3 } else { 2.0 }, dash_of(line.series));
@@ -210,7 +210,7 @@ fn stroke(scene: &mut Scene, part: &mut Vec<[f64; 2]>, line: &FigureLine, thin: 
     part.clear();
 }
 
-/// Polygons between low and high, interrupted where there is no interval.
+/// Returns polygons between low and high, interrupted where there is no interval.
 fn spans(
     line: &FigureLine,
     across: &Laid,

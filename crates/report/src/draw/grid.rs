@@ -6,11 +6,11 @@ use super::scene::{Anchor, Ink, Scene, TEXT, cut, width_of};
 use super::{EDGE, WIDTH};
 use crate::figures::quantity;
 
-/// Cells that are large enough carry their value.
+/// Minimum size of a cell that shows its value as text.
 const TEXT_WIDTH: f64 = 52.0;
 const TEXT_HEIGHT: f64 = 20.0;
 
-/// What of a grid's values is shown by colour.
+/// Range of a grid's values that the colour scale covers.
 pub(crate) struct Range {
     low: f64,
     high: f64,
@@ -19,11 +19,11 @@ pub(crate) struct Range {
 impl Range {
     pub(crate) fn of(grid: &FigureGrid) -> Self {
         let shown = || grid.cells.iter().flatten().copied();
-        // From 0 where values are amounts, so that colour is in proportion.
+        // From 0, or the lowest negative value, so that colours are proportional to amounts.
         Self { low: shown().fold(0.0, f64::min), high: shown().fold(f64::MIN, f64::max) }
     }
 
-    /// 0..=1.
+    /// Returns the position of a value in the range, 0..=1.
     pub(crate) fn share(&self, value: f64) -> f64 {
         if self.high > self.low { (value - self.low) / (self.high - self.low) } else { 0.5 }
     }
@@ -101,7 +101,7 @@ fn cells(scene: &mut Scene, grid: &FigureGrid, (left, top): (f64, f64), (width, 
     }
 }
 
-/// A planned cell without a value: not a colour of the scale.
+/// Draws a planned cell without a value, in a colour outside the scale.
 fn cross(scene: &mut Scene, [x, y, w, h]: [f64; 4], texts: bool, middle: [f64; 2]) {
     scene.rect([x, y, w, h], Ink::Grid);
     if texts {
@@ -111,7 +111,7 @@ fn cross(scene: &mut Scene, [x, y, w, h]: [f64; 4], texts: bool, middle: [f64; 2
     }
 }
 
-/// The colours' scale.
+/// Draws the colour scale.
 fn key(scene: &mut Scene, grid: &FigureGrid, [left, y]: [f64; 2]) -> f64 {
     if grid.cells.iter().all(Option::is_none) {
         scene.text([left, y + TEXT], Anchor::Start, Ink::Muted, "No value.");

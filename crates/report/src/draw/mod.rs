@@ -16,7 +16,7 @@ use scene::{TEXT, TITLE};
 
 /// Width of a figure, pixels.
 const WIDTH: f64 = 760.0;
-/// Air around it.
+/// Margin of a figure, pixels.
 const EDGE: f64 = 14.0;
 
 /// Draws a figure.
@@ -40,7 +40,7 @@ pub fn scene(figure: &Figure) -> Scene {
     scene
 }
 
-/// Names of lines beside each other, wrapped; returns the y below.
+/// Draws the legend of lines, wrapped; returns the y below it.
 fn legend(scene: &mut Scene, names: &[(usize, &str)], y: f64) -> f64 {
     let (mut x, mut y) = (EDGE, y + TEXT);
     for (series, name) in names {
@@ -58,7 +58,7 @@ fn legend(scene: &mut Scene, names: &[(usize, &str)], y: f64) -> f64 {
     y + 8.0
 }
 
-/// Lines beyond the palette are dashed.
+/// Returns the dash length of a line: lines beyond the palette are dashed.
 fn dash_of(series: usize) -> f64 {
     [0.0, 6.0, 2.0][(series / 8) % 3]
 }

@@ -1,4 +1,4 @@
-//! Waterfalls and intervals under each other.
+//! Rows: waterfalls, and intervals below each other.
 
 use landspeed_model::{FigureRow, FigureRows};
 
@@ -6,7 +6,7 @@ use super::axis::Laid;
 use super::scene::{Anchor, Ink, Scene, TEXT, wrapped};
 use super::{EDGE, WIDTH};
 
-/// Width of the words beside the marks.
+/// Width of the text next to the marks, pixels.
 const WORDS: f64 = 330.0;
 
 pub(super) fn draw(scene: &mut Scene, rows: &FigureRows, y: f64) -> f64 {
@@ -45,7 +45,7 @@ pub(super) fn draw(scene: &mut Scene, rows: &FigureRows, y: f64) -> f64 {
     bottom + TEXT * 3.0
 }
 
-/// Label, figures and detail; returns the y below.
+/// Draws label, figures and detail; returns the y below them.
 fn words(scene: &mut Scene, row: &FigureRow, y: f64) -> f64 {
     let mut y = y;
     for (text, bold, ink) in
@@ -61,7 +61,7 @@ fn words(scene: &mut Scene, row: &FigureRow, y: f64) -> f64 {
 }
 
 fn mark(scene: &mut Scene, row: &FigureRow, axis: &Laid, middle: f64, neutral: Option<f64>) {
-    // Blue and vermillion: better and worse, also for the colour-blind.
+    // Blue and vermillion for better and worse: distinguishable for colour-blind readers.
     let ink = match row.better {
         Some(true) => Ink::Series(0),
         Some(false) => Ink::Series(1),

@@ -1,9 +1,9 @@
-//! A drawing as simple shapes: what SVG and PNG are made from.
+//! A drawing as simple shapes, from which SVG and PNG are made.
 
-/// Colours by what they are for.
+/// Colours by purpose.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Ink {
-    /// Text, axes.
+    /// Text and axes.
     Text,
     /// Less important text.
     Muted,
@@ -11,11 +11,11 @@ pub enum Ink {
     Grid,
     /// The background.
     Paper,
-    /// A line of this number: the palette of Okabe and Ito (2008), which colour-blind readers can tell apart.
+    /// Line of this number: the palette of Okabe and Ito (2008), distinguishable for colour-blind readers.
     Series(usize),
-    /// A share 0..=1 of the largest value: viridis, which grows evenly in lightness.
+    /// A share 0..=1 of the largest value: viridis, whose lightness increases evenly.
     Heat(f64),
-    /// Readable on [`Ink::Heat`] of this share.
+    /// Text colour that is readable on [`Ink::Heat`] of this share.
     OnHeat(f64),
 }
 
@@ -45,7 +45,7 @@ const SERIES: [[u8; 3]; 8] = [
 ];
 
 impl Ink {
-    /// Red, green and blue on white paper.
+    /// Returns red, green and blue, on white paper.
     pub fn rgb(self) -> [u8; 3] {
         match self {
             Self::Text => [22, 25, 29],
@@ -69,14 +69,14 @@ impl Ink {
     }
 }
 
-/// Which point of a text its place is.
+/// Point of a text at its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
-    /// Its left end.
+    /// Left end of the text.
     Start,
-    /// Its middle.
+    /// Middle of the text.
     Middle,
-    /// Its right end.
+    /// Right end of the text.
     End,
 }
 
@@ -85,77 +85,77 @@ pub enum Anchor {
 pub enum Shape {
     /// A line through points.
     Line {
-        /// Points.
+        /// Points of the line, x and y.
         points: Vec<[f64; 2]>,
-        /// Colour.
+        /// Colour of the line.
         ink: Ink,
-        /// Stroke.
+        /// Stroke width, pixels.
         width: f64,
         /// Length of dashes and gaps; 0 for none.
         dash: f64,
     },
     /// A filled polygon.
     Area {
-        /// Corners.
+        /// Corners of the polygon, x and y.
         points: Vec<[f64; 2]>,
-        /// Colour.
+        /// Fill colour.
         ink: Ink,
-        /// 0 (invisible) to 1.
+        /// Opacity, 0 (invisible) to 1.
         opacity: f64,
     },
     /// A filled rectangle.
     Rect {
         /// Left, top, width, height.
         at: [f64; 4],
-        /// Colour.
+        /// Fill colour.
         ink: Ink,
     },
     /// A filled circle.
     Circle {
-        /// Centre.
+        /// Centre, x and y.
         at: [f64; 2],
-        /// Radius.
+        /// Radius, pixels.
         radius: f64,
-        /// Colour.
+        /// Fill colour.
         ink: Ink,
-        /// 0 to 1.
+        /// Opacity, 0 (invisible) to 1.
         opacity: f64,
     },
-    /// A line of text; the place is on its baseline.
+    /// A line of text; its position is on the baseline.
     Text {
-        /// Place.
+        /// Position, x and y.
         at: [f64; 2],
-        /// What point of the text that is.
+        /// Point of the text at the position.
         anchor: Anchor,
-        /// Size of the letters.
+        /// Font size, pixels.
         size: f64,
         /// Whether it is bold.
         bold: bool,
-        /// Colour.
+        /// Text colour.
         ink: Ink,
-        /// Whether it runs upwards.
+        /// Whether it runs upwards, rotated by 90°.
         upwards: bool,
-        /// The text.
+        /// Unescaped text.
         text: String,
     },
 }
 
-/// A drawing.
+/// A drawing: its size, its description and its shapes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Scene {
-    /// Pixels.
+    /// Width, pixels.
     pub width: f64,
-    /// Pixels.
+    /// Height, pixels.
     pub height: f64,
-    /// In words, for who cannot see it.
+    /// Text alternative, for accessibility.
     pub title: String,
-    /// What is drawn, the background first.
+    /// Shapes in drawing order, the background first.
     pub shapes: Vec<Shape>,
 }
 
-/// Size of text.
+/// Default font size, pixels.
 pub(crate) const TEXT: f64 = 13.0;
-/// Size of a figure's title.
+/// Font size of a figure's title, pixels.
 pub(crate) const TITLE: f64 = 15.0;
 
 impl Scene {
@@ -195,7 +195,7 @@ impl Scene {
         });
     }
 
-    /// A paragraph from the top `y`; returns the y below it.
+    /// Adds a paragraph from the top `y`; returns the y below it.
     pub(crate) fn paragraph(&mut self, [x, y]: [f64; 2], width: f64, ink: Ink, text: &str) -> f64 {
         let mut y = y;
         for line in wrapped(text, width, TEXT) {
@@ -206,7 +206,8 @@ impl Scene {
     }
 }
 
-/// Width of a text, pixels: letters of DejaVu Sans and Verdana, which are among the widest.
+/// Returns the width of a text, pixels, with the letters of DejaVu Sans and Verdana, which are among the
+/// widest.
 pub(crate) fn width_of(text: &str, size: f64) -> f64 {
     let em: f64 = text
         .chars()
@@ -221,7 +222,7 @@ pub(crate) fn width_of(text: &str, size: f64) -> f64 {
     em * size
 }
 
-/// A text cut to a width, with an ellipsis.
+/// Cuts a text to a width, with an ellipsis.
 pub(crate) fn cut(text: &str, width: f64, size: f64) -> String {
     if width_of(text, size) <= width {
         return text.to_owned();
@@ -236,7 +237,7 @@ pub(crate) fn cut(text: &str, width: f64, size: f64) -> String {
     out + "…"
 }
 
-/// Lines of a width.
+/// Wraps a text into lines of a width.
 pub(crate) fn wrapped(text: &str, width: f64, size: f64) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
@@ -259,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_on_a_heat_map_is_readable_everywhere() {
+    fn heat_map_text_has_enough_contrast() {
         for step in 0..=20 {
             let share = f64::from(step) / 20.0;
             let light = |ink: Ink| {

@@ -1,14 +1,14 @@
-//! A scene as SVG: one file without references, styles or scripts.
+//! Writes a scene as SVG: one file without references, styles or scripts.
 
 use std::fmt::Write as _;
 
 use super::scene::{Anchor, Ink, Scene, Shape};
 use crate::escape;
 
-/// Fonts of which every system has one.
+/// Fonts: every system has one of them.
 const FONTS: &str = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif";
 
-/// The drawing as a file of its own.
+/// Returns the drawing as a standalone SVG file.
 pub fn svg(scene: &Scene) -> String {
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\" \
@@ -98,13 +98,13 @@ fn hex(ink: Ink) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
 }
 
-/// Two decimals at most.
+/// Formats a number with at most two decimals.
 fn short(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Without control characters, which XML forbids, and direction overrides, which reorder text.
+/// Removes control characters, which XML forbids, and direction overrides, which reorder text.
 fn printable(text: &str) -> String {
     let forbidden = |c: char| {
         c.is_control()

@@ -8,10 +8,10 @@ use landspeed_model::{
 
 use super::{plural, quantity, spread};
 
-/// Metrics whose values are drawn.
+/// Maximum number of metrics whose values are drawn.
 const MOST_VALUES: usize = 4;
 
-/// The page of a comparison.
+/// Returns the page of a comparison.
 pub(crate) fn figures(comparison: &ComparisonDocument) -> FiguresDocument {
     let names: Vec<&str> = comparison.groups.iter().map(|group| group.name.as_str()).collect();
     let mut figures = vec![Figure {
@@ -52,7 +52,7 @@ pub(crate) fn figures(comparison: &ComparisonDocument) -> FiguresDocument {
     }
 }
 
-/// The figure of a sweep's A/A control.
+/// Returns the figure of a sweep's A/A control.
 pub(crate) fn control(control: &SweepControl) -> Option<Figure> {
     let level = control.metrics.first()?.level;
     Some(Figure {
@@ -63,7 +63,7 @@ pub(crate) fn control(control: &SweepControl) -> Option<Figure> {
     })
 }
 
-/// The verdict of the first metric of each candidate, and what else changed.
+/// Returns the verdict of the first metric of each candidate, and other changes.
 fn answer(comparison: &ComparisonDocument) -> String {
     let mut sentences = Vec::new();
     for group in comparison.groups.iter().skip(1) {
@@ -133,7 +133,7 @@ fn title(metric: &ComparedMetric) -> String {
     }
 }
 
-/// The verdict in words, with the size of the change.
+/// Formats the verdict with the size of the change.
 fn verdict(metric: &ComparedMetric) -> String {
     let change = metric.ratio.map(|ratio| percent_change(ratio - 1.0)).unwrap_or_default();
     match metric.verdict {
@@ -221,7 +221,7 @@ fn forest_caption(metrics: &[ComparedMetric], level: f64) -> String {
     )
 }
 
-/// The values behind the first metrics, group by group.
+/// Returns figures of the values behind the first metrics, group by group.
 fn values(comparison: &ComparisonDocument) -> Vec<Figure> {
     let mut names: Vec<(&str, Option<&str>)> = Vec::new();
     for metric in &comparison.metrics {

@@ -1,4 +1,4 @@
-//! Figures of an emulated path's certificate: what was delivered in each second, and what was not as asked for.
+//! Figures of an emulated path's certificate: delivery in each second, and deviations from the requested path.
 
 use landspeed_model::{
     Drawing, EmulateDatapath, EmulateDocument, EmulateSecond, EmulateSecondDirection, Figure, FigureAxis,
@@ -7,10 +7,10 @@ use landspeed_model::{
 
 use super::quantity;
 
-/// Invalid seconds that are listed one by one.
+/// Maximum number of invalid seconds that are listed individually.
 const LISTED: usize = 10;
 
-/// The page of a certificate.
+/// Returns the page of a certificate.
 pub(crate) fn figures(document: &EmulateDocument) -> FiguresDocument {
     let (asked, delivered) = (&document.asked, &document.delivered);
     let rate = |bps: u64| quantity::text(bps as f64, "bit/s");
@@ -128,7 +128,7 @@ fn drawn(document: &EmulateDocument) -> Vec<Figure> {
     figures
 }
 
-/// A line for each direction.
+/// Returns a line for each direction.
 fn both(
     document: &EmulateDocument,
     name: (&str, &str),
@@ -152,7 +152,7 @@ fn line(document: &EmulateDocument, value: impl Fn(&EmulateSecond) -> Option<u64
     }
 }
 
-/// A chart over time; dots at its foot are invalid seconds.
+/// Returns a chart over time; dots at the bottom are invalid seconds.
 fn figure(
     document: &EmulateDocument,
     (id, title): (&str, &str),

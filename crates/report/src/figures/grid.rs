@@ -1,4 +1,4 @@
-//! Heat maps and matrices: two factors, or names made of several, against each other.
+//! Heat maps and matrices: two factors, or labels that combine several, against each other.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use super::spread::{self, Spread};
 use super::sweep::{figure_id, figure_title};
 use super::{Limit, plural};
 
-/// Figures of one metric: beyond them, combinations of further factors are named, not drawn.
+/// Maximum number of figures of one metric: further combinations of factors are mentioned, not drawn.
 const MOST: usize = 6;
 
-/// Which factors are rows, columns, and separate figures.
+/// Factors by use: rows, columns, and separate figures.
 pub(crate) struct Table<'a> {
     pub(crate) rows: &'a [usize],
     pub(crate) columns: &'a [usize],
     pub(crate) panels: &'a [usize],
 }
 
-/// A grid for each combination of the factors that are neither rows nor columns.
+/// Returns a grid for each combination of the factors that are neither rows nor columns.
 pub(crate) fn grids(
     samples: &Samples,
     metric: &SweepMetric,
@@ -130,7 +130,7 @@ fn caption(runs: &[usize]) -> String {
     }
 }
 
-/// Factors together as an axis: the last one changes fastest.
+/// Combines factors into one axis: the last one changes fastest.
 fn combined(samples: &Samples, factors: &[usize]) -> FigureAxis {
     let factors: Vec<&Factor> = factors.iter().map(|at| &samples.factors[*at]).collect();
     if let [factor] = factors[..] {
@@ -160,7 +160,7 @@ fn index(samples: &Samples, factors: &[usize], cell: &Cell) -> usize {
     factors.iter().fold(0, |at, factor| at * samples.factors[*factor].labels.len() + cell.levels[*factor])
 }
 
-/// The limit of a cell, bits/s: that of one of its levels before the one for all.
+/// Returns the limit of a cell, bits/s: that of one of its levels if there is one, else the general one.
 fn limit_of(samples: &Samples, cell: &Cell, limits: &[Limit]) -> Option<f64> {
     let own = limits.iter().find(|limit| {
         limit.level.as_ref().is_some_and(|(name, level)| {

@@ -1,4 +1,4 @@
-//! Figures as data, derived from documents: what is drawn in a page, in SVG and PNG, and written as tables.
+//! Figures as data, derived from documents; they are drawn on a page, as SVG and PNG, and written as tables.
 
 mod comparison;
 mod emulate;
@@ -18,28 +18,28 @@ use landspeed_units::BitRate;
 pub use tuneup::map_axes;
 pub(crate) use tuneup::{drawn as tuneup, ratio as tuneup_ratio};
 
-/// Runs drawn over each other.
+/// Maximum number of runs that are overlaid.
 pub const MOST_OVERLAYS: usize = 20;
 
-/// A saved document and what it is called.
+/// A saved document and its name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Source {
-    /// File name, or what an archive calls it.
+    /// File name, or name in an archive.
     pub name: String,
-    /// The document.
+    /// Contents of the document.
     pub document: Document,
 }
 
-/// A limit to hold rates against.
+/// A limit with which rates are compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limit {
-    /// Factor and level that it holds for; everywhere where absent.
+    /// Factor and level to which it applies; `None` for all cells.
     pub level: Option<(String, String)>,
-    /// The limit.
+    /// Rate of the limit.
     pub rate: BitRate,
 }
 
-/// Whether a document has figures, alone and together with others.
+/// Returns whether a document has figures, alone and together with others.
 pub fn has_figures(document: &Document) -> bool {
     match document {
         Document::Run(_)
@@ -54,9 +54,9 @@ pub fn has_figures(document: &Document) -> bool {
     }
 }
 
-/// The figures of documents: those of one experiment, or of several results together.
+/// Returns the figures of documents: of one experiment, or of several results together.
 ///
-/// Kinds without figures of their own (audits, traces, watches, host facts, taps, demos) are named in a serious note.
+/// Kinds without figures (audits, traces, watches, host facts, taps, demos) are named in a serious note.
 pub fn figures(sources: &[Source], limits: &[Limit]) -> FiguresDocument {
     let mut page = match sources {
         [one] => of_one(one, limits),
@@ -80,7 +80,7 @@ fn of_one(source: &Source, limits: &[Limit]) -> FiguresDocument {
     }
 }
 
-/// Runs over each other, then the figures of each experiment.
+/// Overlays runs, then adds the figures of each experiment.
 fn of_several(sources: &[Source], limits: &[Limit]) -> FiguresDocument {
     let runs: Vec<(String, &RunDocument)> = sources.iter().flat_map(runs_of).collect();
     let mut parts = Vec::new();
@@ -138,7 +138,7 @@ fn of_several(sources: &[Source], limits: &[Limit]) -> FiguresDocument {
     page
 }
 
-/// Runs in a document, each with a name.
+/// Returns the runs in a document, each with a name.
 fn runs_of(source: &Source) -> Vec<(String, &RunDocument)> {
     match &source.document {
         Document::Run(run) => {
@@ -158,7 +158,7 @@ fn runs_of(source: &Source) -> Vec<(String, &RunDocument)> {
     }
 }
 
-/// Gives every figure a name of its own.
+/// Gives every figure a unique name.
 fn name_apart(figures: &mut [Figure]) {
     let mut seen: Vec<String> = Vec::new();
     for figure in figures {
@@ -174,7 +174,7 @@ fn name_apart(figures: &mut [Figure]) {
     }
 }
 
-/// Letters, digits and hyphens of a text, at most 60.
+/// Returns the letters, digits and hyphens of a text, at most 60.
 pub(crate) fn slug(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
@@ -191,12 +191,12 @@ pub(crate) fn slug(text: &str) -> String {
     if out.is_empty() { "figure".to_owned() } else { out.to_owned() }
 }
 
-/// `1 run`, `3 runs`.
+/// Formats a count with its noun: `1 run`, `3 runs`.
 pub(crate) fn plural(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// A JSON value as text, without the quotes of a string.
+/// Formats a JSON value as text; strings without quotes.
 pub(crate) fn plain(value: &serde_json::Value) -> String {
     match value {
         serde_json::Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! Values with their units, as people read them.
+//! Formats values with their units for readers.
 
 /// A unit of an axis: its size in the base unit, and its name.
 pub(crate) type Step = (f64, &'static str);
@@ -7,10 +7,10 @@ const RATES: &[Step] = &[(1e12, "Tb/s"), (1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "kb
 const SIZES: &[Step] =
     &[(1_099_511_627_776.0, "TiB"), (1_073_741_824.0, "GiB"), (1_048_576.0, "MiB"), (1024.0, "KiB"), (1.0, "B")];
 const TIMES: &[Step] = &[(60e9, "min"), (1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
-/// As the record was published: in Tb·m/s.
+/// Unit of the published records: Tb·m/s.
 const RECORDS: &[Step] = &[(1e12, "Tb·m/s"), (1e9, "Gb·m/s"), (1e6, "Mb·m/s"), (1.0, "b·m/s")];
 
-/// The unit that fits `value` of a base unit.
+/// Returns the unit that fits a `value` in the base unit.
 pub(crate) fn fitting(value: f64, unit: &str) -> Step {
     let steps = match unit {
         "bit/s" => RATES,
@@ -28,7 +28,7 @@ pub(crate) fn fitting(value: f64, unit: &str) -> Step {
     steps.iter().find(|step| size >= step.0).or(steps.last()).copied().unwrap_or((1.0, ""))
 }
 
-/// A value with its unit: `9.41 Gb/s`.
+/// Formats a value with its unit: `9.41 Gb/s`.
 pub(crate) fn text(value: f64, unit: &str) -> String {
     let (size, name) = if value == 0.0 { (1.0, fitting(0.0, unit).1) } else { fitting(value, unit) };
     let amount = value / size;
@@ -36,7 +36,7 @@ pub(crate) fn text(value: f64, unit: &str) -> String {
     if name.is_empty() { number } else { format!("{number} {name}") }
 }
 
-/// Three significant digits; whole numbers of a table's counts in full.
+/// Formats a number with three significant digits; integers below a million in full.
 pub(crate) fn significant(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
@@ -57,7 +57,7 @@ fn signed(text: &str) -> String {
     text.replace('-', "−")
 }
 
-/// A share as a percentage.
+/// Formats a share as a percentage.
 pub(crate) fn percent(share: f64) -> String {
     format!("{} %", significant((share * 1000.0).round() / 10.0))
 }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_carry_the_unit_that_fits() {
+    fn values_are_formatted_in_the_fitting_unit() {
         assert_eq!(text(9.414e9, "bit/s"), "9.41 Gb/s");
         assert_eq!(text(16_777_216.0, "B"), "16 MiB");
         assert_eq!(text(92e6, "ns"), "92 ms");

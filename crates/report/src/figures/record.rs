@@ -1,4 +1,4 @@
-//! The record chart: goodput × distance over time, beside the last Land Speed Record.
+//! Record chart: goodput × distance over time, compared with the last Land Speed Record.
 
 use std::time::UNIX_EPOCH;
 
@@ -9,9 +9,9 @@ use landspeed_results::{Document, Record, RecordStatus};
 
 use super::Source;
 
-/// Internet2 Land Speed Records that their holders announced: seconds since 1970 (announced 2005-05-04 and 2006-04-26,
-/// <https://pnwgp.net/news/>; measured 2006-12-30 and 2006-12-31, <http://www.startap.net/translight/pages/applications/2007/data.html>),
-/// bit·m/s, and what it was.
+/// Internet2 Land Speed Records that their holders announced: seconds since 1970 (announced 2005-05-04 and
+/// 2006-04-26, <https://pnwgp.net/news/>; measured 2006-12-30 and 2006-12-31,
+/// <http://www.startap.net/translight/pages/applications/2007/data.html>), bit·m/s, and label.
 const RECORDS: [(f64, f64, &str); 5] = [
     (1_115_164_800.0, 216_300e12, "IPv4 216300 Tb·m/s"),
     (1_146_009_600.0, 264_147e12, "IPv4 264147 Tb·m/s"),
@@ -19,19 +19,19 @@ const RECORDS: [(f64, f64, &str); 5] = [
     (1_167_436_800.0, 230_100e12, "IPv6 230100 Tb·m/s"),
     (1_167_523_200.0, LAST_RECORD_BIT_M_PER_S, "IPv6 272400 Tb·m/s"),
 ];
-/// The last one: 9.08 Gb/s over 30,000 km (<http://www.internet2.edu/lsr/>).
+/// The last record: 9.08 Gb/s over 30,000 km (<http://www.internet2.edu/lsr/>).
 const LAST_RECORD_BIT_M_PER_S: f64 = 9.08e9 * 30e6;
 
-/// The chart, if any result has a distance.
+/// Returns the chart, if any result has a distance.
 pub(crate) fn chart(sources: &[Source]) -> Option<Figure> {
     of(sources.iter().flat_map(|source| match &source.document {
-        // It has a chart of its own.
+        // Sweeps have a chart of their own.
         Document::Sweep(_) => Vec::new(),
         other => other.records(),
     }))
 }
 
-/// The same of the runs of a sweep.
+/// The same for the runs of a sweep.
 pub(crate) fn of_sweep(sweep: &SweepDocument) -> Option<Figure> {
     of(Document::Sweep(Box::new(sweep.clone())).records())
 }
@@ -87,7 +87,7 @@ fn of(records: impl IntoIterator<Item = Record>) -> Option<Figure> {
     })
 }
 
-/// Seconds since 1970 of an RFC 3339 time.
+/// Returns the seconds since 1970 of an RFC 3339 time.
 fn seconds(text: &str) -> Option<f64> {
     let time = humantime::parse_rfc3339_weak(text).ok()?;
     Some(time.duration_since(UNIX_EPOCH).ok()?.as_secs_f64())

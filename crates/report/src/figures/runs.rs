@@ -1,4 +1,4 @@
-//! Figures of runs: each over time, all on one axis; streams; and their totals.
+//! Figures of runs: metrics over time on a common axis, streams, and totals.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use landspeed_results::{figures as totals, streams_bps};
 
 use super::{MOST_OVERLAYS, plural, quantity, sweep};
 
-/// Points of a line: longer runs are averaged over longer intervals.
+/// Maximum number of points of a line: longer runs are averaged over longer intervals.
 const MOST_POINTS: u64 = 400;
 
-/// The page of runs.
+/// Returns the page of runs.
 pub(crate) fn figures(runs: &[(String, &RunDocument)]) -> FiguresDocument {
     let drawn = &runs[..runs.len().min(MOST_OVERLAYS)];
     let names = named_apart(drawn);
@@ -95,7 +95,7 @@ fn title(names: &[String]) -> String {
     }
 }
 
-/// Equal names get their number.
+/// Numbers equal names.
 fn named_apart(runs: &[(String, &RunDocument)]) -> Vec<String> {
     let count = |name: &str| runs.iter().filter(|(other, _)| other == name).count();
     runs.iter()
@@ -104,7 +104,7 @@ fn named_apart(runs: &[(String, &RunDocument)]) -> Vec<String> {
         .collect()
 }
 
-/// Between which runs goodput lies: single runs show no difference by themselves.
+/// Summarizes the range of goodput: single runs cannot show a difference.
 fn answer(runs: &[(String, &RunDocument)], names: &[String]) -> String {
     let mut rates: Vec<(f64, &str)> = runs
         .iter()
@@ -176,7 +176,7 @@ fn primary(run: &RunDocument) -> impl Iterator<Item = &Stream> {
     run.streams.iter().filter(move |stream| stream.direction == direction)
 }
 
-/// Length of a point: the sampling interval, or as much as keeps a line drawable.
+/// Returns the interval of a point: the sampling interval, or longer to limit the number of points.
 fn every_ns(run: &RunDocument) -> u64 {
     let end =
         run.streams.iter().filter_map(|stream| stream.intervals.last()).map(|last| last.end_ns).max().unwrap_or(0);
@@ -184,7 +184,7 @@ fn every_ns(run: &RunDocument) -> u64 {
     asked.max(end.div_ceil(MOST_POINTS)).max(1)
 }
 
-/// Receivers' rate by their intervals, joined to at least `every_ns`.
+/// Returns the receivers' rate over their intervals, merged to at least `every_ns`.
 fn goodput(run: &RunDocument, every_ns: u64) -> Series {
     let mut bytes: BTreeMap<(u64, u64), u64> = BTreeMap::new();
     for interval in primary(run).flat_map(|stream| &stream.intervals) {
@@ -195,12 +195,13 @@ fn goodput(run: &RunDocument, every_ns: u64) -> Series {
     for ((start, end), bytes) in bytes {
         let (from, _, sum) = open.unwrap_or((start, end, 0));
         open = Some((from, end, sum + bytes));
-        // A hair less: boundaries are moments of readings, not of the grid.
+        // Allow for slightly shorter intervals: boundaries are the times of readings, not multiples of the
+        // interval.
         if (end - from) * 10 >= every_ns * 9 {
             series.extend(open.take().map(rate));
         }
     }
-    // What remains is shorter than an interval: too short for a rate.
+    // The remainder is shorter than an interval: too short for a rate.
     series
 }
 
@@ -209,7 +210,7 @@ fn rate((from, to, bytes): (u64, u64, u64)) -> (f64, Option<f64>) {
     ((from + to) as f64 / 2e9, (ns > 0.0).then(|| bytes as f64 * 8e9 / ns))
 }
 
-/// Samples of each sender with TCP's state, by bucket of time.
+/// Groups the samples of each sender that have TCP state, by time bucket.
 fn buckets<'a>(run: &'a RunDocument, every_ns: u64) -> Vec<BTreeMap<u64, Vec<&'a TcpInfo>>> {
     let of = |samples: &'a [Sample]| {
         let mut found: BTreeMap<u64, Vec<&TcpInfo>> = BTreeMap::new();
@@ -223,7 +224,7 @@ fn buckets<'a>(run: &'a RunDocument, every_ns: u64) -> Vec<BTreeMap<u64, Vec<&'a
     primary(run).filter_map(|stream| Some(of(&stream.sender.as_ref()?.samples))).collect()
 }
 
-/// One value for each bucket: from each stream's mean by `fold`.
+/// Combines the mean of each stream into one value per bucket with `fold`.
 fn combined(run: &RunDocument, every_ns: u64, of: fn(&TcpInfo) -> f64, fold: fn(&[f64]) -> f64) -> Series {
     let mut means: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     for stream in buckets(run, every_ns) {

@@ -1,4 +1,4 @@
-//! An experiment as cells with values: what sweeps and sets of lab cells have in common.
+//! An experiment as cells with values: the common form of sweeps and sets of lab cells.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use landspeed_results::{Document, RecordStatus};
 
 use super::{plain, sweep};
 
-/// From this ratio of largest to smallest level on an axis is logarithmic.
+/// Ratio of largest to smallest level from which an axis is logarithmic.
 const LOG_FROM: f64 = 30.0;
 
-/// Something that is varied.
+/// A varied parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Factor {
     pub(crate) name: String,
     pub(crate) key: String,
     pub(crate) labels: Vec<String>,
-    /// Levels as numbers of one unit, if they are.
+    /// Levels as numbers in one unit; empty if they are not numeric.
     pub(crate) numbers: Vec<f64>,
     pub(crate) unit: String,
 }
@@ -40,7 +40,7 @@ impl Factor {
         !self.numbers.is_empty() && self.labels.len() > 1
     }
 
-    /// Whether its levels are cores: of threads, or of interrupts.
+    /// Returns whether its levels are CPU cores of threads or interrupts.
     pub(crate) fn is_cores(&self) -> bool {
         let word = |text: &str| {
             let text = text.to_ascii_lowercase();
@@ -49,7 +49,7 @@ impl Factor {
         word(&self.name) || word(&self.key)
     }
 
-    /// Its levels in proportion or by logarithm, or one place for each.
+    /// Returns the axis: linear or logarithmic for numbers, else one position per level.
     pub(crate) fn axis(&self) -> FigureAxis {
         if !self.is_numeric() {
             return self.places();
@@ -64,7 +64,7 @@ impl Factor {
         }
     }
 
-    /// One place for each level.
+    /// Returns an axis with one position per level.
     pub(crate) fn places(&self) -> FigureAxis {
         FigureAxis {
             title: self.name.clone(),
@@ -74,12 +74,12 @@ impl Factor {
         }
     }
 
-    /// Where a level stands on [`Factor::axis`].
+    /// Returns the position of a level on [`Factor::axis`].
     pub(crate) fn at(&self, level: usize) -> f64 {
         if self.is_numeric() { self.numbers[level] } else { level as f64 }
     }
 
-    /// `buffer 16MiB`.
+    /// Formats a level with the factor's name: `buffer 16MiB`.
     pub(crate) fn named(&self, level: usize) -> String {
         format!("{} {}", self.name, self.labels[level])
     }
@@ -88,17 +88,17 @@ impl Factor {
 /// One combination of levels.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Cell {
-    /// Index of each factor's level.
+    /// Index of the level of each factor.
     pub(crate) levels: Vec<usize>,
     /// Values of usable runs by flow and field.
     values: BTreeMap<(String, String), Vec<f64>>,
     /// Goodput of each stream of each usable run, by flow.
     pub(crate) streams: BTreeMap<String, Vec<Vec<f64>>>,
-    /// Why runs were not usable.
+    /// Reasons why runs were not usable.
     pub(crate) problems: Vec<String>,
 }
 
-/// An experiment.
+/// Results of an experiment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Samples {
     pub(crate) factors: Vec<Factor>,
@@ -108,7 +108,8 @@ pub(crate) struct Samples {
 }
 
 impl Samples {
-    /// Of a sweep. The A/A control's second runs are left out: they are no more measured than others.
+    /// Returns the samples of a sweep. The second runs of its A/A control are omitted, so that those cells do
+    /// not have more runs than others.
     pub(crate) fn of_sweep(sweep: &SweepDocument) -> Self {
         let mut samples = Self {
             factors: sweep.factors.iter().map(Factor::of).collect(),
@@ -204,28 +205,28 @@ impl Samples {
         }
     }
 
-    /// Whether any run has this figure.
+    /// Returns whether any run has this field.
     pub(crate) fn has(&self, field: &str) -> bool {
         self.cells.iter().any(|cell| cell.values.keys().any(|(_, known)| known == field))
     }
 
-    /// Values of a cell.
+    /// Returns the values of a cell.
     pub(crate) fn values<'a>(cell: &'a Cell, flow: &str, field: &str) -> &'a [f64] {
         cell.values.get(&(flow.to_owned(), field.to_owned())).map_or(&[], Vec::as_slice)
     }
 
-    /// Factors with more than one level, by index.
+    /// Returns the indices of factors with more than one level.
     pub(crate) fn varied(&self) -> Vec<usize> {
         (0..self.factors.len()).filter(|at| self.factors[*at].labels.len() > 1).collect()
     }
 
-    /// A cell's levels in words: `buffer 16MiB, congestion bbr`.
+    /// Formats the levels of a cell: `buffer 16MiB, congestion bbr`.
     pub(crate) fn place(&self, cell: &Cell) -> String {
         self.varied().iter().map(|at| self.factors[*at].named(cell.levels[*at])).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// A metric as a sweep has it.
+/// Describes a metric as in a sweep.
 pub(crate) fn described(metric: Metric) -> SweepMetric {
     SweepMetric {
         name: metric.name().to_owned(),
@@ -235,17 +236,17 @@ pub(crate) fn described(metric: Metric) -> SweepMetric {
     }
 }
 
-/// What a metric is called in titles; its name where a later version added it.
+/// Returns the title of a metric; its name if a later version added it.
 pub(crate) fn title(metric: &SweepMetric) -> String {
     Metric::find(&metric.name).map_or_else(|| metric.name.clone(), |known| known.title().to_owned())
 }
 
-/// Whether higher values are better.
+/// Returns whether higher values are better.
 pub(crate) fn higher(better: Better) -> bool {
     better == Better::Higher
 }
 
-/// The figures of a set of a lab's cells.
+/// Returns the figures of a set of lab cells.
 pub(crate) fn of_lab_set(set: &LabSetDocument) -> FiguresDocument {
     let samples = Samples::of_lab_set(set);
     let invalid = set.cells.iter().filter(|cell| cell.status != LabStatus::Complete).count();

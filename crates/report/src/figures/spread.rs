@@ -1,14 +1,14 @@
-//! Runs of one cell as a point: median and its interval.
+//! Summarizes the runs of one cell as a point: median and its confidence interval.
 
 use landspeed_model::FigureLine;
 use landspeed_stats::{median, median_interval};
 
-/// Level of every interval that is drawn.
+/// Confidence level of every interval.
 pub(crate) const LEVEL: f64 = 0.95;
-/// Fewer runs have no interval of a median at that level.
+/// Minimum number of runs for an interval of the median at that level.
 pub(crate) const FEWEST: usize = 6;
 
-/// A median with its interval.
+/// Median with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -17,7 +17,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// `None` without values.
+    /// Summarizes values; `None` without values.
     pub(crate) fn of(values: &[f64]) -> Option<Self> {
         Some(Self {
             median: median(values)?,
@@ -27,7 +27,7 @@ impl Spread {
     }
 }
 
-/// Adds a point to a line: its median, its interval where there is one, and each run as a dot.
+/// Adds a point to a line: its median, its interval if there is one, and each run as a dot.
 pub(crate) fn add(line: &mut FigureLine, x: f64, values: &[f64]) {
     let spread = Spread::of(values);
     line.x.push(x);
@@ -40,7 +40,7 @@ pub(crate) fn add(line: &mut FigureLine, x: f64, values: &[f64]) {
     }
 }
 
-/// What points, bands and dots are, for cells with these numbers of runs.
+/// Describes points, bands and dots, for cells with these numbers of runs.
 pub(crate) fn caption(runs: &[usize]) -> String {
     let counted: Vec<usize> = runs.iter().copied().filter(|n| *n > 0).collect();
     let (least, most) = (counted.iter().min().copied().unwrap_or(0), counted.iter().max().copied().unwrap_or(0));

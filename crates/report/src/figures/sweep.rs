@@ -12,19 +12,19 @@ use super::samples::{self, Cell, Samples};
 use super::spread::{self, Spread};
 use super::{Limit, comparison, plural, quantity, record};
 
-/// Lines in one chart; a factor with more levels becomes the rows of a heat map.
+/// Maximum number of lines in one chart; a factor with more levels becomes the rows of a heat map.
 const MOST_LINES: usize = 8;
-/// Charts beside each other.
+/// Maximum number of panels in one figure.
 const MOST_PANELS: usize = 12;
-/// Metrics and flows that are drawn.
+/// Maximum number of metrics that are drawn.
 const MOST_METRICS: usize = 10;
 const MOST_FLOWS: usize = 4;
-/// From this many levels of both factors on a heat map stands before the curves.
+/// Number of levels of both factors from which a heat map is drawn before the curves.
 const DENSE: usize = 6;
-/// Places of a chart of stream balance.
+/// Maximum number of positions in a stream balance chart.
 const MOST_PLACES: usize = 30;
 
-/// The page of a sweep.
+/// Returns the page of a sweep.
 pub(crate) fn figures(sweep: &SweepDocument, limits: &[Limit]) -> FiguresDocument {
     let samples = Samples::of_sweep(sweep);
     let mut figures = drawn(&samples, limits);
@@ -101,7 +101,7 @@ fn notes(sweep: &SweepDocument) -> Vec<FigureNote> {
     notes
 }
 
-/// The answer to the plan's question: between which medians the first metric lies, and where.
+/// Returns the answer to the plan's question: the best and worst medians of the first metric, with their cells.
 pub(crate) fn answer(samples: &Samples) -> String {
     let Some(metric) = samples.metrics.iter().find(|metric| samples.has(&metric.field)) else {
         return "No run can be used.".to_owned();
@@ -144,17 +144,17 @@ pub(crate) fn answer(samples: &Samples) -> String {
     format!("{title}: best median {}, worst {}.{apart}{missing}", said(best), said(worst))
 }
 
-/// How the factors are laid out.
+/// Layout of the factors in a figure.
 enum Layout {
-    /// Curves over the first, a line for each level of the second, a panel for each combination of the others.
+    /// Curves over factor `x`, a line for each level of `lines`, a panel for each combination of the others.
     Curves { x: usize, lines: Option<usize>, panels: Vec<usize> },
-    /// Two factors, a figure for each combination of the others.
+    /// Heat map of two factors, a figure for each combination of the others.
     HeatMap { rows: usize, columns: usize, panels: Vec<usize> },
-    /// Names of rows and columns.
+    /// Labels that combine several factors for rows and columns.
     Matrix { rows: Vec<usize>, columns: Vec<usize> },
 }
 
-/// Layouts of an experiment, the one that answers its question first.
+/// Returns the layouts of an experiment, the one that answers its question first.
 fn layouts(samples: &Samples) -> Vec<Layout> {
     let varied = samples.varied();
     let levels = |at: usize| samples.factors[at].labels.len();
@@ -164,12 +164,12 @@ fn layouts(samples: &Samples) -> Vec<Layout> {
         return vec![Layout::HeatMap { rows, columns, panels: others(&cores) }];
     }
     let numeric = varied.iter().copied().filter(|at| samples.factors[*at].is_numeric());
-    // Of equals the first.
+    // Of factors with equally many levels, the first.
     let Some(x) = numeric.max_by_key(|at| (levels(*at), std::cmp::Reverse(*at))) else {
         return if varied.len() < 2 {
             vec![Layout::Curves { x: varied.first().copied().unwrap_or(0), lines: None, panels: Vec::new() }]
         } else {
-            // As square as it gets.
+            // As square as possible.
             let size = |part: &[usize]| part.iter().map(|at| levels(*at)).product::<usize>();
             let cut = (1..varied.len()).min_by_key(|cut| size(&varied[..*cut]).max(size(&varied[*cut..])));
             let (rows, columns) = varied.split_at(cut.unwrap_or(1));
@@ -187,7 +187,7 @@ fn layouts(samples: &Samples) -> Vec<Layout> {
     map.into_iter().chain([Layout::Curves { x, lines, panels }]).collect()
 }
 
-/// The figures of an experiment.
+/// Returns the figures of an experiment.
 pub(crate) fn drawn(samples: &Samples, limits: &[Limit]) -> Vec<Figure> {
     if samples.factors.is_empty() || samples.cells.is_empty() {
         return Vec::new();
@@ -226,18 +226,18 @@ pub(crate) fn drawn(samples: &Samples, limits: &[Limit]) -> Vec<Figure> {
     figures
 }
 
-/// What a figure of a metric is called.
+/// Returns the title of a metric's figure.
 pub(crate) fn figure_title(metric: &SweepMetric, flow: &str) -> String {
     let title = samples::title(metric);
     if flow.is_empty() { title } else { format!("{title}, flow {flow}") }
 }
 
-/// Name of a figure: metric, flow, what it is.
+/// Returns the name of a figure: metric, flow, kind.
 pub(crate) fn figure_id(metric: &SweepMetric, flow: &str, what: &str) -> String {
     [metric.name.as_str(), flow, what].iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join("-")
 }
 
-/// The axis of a metric.
+/// Returns the axis of a metric.
 pub(crate) fn metric_axis(metric: &SweepMetric) -> FigureAxis {
     FigureAxis { title: samples::title(metric), unit: metric.unit.clone(), ..FigureAxis::default() }
 }
@@ -319,7 +319,7 @@ fn curves(
     }
 }
 
-/// Goodput of each stream, cell by cell: how even they are, and how much that varies from run to run.
+/// Returns the goodput of each stream, cell by cell: its balance, and the variation from run to run.
 fn balance(samples: &Samples) -> Vec<Figure> {
     let mut figures = Vec::new();
     for flow in samples.flows.iter().take(MOST_FLOWS) {
@@ -338,7 +338,8 @@ fn balance(samples: &Samples) -> Vec<Figure> {
     figures
 }
 
-/// Goodput of every stream of every run at each place, and the medians of runs' least, middle and largest stream.
+/// Returns a chart of the goodput of every stream of every run at each position, with their median, minimum and
+/// maximum.
 pub(crate) fn stream_balance(places: &[(String, &[Vec<f64>])], flow: &str) -> Figure {
     let mut lines: Vec<FigureLine> = (0..1).map(|series| FigureLine { series, ..FigureLine::default() }).collect();
     let mut indices = Vec::new();

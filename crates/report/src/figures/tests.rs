@@ -157,7 +157,7 @@ fn two_factors_of_cores_are_a_heat_map() {
 }
 
 #[test]
-fn names_are_a_matrix_with_the_share_of_each_limit() {
+fn named_factors_are_a_matrix_with_limit_shares() {
     let kernels = [json!("6.12"), json!("6.18")];
     let nics = [json!("T110"), json!("T310")];
     let rates = [("6.12", "T110", 4e9), ("6.12", "T310", 9e9), ("6.18", "T310", 5e9)];
@@ -210,7 +210,7 @@ fn streams_of_each_run_and_jains_index_are_shown() {
 }
 
 #[test]
-fn an_experiment_without_any_run_says_so() {
+fn an_experiment_without_runs_has_no_figures() {
     let page = page(sweep(vec![factor("buffer", &[json!(1)], &[1.0])], Vec::new()), &[]);
     assert_eq!(page.answer, "No run can be used.");
     assert!(page.figures.is_empty());

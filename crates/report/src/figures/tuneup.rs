@@ -8,7 +8,7 @@ use landspeed_model::{
 use super::quantity;
 use crate::tuneup;
 
-/// The page of a search.
+/// Returns the page of a search.
 pub(crate) fn figures(document: &TuneupDocument) -> FiguresDocument {
     FiguresDocument {
         about: "tuneup".to_owned(),
@@ -24,7 +24,7 @@ pub(crate) fn figures(document: &TuneupDocument) -> FiguresDocument {
     }
 }
 
-/// The map if there is one, or the waterfall.
+/// Returns the map if there is one, else the waterfall.
 pub(crate) fn drawn(document: &TuneupDocument) -> Vec<Figure> {
     match &document.map {
         Some(found) => map(document, found).into_iter().collect(),
@@ -36,7 +36,7 @@ fn rate(bps: f64) -> String {
     quantity::text(bps, "bit/s")
 }
 
-/// A bar from the rate before a change to the rate with it, for each that was kept.
+/// Returns a bar from the rate before a change to the rate with it, for each kept change.
 fn waterfall(document: &TuneupDocument) -> Option<Figure> {
     let baseline = document.baseline.as_ref()?;
     let mut rows = vec![FigureRow {
@@ -87,7 +87,7 @@ pub(crate) fn ratio(rung: &TuneupRung) -> String {
     }
 }
 
-/// The readings that pointed to a change, or why it was tried.
+/// Returns the readings that suggested a change, or the reason why it was tried.
 fn evidence(rung: &TuneupRung) -> String {
     let readings: Vec<String> = rung
         .evidence
@@ -101,7 +101,7 @@ fn evidence(rung: &TuneupRung) -> String {
     if readings.is_empty() { rung.reason.clone() } else { readings.join("; ") }
 }
 
-/// What is on the cores of a map's rows and columns.
+/// Returns the axis titles of a map: the threads or interrupts that its rows and columns place on cores.
 pub fn map_axes(direction: Direction, columns: TuneupMapColumns) -> (String, String) {
     let (receiver, sender) = if direction == Direction::Upload { ("server", "client") } else { ("client", "server") };
     let across = match columns {
@@ -111,7 +111,7 @@ pub fn map_axes(direction: Direction, columns: TuneupMapColumns) -> (String, Str
     (format!("core of the receiving thread at the {receiver}"), across)
 }
 
-/// Goodput by cores.
+/// Returns a map of goodput by cores.
 fn map(document: &TuneupDocument, map: &TuneupMap) -> Option<Figure> {
     let first = map.cells.first()?;
     let columns = map.cells.iter().take_while(|cell| cell.receiver_core == first.receiver_core).count();

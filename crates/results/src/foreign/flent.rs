@@ -1,7 +1,7 @@
-//! flent's data files (`.flent`, and `.flent.gz` once decompressed), versions 1 to 4 of the format.
+//! flent data files (`.flent`, and decompressed `.flent.gz`), versions 1 to 4 of the format.
 //!
-//! A series whose name begins with `TCP upload` or `TCP download` is a rate in Mbit/s, one that begins with `Ping` a time in ms.
-//! Sums and averages that flent adds are left out where their parts are there.
+//! Series whose name begins with `TCP upload` or `TCP download` are rates in Mbit/s, those that begin with
+//! `Ping` are times in ms. Sums and averages added by flent are ignored if the individual series are present.
 
 use landspeed_model::Metric;
 use landspeed_stats::quantile;
@@ -10,14 +10,14 @@ use serde_json::{Map, Value};
 use super::{ForeignDocument, ForeignError, mean, record, utc};
 use crate::figures::balance;
 
-/// Whether it is flent's.
+/// Whether this is a flent data file.
 pub fn is(value: &Value) -> bool {
     value.get("results").is_some_and(Value::is_object)
         && value.get("x_values").is_some_and(Value::is_array)
         && value.get("metadata").is_some_and(Value::is_object)
 }
 
-/// Reads a data file.
+/// Parses a data file.
 pub fn read(document: &Value) -> Result<ForeignDocument, ForeignError> {
     let missing = |what| ForeignError::Incomplete { program: "flent", what };
     let metadata = document.get("metadata").and_then(Value::as_object).ok_or(missing("metadata"))?;
@@ -80,7 +80,7 @@ fn rates_bps(results: &Map<String, Value>, prefix: &str) -> Vec<f64> {
     if parts.is_empty() { results.keys().filter(|name| **name == only_sum).filter_map(of).collect() } else { parts }
 }
 
-/// Whether a series is one flow: sums and averages are made of others.
+/// Whether a series is a single flow, not a sum or an average of others.
 fn is_part(name: &str, prefix: &str) -> bool {
     let made = ["sum", "avg", "totals"];
     name.strip_prefix(prefix).is_some_and(|rest| !made.iter().any(|word| rest.trim().ends_with(word)))
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_and_pings_of_flent_are_read() {
+    fn flent_rates_and_pings_are_parsed() {
         let path = format!("{}/../../fixtures/foreign/rrul.flent", env!("CARGO_MANIFEST_DIR"));
         let bytes = std::fs::read(path).expect("fixture");
         let read = super::super::read(&bytes).expect("a data file");

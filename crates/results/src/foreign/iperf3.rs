@@ -1,4 +1,4 @@
-//! iperf3's JSON, of releases 3.1 to 3.22, and the lines of `--json-stream`.
+//! JSON output of iperf3 3.1 to 3.22, and the lines of `--json-stream`.
 
 use landspeed_model::Metric;
 use landspeed_stats::quantile;
@@ -8,13 +8,13 @@ use super::{ForeignDocument, record, rfc3339, variation};
 use crate::figures::balance;
 use crate::record::{Record, RecordStatus};
 
-/// Whether it is iperf3's: its version is in `start`.
+/// Whether this is iperf3 output, which has its version in `start`.
 pub fn is(value: &Value) -> bool {
     let version = value.pointer("/start/version").and_then(Value::as_str);
     version.is_some_and(|version| version.starts_with("iperf "))
 }
 
-/// The document that the lines of `--json-stream` add up to. `None` for other texts.
+/// Assembles a document from the lines of `--json-stream`. `None` for other text.
 pub fn from_events(text: &str) -> Option<Value> {
     let mut document = Map::new();
     let mut intervals = Vec::new();
@@ -34,19 +34,19 @@ pub fn from_events(text: &str) -> Option<Value> {
     is(&document).then_some(document)
 }
 
-/// Reads a document.
+/// Parses a document.
 pub fn read(document: &Value) -> ForeignDocument {
     let text = |path: &str| document.pointer(path).and_then(Value::as_str).map(str::to_owned);
     let number = |path: &str| document.pointer(path).and_then(Value::as_f64);
     let count = |path: &str| document.pointer(path).and_then(Value::as_u64);
-    // `iperf 3.12` is iperf3's name for itself.
+    // The version string has the form `iperf 3.12`.
     let version = text("/start/version").unwrap_or_default();
     let mut record = record(version.replacen("iperf ", "iperf3 ", 1));
     record.started = count("/start/timestamp/timesecs").and_then(rfc3339).unwrap_or_default();
     record.title = text("/title").or_else(|| text("/start/title"));
     record.target = text("/start/connecting_to/host").or_else(|| text("/start/accepted_connection/host"));
     if let Some(system) = text("/start/system_info") {
-        // `uname`: system, host, release, and so on.
+        // Fields of `uname`: system, host, release and others.
         let mut words = system.split_whitespace().skip(1);
         if let (Some(host), Some(release)) = (words.next(), words.next()) {
             record.hosts.insert("client.hostname".to_owned(), host.to_owned());
@@ -64,7 +64,7 @@ pub fn read(document: &Value) -> ForeignDocument {
     };
     let udp = record.settings.get("protocol").is_some_and(|protocol| protocol == "udp");
     let figures = &mut record.figures;
-    // `sum` of UDP is of the receiver's packets over the sender's time, in releases without `sum_received`.
+    // In releases without `sum_received`, `sum` of UDP has the receiver's packets and the sender's time.
     let received = ["/end/sum_received", "/end/sum"].into_iter().find(|path| document.pointer(path).is_some());
     if let Some(path) = received.filter(|_| ended) {
         figures.set(Metric::Goodput, number(&format!("{path}/bits_per_second")));
@@ -86,7 +86,7 @@ pub fn read(document: &Value) -> ForeignDocument {
     ForeignDocument { kind: "iperf3", records: vec![record] }
 }
 
-/// Settings by the names of landspeed's parameters.
+/// Settings, with the names of landspeed's parameters.
 fn settings(document: &Value, record: &mut Record) {
     let start = |key: &str| document.pointer(&format!("/start/test_start/{key}"));
     let mut put = |name: &str, value: Option<String>| {
@@ -113,10 +113,10 @@ fn settings(document: &Value, record: &mut Record) {
     put("congestion", document.pointer("/end/sender_tcp_congestion").and_then(Value::as_str).map(str::to_owned));
 }
 
-/// What intervals tell, without the omitted ones.
+/// Values of the intervals, without omitted ones.
 #[derive(Default)]
 struct Intervals {
-    /// Sums of the primary direction.
+    /// Total rate of the primary direction in each interval.
     sums_bps: Vec<f64>,
     /// Smoothed RTT of the senders, microseconds.
     rtts_us: Vec<f64>,
@@ -139,7 +139,7 @@ impl Intervals {
     }
 }
 
-/// Goodput of each stream of the primary direction: what its receiver counted.
+/// Goodput of each stream of the primary direction, at the receiver.
 fn streams_bps(document: &Value, udp: bool) -> Vec<f64> {
     let streams = document.pointer("/end/streams").and_then(Value::as_array).into_iter().flatten();
     let bidir = document.pointer("/start/test_start/bidir").and_then(Value::as_u64) == Some(1);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_receiver_of_iperf3_gives_the_goodput() {
+    fn goodput_is_taken_from_the_iperf3_receiver() {
         let tcp = fixture("3.12/tcp.json");
         assert_eq!(tcp.tool, "iperf3 3.12");
         assert_eq!(tcp.started, "2026-11-22T06:13:24Z");
@@ -188,13 +188,13 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_test_of_iperf3_has_failed() {
+    fn refused_iperf3_test_has_status_failed() {
         assert_eq!(fixture("3.12/refused.json").status, RecordStatus::Failed);
         assert_eq!(fixture("3.22/refused.json").status, RecordStatus::Failed);
     }
 
     #[test]
-    fn streamed_lines_are_the_same_result() {
+    fn json_stream_gives_the_same_result() {
         let path = format!("{}/../../fixtures/iperf3/3.22/tcp.json", env!("CARGO_MANIFEST_DIR"));
         let whole: Value = serde_json::from_slice(&std::fs::read(path).expect("fixture")).expect("JSON");
         let mut lines = format!("{}\n", serde_json::json!({"event": "start", "data": whole["start"]}));

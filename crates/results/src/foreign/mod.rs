@@ -1,7 +1,8 @@
 //! Results of other programs: iperf3, nuttcp, flent and perfSONAR.
 //!
-//! [`read`] recognises a format by its content and gives the same [`Record`]s as landspeed's own documents. Figures keep the
-//! meaning of [`Metric`](landspeed_model::Metric): what a program measures in another way is left out rather than converted.
+//! [`read`] detects the format by its content and returns the same [`Record`]s as landspeed's own documents.
+//! Figures have the meaning of [`Metric`](landspeed_model::Metric): figures that a program defines differently
+//! are left out rather than converted.
 
 mod flent;
 mod iperf3;
@@ -20,33 +21,33 @@ use crate::record::{Record, RecordStatus};
 pub struct ForeignDocument {
     /// `iperf3`, `nuttcp`, `flent` or `perfsonar`.
     pub kind: &'static str,
-    /// What it measured: one record for each test in it.
+    /// One record for each test in the result.
     pub records: Vec<Record>,
 }
 
-/// Why bytes are no result of another program.
+/// Error of [`read`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ForeignError {
-    /// No format was recognised.
+    /// The format was not recognised.
     #[error("not a result of landspeed, iperf3 (JSON), nuttcp, flent or perfSONAR (JSON)")]
     Unknown,
-    /// The format was recognised, and something is missing.
+    /// The format was recognised, but a part is missing.
     #[error("a result of {program} without {what}")]
     Incomplete {
-        /// The program.
+        /// The program that wrote it.
         program: &'static str,
-        /// What is missing.
+        /// The missing part.
         what: &'static str,
     },
 }
 
-/// The kinds that [`read`] recognises.
+/// The programs whose results [`read`] recognises.
 pub const FOREIGN_KINDS: [&str; 4] = ["iperf3", "nuttcp", "flent", "perfsonar"];
 
-/// Reads a result of another program.
+/// Parses a result of another program.
 ///
 /// # Errors
-/// The format is unknown, or the result has nothing that was measured.
+/// The format is unknown, or the result has no measurement.
 pub fn read(bytes: &[u8]) -> Result<ForeignDocument, ForeignError> {
     if let Ok(value) = serde_json::from_slice::<Value>(bytes) {
         if iperf3::is(&value) {
@@ -64,20 +65,20 @@ pub fn read(bytes: &[u8]) -> Result<ForeignDocument, ForeignError> {
     nuttcp::read(text)
 }
 
-/// A record of another program: complete, with nothing known.
+/// An otherwise empty record of another program, with status complete.
 fn record(tool: String) -> Record {
     Record { status: RecordStatus::Complete, ..Record::unmeasured(tool) }
 }
 
-/// RFC 3339 UTC from seconds since the Unix epoch, in the years that it can write.
+/// Seconds since the Unix epoch as RFC 3339 UTC; `None` after the year 9999.
 fn rfc3339(seconds: u64) -> Option<String> {
-    // Year 9999, the last of RFC 3339.
+    // The end of year 9999, the last that RFC 3339 can express.
     const LAST_S: u64 = 253_402_300_799;
     (seconds <= LAST_S)
         .then(|| humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(seconds)).to_string())
 }
 
-/// RFC 3339 UTC from an ISO 8601 time with or without a zone; without one it is taken as UTC.
+/// Converts an ISO 8601 time to RFC 3339 UTC; a time without a zone is taken as UTC.
 fn utc(text: &str) -> Option<String> {
     let text = text.trim().replace(' ', "T");
     let (time, offset_s) = split_offset(&text)?;
@@ -86,7 +87,7 @@ fn utc(text: &str) -> Option<String> {
     rfc3339(u64::try_from(seconds).ok()?)
 }
 
-/// The time and its offset from UTC, seconds.
+/// Splits a time into the part without the zone and the offset from UTC in seconds.
 fn split_offset(text: &str) -> Option<(&str, i64)> {
     let Some(at) = text.rfind(['+', '-']).filter(|at| text[..*at].contains('T')) else { return Some((text, 0)) };
     let (time, zone) = text.split_at(at);
@@ -97,12 +98,12 @@ fn split_offset(text: &str) -> Option<(&str, i64)> {
     Some((time, sign * (hours * 3600 + minutes * 60)))
 }
 
-/// The mean; `None` of nothing.
+/// The arithmetic mean; `None` if there are no values.
 fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The coefficient of variation; `None` of fewer than three values.
+/// The coefficient of variation; `None` for fewer than three values.
 fn variation(values: &[f64]) -> Option<f64> {
     let (n, mean) = (values.len() as f64, mean(values)?);
     let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
@@ -114,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_of_any_zone_become_utc() {
+    fn times_with_any_offset_are_converted_to_utc() {
         assert_eq!(utc("2026-11-22T06:13:24Z").as_deref(), Some("2026-11-22T06:13:24Z"));
         assert_eq!(utc("2026-11-22T06:13:24.123456").as_deref(), Some("2026-11-22T06:13:24Z"));
         assert_eq!(utc("2026-11-22T08:13:24+02:00").as_deref(), Some("2026-11-22T06:13:24Z"));

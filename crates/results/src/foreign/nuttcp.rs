@@ -1,10 +1,10 @@
-//! nuttcp's text and its `-fparse` lines. They have no time and no host: those are unknown.
+//! Text output of nuttcp and its `-fparse` lines. Neither contains a time or a host, so both are unknown.
 
 use landspeed_model::Metric;
 
 use super::{ForeignDocument, ForeignError, record, variation};
 
-/// One line of results.
+/// A line with results.
 #[derive(Debug, Default, Clone, PartialEq)]
 struct Line {
     megabytes: f64,
@@ -13,11 +13,11 @@ struct Line {
     rtt_ms: Option<f64>,
     loss_ratio: Option<f64>,
     udp: bool,
-    /// The last line of a test: it has CPU figures, or comes from the receiver with `-v`.
+    /// Whether it is the last line of a test: one with CPU figures, or the receiver's with `-v`.
     last: bool,
 }
 
-/// Reads the output of a transfer.
+/// Parses the output of a transfer.
 pub fn read(text: &str) -> Result<ForeignDocument, ForeignError> {
     let mut version = None;
     let mut streams = None;
@@ -38,7 +38,7 @@ pub fn read(text: &str) -> Result<ForeignDocument, ForeignError> {
             verbose.rtt_ms = verbose.rtt_ms.or_else(|| value(rest, "RTT").or_else(|| value(rest, "rtt_ms")));
             verbose.retransmits =
                 verbose.retransmits.or_else(|| value(rest, "retrans").or_else(|| before(rest, " retrans")));
-            // The receiver's rate is the goodput.
+            // The goodput is the receiver's rate.
             if end == "nuttcp-r: " {
                 let megabytes = value(rest, "megabytes").or_else(|| before(rest, " MB"));
                 let mbps = value(rest, "rate_Mbps").or_else(|| before(rest, " Mbps"));
@@ -77,7 +77,7 @@ pub fn read(text: &str) -> Result<ForeignDocument, ForeignError> {
     Ok(ForeignDocument { kind: "nuttcp", records: vec![record] })
 }
 
-/// A line of either form, without `-v`.
+/// Parses a line of either form, without `-v`.
 fn parse(line: &str) -> Option<Line> {
     if let (Some(megabytes), Some(mbps)) = (value(line, "megabytes"), value(line, "rate_Mbps")) {
         return Some(Line {
@@ -94,7 +94,7 @@ fn parse(line: &str) -> Option<Line> {
     let (megabytes, rest) = line.split_once(" MB / ")?;
     let (_, rest) = rest.split_once(" sec = ")?;
     let (mbps, rest) = rest.split_once(" Mbps")?;
-    // A running total repeats the form after `Tot:`.
+    // After `Tot:` the same fields follow as a running total.
     let rest = rest.split("Tot:").next()?;
     Some(Line {
         megabytes: number(megabytes)?,
@@ -119,7 +119,7 @@ fn value(text: &str, name: &str) -> Option<f64> {
     number(&rest[..end])
 }
 
-/// The number that stands before `unit`.
+/// The number before `unit`.
 fn before(text: &str, unit: &str) -> Option<f64> {
     let (head, _) = text.split_once(unit)?;
     number(head.rsplit([' ', '=']).next()?)
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_of_nuttcp_are_read() {
+    fn nuttcp_text_and_fparse_output_are_parsed() {
         let text = fixture("nuttcp-tcp.txt");
         assert_eq!(text.figures.get(Metric::Goodput), Some(12_308_696_900.0));
         assert_eq!(text.figures.get(Metric::Retransmits), Some(0.0));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn udp_loss_of_nuttcp_is_a_ratio() {
+    fn nuttcp_udp_loss_is_converted_to_a_ratio() {
         let udp = fixture("nuttcp-udp.txt");
         assert_eq!(udp.settings["protocol"], "udp");
         assert!(udp.figures.get(Metric::Loss).is_some_and(|loss| (loss - 0.1171).abs() < 1e-9));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn verbose_nuttcp_gives_the_rate_of_the_receiver() {
+    fn verbose_nuttcp_output_gives_the_receiver_rate() {
         let verbose = fixture("nuttcp-tcp-verbose.txt");
         assert_eq!(verbose.tool, "nuttcp 6.1.2");
         assert_eq!(verbose.settings["streams"], "4");
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn prose_is_no_output_of_nuttcp() {
+    fn other_text_is_not_nuttcp_output() {
         assert_eq!(read("We sent 3 MB / 1 sec"), Err(ForeignError::Unknown));
         assert_eq!(read(""), Err(ForeignError::Unknown));
     }

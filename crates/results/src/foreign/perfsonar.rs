@@ -1,5 +1,5 @@
-//! perfSONAR: pScheduler's runs and bare results of `throughput`, `latency`, `latencybg` and `rtt`, and the records that its
-//! archive (Logstash and OpenSearch, perfSONAR 5) makes of them.
+//! perfSONAR: runs of pScheduler, bare results of `throughput`, `latency`, `latencybg` and `rtt`, and records
+//! of its archive (Logstash and OpenSearch, perfSONAR 5).
 
 use landspeed_model::Metric;
 use serde_json::Value;
@@ -8,14 +8,14 @@ use super::{ForeignDocument, ForeignError, record, utc};
 use crate::figures::{Figures, balance};
 use crate::record::{Record, RecordStatus};
 
-/// Reads runs: one, a list of them, or the answer to a search in the archive.
+/// Parses a run, a list of runs, or the answer to a search in the archive.
 pub fn read(document: &Value) -> Result<ForeignDocument, ForeignError> {
     let hits = document.pointer("/hits/hits").unwrap_or(document);
     let runs: Vec<&Value> = match hits {
         Value::Array(list) => list.iter().collect(),
         one => vec![one],
     };
-    // A list of something else has no run at all.
+    // A list of anything else contains no run.
     let runs: Vec<&Value> = runs.into_iter().map(|run| run.get("_source").unwrap_or(run)).collect();
     if runs.is_empty() || !runs.iter().any(|run| is_run(run)) {
         return Err(ForeignError::Unknown);
@@ -30,7 +30,7 @@ pub fn read(document: &Value) -> Result<ForeignDocument, ForeignError> {
     Ok(ForeignDocument { kind: "perfsonar", records })
 }
 
-/// Whether a value is a run, or its result alone.
+/// Whether a value is a run or a bare result.
 fn is_run(value: &Value) -> bool {
     let has = |path: &str| value.pointer(path).is_some();
     (has("/test/type") && (has("/result") || has("/result-merged"))) || (has("/succeeded") && has_figures(value))
@@ -74,7 +74,7 @@ fn of_run(run: &Value) -> Option<Record> {
     (record.figures != Figures::default()).then_some(record)
 }
 
-/// The type of a bare result.
+/// The test type of a bare result.
 fn guess(result: &Value) -> &'static str {
     if result.get("summary").is_some() {
         "throughput"
@@ -108,10 +108,10 @@ fn settings(run: &Value, kind: &str, record: &mut Record) {
 }
 
 fn throughput(result: &Value, record: &mut Record) {
-    // The archive's form has the sum itself in place of pScheduler's `summary.summary`.
+    // Records of the archive have the sum itself instead of pScheduler's `summary.summary`.
     let summary = result.pointer("/summary/summary").unwrap_or(result);
     let number = |keys: &[&str]| keys.iter().find_map(|key| summary.get(*key)?.as_f64());
-    // pScheduler 5 adds what the receiver counted.
+    // pScheduler 5 adds the receiver's count.
     let bps = number(&["receiver-throughput-bits", "throughput-bits", "throughput"]);
     let bytes = number(&["receiver-throughput-bytes", "throughput-bytes"]).filter(|bytes| *bytes > 0.0);
     let figures = &mut record.figures;
@@ -127,7 +127,7 @@ fn throughput(result: &Value, record: &mut Record) {
     figures.set(Metric::StreamBalance, balance(&record.streams_bps));
 }
 
-/// One-way latency: a histogram of milliseconds.
+/// One-way latency, from a histogram in milliseconds.
 fn one_way(result: &Value, figures: &mut Figures) {
     let number = |key: &str| result.get(key).and_then(Value::as_f64);
     figures.set(
@@ -146,7 +146,7 @@ fn one_way(result: &Value, figures: &mut Figures) {
     figures.set(Metric::LatencyP99, at_share(&counts, 0.99).map(|ms| ms * 1e6));
 }
 
-/// The first value at which the counts reach this share of their sum.
+/// The quantile `share` of a sorted histogram of value and count.
 fn at_share(counts: &[(f64, f64)], share: f64) -> Option<f64> {
     let total: f64 = counts.iter().map(|(_, count)| count).sum();
     let mut seen = 0.0;
@@ -159,10 +159,10 @@ fn at_share(counts: &[(f64, f64)], share: f64) -> Option<f64> {
         .map(|(value, _)| *value)
 }
 
-/// Round trips. A result without them has only their mean, which is no median.
+/// Round-trip times. A result without single round trips has only their mean, not the median.
 fn round_trips(result: &Value, figures: &mut Figures) {
     let list = result.get("roundtrips").and_then(Value::as_array).into_iter().flatten();
-    // pScheduler writes `PT0.0125S`, the archive a number of seconds.
+    // pScheduler writes a duration such as `PT0.0125S`, the archive a number of seconds.
     let rtt_s = |rtt: &Value| rtt.as_str().map_or_else(|| rtt.as_f64(), seconds);
     let rtts_s: Vec<f64> = list.filter_map(|trip| rtt_s(trip.get("rtt")?)).collect();
     let quantile = |p| landspeed_stats::quantile(&rtts_s, p).map(|s| s * 1e9);
@@ -171,7 +171,7 @@ fn round_trips(result: &Value, figures: &mut Figures) {
     figures.set(Metric::Loss, result.get("loss").and_then(Value::as_f64));
 }
 
-/// Seconds of an ISO 8601 duration of hours, minutes and seconds, such as `PT10S` or `PT1M30.5S`.
+/// Parses an ISO 8601 duration of hours, minutes and seconds, such as `PT10S` or `PT1M30.5S`; returns seconds.
 fn seconds(text: &str) -> Option<f64> {
     let mut rest = text.strip_prefix("PT")?;
     let mut total = 0.0;
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn throughput_of_pscheduler_is_read() {
+    fn pscheduler_throughput_is_parsed() {
         let records = fixture("pscheduler-throughput.json");
         let [run] = records.as_slice() else { panic!("{records:?}") };
         assert_eq!(run.tool, "perfSONAR iperf3");
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn one_way_latency_of_pscheduler_is_read() {
+    fn pscheduler_one_way_latency_is_parsed() {
         let records = fixture("pscheduler-latency.json");
         assert_eq!(records[0].figures.get(Metric::LatencyP50), Some(46.1e6));
         assert_eq!(records[0].figures.get(Metric::LatencyP99), Some(46.9e6));
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_the_archive_has_many_runs() {
+    fn archive_answer_contains_several_runs() {
         let records = fixture("perfsonar-archive.json");
         assert_eq!(records.len(), 2);
         assert_eq!(records[0].figures.get(Metric::Goodput), Some(9.38e9));
@@ -226,14 +226,14 @@ mod tests {
     }
 
     #[test]
-    fn other_json_is_not_of_perfsonar() {
+    fn other_json_is_not_perfsonar() {
         for text in ["{}", "[]", "3", "[1, 2]", "{\"result\": 1}", "{\"test\": {\"type\": \"dns\"}}"] {
             assert_eq!(super::super::read(text.as_bytes()), Err(ForeignError::Unknown), "{text}");
         }
     }
 
     #[test]
-    fn durations_of_iso_8601_are_seconds() {
+    fn iso_8601_durations_are_converted_to_seconds() {
         assert_eq!(seconds("PT10S"), Some(10.0));
         assert_eq!(seconds("PT1M30.5S"), Some(90.5));
         assert_eq!(seconds("10"), None);

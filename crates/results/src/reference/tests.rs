@@ -9,12 +9,12 @@ use super::{compare_reference, flow_series};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A stream of four seconds, the first of them omitted: MB and retransmits of each second.
+/// A stream of four seconds, the first of them omitted, with the MB and retransmits of each second.
 fn stream(id: u32, megabytes: [u64; 4], retransmits: [u32; 4]) -> Stream {
     sampled(id, megabytes, retransmits, false)
 }
 
-/// The same; its sender's TCP may count a thousand segments of 1 kB delivered each second.
+/// Like [`stream`], optionally with 1000 segments of 1 kB per second counted as delivered by the sender.
 fn sampled(id: u32, megabytes: [u64; 4], retransmits: [u32; 4], delivered: bool) -> Stream {
     let mut total = 0;
     let interval = |(i, megabytes): (u64, u64)| Interval {
@@ -47,7 +47,7 @@ fn sampled(id: u32, megabytes: [u64; 4], retransmits: [u32; 4], delivered: bool)
     }
 }
 
-/// A lab run whose one flow has these streams.
+/// A lab run with one flow that has these streams.
 fn document(buffer: &str, seed: u64, streams: Vec<Stream>) -> LabDocument {
     let bytes: u64 = streams.iter().flat_map(|s| &s.intervals[1..]).map(|interval| interval.bytes).sum();
     let mut document: LabDocument =
@@ -94,7 +94,7 @@ fn figure(value: f64, unit: ReferenceUnit, figure: LabFigure) -> ReferenceFigure
     }
 }
 
-/// The value of `figure` over `documents`: median, min, max and deviation.
+/// Median, minimum, maximum and deviation of `figure` over `documents`.
 #[track_caller]
 fn measured(
     figure: ReferenceFigure,
@@ -112,20 +112,21 @@ fn cell(buffer: &str) -> BTreeMap<String, serde_json::Value> {
     BTreeMap::from([("buffer".to_owned(), buffer.into())])
 }
 
-/// Two seeds of two buffers; the goodput of the small one is 8 and 16 Mb/s, of the large one 24 and 40.
+/// Two seeds for each of two buffers; the goodput with the small one is 8 and 16 Mb/s, with the large one 24
+/// and 40.
 fn four() -> Vec<LabDocument> {
     let of = |buffer: &str, seed, mb| document(buffer, seed, vec![stream(0, [mb; 4], [0, 3, 0, 2])]);
     vec![of("1MB", 1, 1), of("1MB", 2, 2), of("4MB", 1, 3), of("4MB", 2, 5)]
 }
 
 #[test]
-fn deviation_is_that_of_the_median_from_the_reported_value() {
+fn deviation_compares_the_median_with_the_reported_value() {
     let goodput = ReferenceFigure { cell: cell("1MB"), ..figure(10.0, ReferenceUnit::Megabits, LabFigure::Goodput) };
     assert_eq!(measured(goodput, &four()), (Some(12.0), Some(8.0), Some(16.0), Some(0.2)));
 }
 
 #[test]
-fn zero_is_reproduced_only_by_zero() {
+fn deviation_from_zero_is_none_unless_equal() {
     assert_eq!(landspeed_model::deviation(0.0, 0.0), Some(0.0));
     assert_eq!(landspeed_model::deviation(0.0, 1.0), None);
     assert_eq!(landspeed_model::deviation(-2.0, -1.0), Some(-0.5));
@@ -157,7 +158,7 @@ fn incomplete_runs_and_absent_cells_are_not_measured() {
 }
 
 #[test]
-fn a_window_limits_rate_and_retransmits() {
+fn rate_and_retransmits_are_limited_to_the_window() {
     let documents =
         [document("1MB", 1, vec![stream(0, [0, 1, 2, 3], [5, 3, 0, 2]), stream(1, [0, 1, 2, 3], [0; 4])])];
     let window = |figure: ReferenceFigure, from_s, until_s| ReferenceFigure { from_s, until_s, ..figure };
@@ -171,7 +172,7 @@ fn a_window_limits_rate_and_retransmits() {
 }
 
 #[test]
-fn cwnd_is_the_sum_of_all_streams_at_a_time() {
+fn cwnd_is_summed_over_all_streams() {
     let documents = [document("1MB", 1, vec![stream(0, [1; 4], [0; 4]), stream(1, [3; 4], [0; 4])])];
     let cwnd = figure(0.2, ReferenceUnit::Megabytes, LabFigure::Cwnd);
     assert_eq!(measured(cwnd, &documents).0, Some(0.2));
@@ -180,7 +181,7 @@ fn cwnd_is_the_sum_of_all_streams_at_a_time() {
 }
 
 #[test]
-fn a_series_adds_up_to_the_run() {
+fn series_sums_all_streams_per_interval() {
     let documents =
         [document("1MB", 1, vec![stream(0, [0, 1, 2, 3], [5, 3, 0, 2]), stream(1, [4; 4], [1, 0, 0, 0])])];
     let series = documents[0].flows[0].run.as_ref().and_then(flow_series).expect("a steady phase");
@@ -191,14 +192,14 @@ fn a_series_adds_up_to_the_run() {
 }
 
 #[test]
-fn data_that_waits_for_a_retransmission_counts_when_it_arrives() {
+fn data_waiting_for_a_retransmission_counts_when_delivered() {
     let documents = [document("1MB", 1, vec![sampled(0, [0, 0, 0, 4], [0, 1, 0, 0], true)])];
     let series = documents[0].flows[0].run.as_ref().and_then(flow_series).expect("a steady phase");
     assert_eq!(series.goodput_bps, [8_000_000; 4]);
 }
 
 #[test]
-fn a_window_without_an_end_leaves_the_drain_out() {
+fn window_without_an_end_excludes_the_drain_phase() {
     let mut slow = stream(0, [0, 1, 2, 3], [0; 4]);
     let drain =
         Interval { start_ns: 4 * SECOND, end_ns: 9 * SECOND, phase: PhaseName::Drain, bytes: 1, packets: None };

@@ -1,6 +1,7 @@
-//! How one group of values differs from another: an estimate, its interval at any level, and the p-value that follows from it.
+//! Contrast between two groups of values: an estimate, its confidence interval at any level, and the p-value
+//! derived from it.
 //!
-//! Which interval is used where was decided by simulation (docs/decisions/0018-comparison-statistics.md).
+//! The choice of intervals is based on simulations (docs/decisions/0018-comparison-statistics.md).
 
 use statrs::distribution::{Beta, Binomial, ContinuousCDF, DiscreteCDF, Normal};
 
@@ -8,38 +9,38 @@ use crate::correlation::variance_of_median;
 use crate::quantile::{median, quantile_of_sorted};
 use crate::{BootstrapError, Interval, SplitMix64};
 
-/// Resamples for few values: at 0.995, 25 of them lie beyond each end.
+/// Resamples for small groups: at level 0.995, 25 of them lie beyond each bound.
 const MOST_RESAMPLES: usize = 10_000;
-/// Resamples for many values: at 0.995, 5 of them lie beyond each end.
+/// Resamples for large groups: at level 0.995, 5 of them lie beyond each bound.
 const FEWEST_RESAMPLES: usize = 2_000;
-/// Values that all resamples of one contrast draw, about.
+/// Approximate number of values drawn by all resamples of one contrast.
 const MOST_DRAWN: usize = 4_000_000;
-/// The share of experiments in which the smallest detectable change is detected.
+/// Statistical power for the smallest detectable change.
 const POWER: f64 = 0.8;
 
-/// A contrast between two groups.
+/// A contrast between two groups of values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contrast {
     estimate: f64,
-    /// The value that means "no change".
+    /// Value of the estimate for "no change".
     null: f64,
-    /// Values of the smaller group, or pairs.
+    /// Number of pairs, or size of the smaller group.
     runs: usize,
     shape: Shape,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 enum Shape {
-    /// Differences within pairs, ascending.
+    /// Differences within pairs, sorted ascending.
     Ordered(Vec<f64>),
-    /// Resampled estimates, ascending, and how much further from the estimate than they the ends lie.
+    /// Resampled estimates, ascending, and the factor by which the interval is widened around the estimate.
     Resampled { draws: Vec<f64>, wider: f64 },
-    /// Pairs in which the second is greater, of those that differ.
+    /// Pairs in which the second is greater, and pairs that differ.
     Counted { greater: usize, decided: usize },
 }
 
-/// The median of values that do not depend on each other, and its interval, as [`Contrast::of_pairs`] has it; `None` where they are too few
-/// for `level`.
+/// Returns the median of independent values with its interval, as [`Contrast::of_pairs`]; `None` if there are too
+/// few values for `level`.
 pub fn median_interval(values: &[f64], level: f64) -> Option<Interval> {
     let contrast = Contrast::of_pairs(values)?;
     let (low, high) = contrast.interval(level).ok()?;
@@ -47,11 +48,11 @@ pub fn median_interval(values: &[f64], level: f64) -> Option<Interval> {
 }
 
 impl Contrast {
-    /// The median of differences within pairs, or of any values that do not depend on each other; `None` of nothing.
+    /// Contrasts pairs by the median of their differences (or of any independent values); `None` without values.
     ///
-    /// The interval holds whatever the distribution of the differences is: its ends are order statistics, whose coverage is
-    /// binomial, interpolated where no pair of them has the level (Hettmansperger and Sheather 1986, Statistics and Probability
-    /// Letters 4, 75–79).
+    /// The interval is valid for any distribution of the differences: its bounds are order statistics with binomial
+    /// coverage, interpolated between them to reach the level (Hettmansperger and Sheather 1986, Statistics and
+    /// Probability Letters 4, 75–79).
     pub fn of_pairs(differences: &[f64]) -> Option<Self> {
         let estimate = median(differences)?;
         let mut sorted = differences.to_vec();
@@ -59,10 +60,12 @@ impl Contrast {
         Some(Self { estimate, null: 0.0, runs: sorted.len(), shape: Shape::Ordered(sorted) })
     }
 
-    /// The logarithm of the ratio of medians, b over a, of positive values; `None` where a group is empty or a value is not positive.
+    /// Contrasts groups by the logarithm of the ratio of medians, b over a; `None` if a group is empty or a value is
+    /// not positive.
     ///
-    /// Percentile bootstrap (Efron 1979), each group resampled by itself. `correlation` is that of neighbours in time, as
-    /// [`crate::autocorrelation`] gives it: it widens the interval as much as it increases the variance of a median.
+    /// Percentile bootstrap (Efron 1979), each group resampled separately. `correlation` is the lag-1
+    /// autocorrelation from [`crate::autocorrelation`]; it widens the interval by the square root of the increase in
+    /// the variance of a median.
     pub fn of_groups(a: &[f64], b: &[f64], correlation: f64, seed: u64) -> Option<Self> {
         if a.iter().chain(b).any(|value| *value <= 0.0) {
             return None;
@@ -76,9 +79,10 @@ impl Contrast {
         Some(Self { estimate, null: 0.0, runs: a.len().min(b.len()), shape: Shape::Resampled { draws, wider } })
     }
 
-    /// The share of pairs `(a, b)` with b > a among those that differ; ½ is "no change", and also where none differ.
+    /// Contrasts pairs `(a, b)` by the share with b > a among those that differ; ½ means "no change", also if none
+    /// differ.
     ///
-    /// The sign test's interval (Clopper and Pearson 1934): for values with zeros, of which there is no ratio.
+    /// Interval of the sign test (Clopper and Pearson 1934), for values with zeros, which have no ratio.
     pub fn share_of_pairs(pairs: &[(f64, f64)]) -> Option<Self> {
         let greater = pairs.iter().filter(|(a, b)| b > a).count();
         let decided = pairs.iter().filter(|(a, b)| a.partial_cmp(b).is_some_and(std::cmp::Ordering::is_ne)).count();
@@ -87,15 +91,15 @@ impl Contrast {
         (!pairs.is_empty()).then_some(Self { estimate, null: 0.5, runs: pairs.len(), shape })
     }
 
-    /// The probability that a value of `b` is greater than one of `a`, ties counting half (Mann and Whitney 1947); ½ is "no
-    /// change". Bootstrap as in [`Contrast::of_groups`].
+    /// Contrasts groups by the probability that a value of `b` is greater than one of `a`, ties counting half (Mann
+    /// and Whitney 1947); ½ means "no change". Bootstrap as in [`Contrast::of_groups`].
     pub fn share_of_groups(a: &[f64], b: &[f64], correlation: f64, seed: u64) -> Option<Self> {
         if a.is_empty() || b.is_empty() || a.iter().chain(b).any(|value| !value.is_finite()) {
             return None;
         }
         let (mut left, mut right) = (a.to_vec(), b.to_vec());
         let estimate = share_greater(&mut left, &mut right);
-        // Sorting makes a resample some ten times as dear as a median.
+        // Sorting makes a resample about ten times as expensive as a median.
         let draws = resamples(10 * (a.len() + b.len()), seed, |random| {
             for (from, to) in [(a, &mut left), (b, &mut right)] {
                 to.fill_with(|| from[random.below(from.len() as u64) as usize]);
@@ -106,12 +110,12 @@ impl Contrast {
         Some(Self { estimate, null: 0.5, runs: a.len().min(b.len()), shape: Shape::Resampled { draws, wider } })
     }
 
-    /// From the values themselves.
+    /// Returns the point estimate, without resampling.
     pub fn estimate(&self) -> f64 {
         self.estimate
     }
 
-    /// The interval at `level`, 0..1.
+    /// Returns the confidence interval at `level`, 0..1.
     ///
     /// # Errors
     /// [`BootstrapError::TooFew`] values for the level.
@@ -123,7 +127,8 @@ impl Contrast {
         Ok(self.ends(level))
     }
 
-    /// Whether the interval at `level` exists and lies on one side of "no change": below, or above.
+    /// Returns the side of "no change" on which the interval at `level` lies; `None` if it includes "no change" or
+    /// does not exist.
     pub fn side(&self, level: f64) -> Option<std::cmp::Ordering> {
         let (low, high) = self.interval(level).ok()?;
         self.beyond(low, high)
@@ -137,7 +142,7 @@ impl Contrast {
         }
     }
 
-    /// 1 − the highest level whose interval excludes "no change".
+    /// Returns the p-value: 1 − the highest level whose interval excludes "no change".
     pub fn p_value(&self) -> f64 {
         let least = match &self.shape {
             Shape::Ordered(values) => 0.5_f64.powi(values.len() as i32 - 1),
@@ -162,8 +167,8 @@ impl Contrast {
         beyond
     }
 
-    /// The distance from "no change" that an interval at `level` would exclude in four of five experiments like this one. From
-    /// the width of this interval; `None` where there is none.
+    /// Returns the smallest change that an interval at `level` would exclude from "no change" in 80 % of experiments
+    /// like this one, estimated from the width of this interval; `None` without an interval.
     pub fn detectable(&self, level: f64) -> Option<f64> {
         let (low, high) = self.interval(level).ok()?;
         let z = Normal::standard().inverse_cdf(f64::midpoint(1.0, level));
@@ -186,8 +191,9 @@ impl Contrast {
     }
 }
 
-/// The fewest values, of each group or pairs, that carry an interval of the median at this level: the range of n values covers
-/// the true median with probability `1 − 2^(1−n)` (David and Nagaraja, Order Statistics, section 7.1).
+/// Returns the minimum number of values (per group, or pairs) for an interval of the median at this level: the
+/// range of n values covers the true median with probability `1 − 2^(1−n)` (David and Nagaraja, Order Statistics,
+/// section 7.1).
 pub fn fewest(level: f64) -> usize {
     (1.0 - (1.0 - level).log2() - 1e-9).ceil().max(2.0) as usize
 }
@@ -200,7 +206,7 @@ fn resamples(values: usize, seed: u64, mut draw: impl FnMut(&mut SplitMix64) -> 
     draws
 }
 
-/// The median of as many values as there are, drawn with replacement into `scratch`.
+/// Returns the median of a resample of the same size, drawn with replacement into `scratch`.
 fn resampled_median(values: &[f64], scratch: &mut [f64], random: &mut SplitMix64) -> f64 {
     for slot in scratch.iter_mut() {
         *slot = values[random.below(values.len() as u64) as usize];
@@ -214,16 +220,17 @@ fn resampled_median(values: &[f64], scratch: &mut [f64], random: &mut SplitMix64
     f64::midpoint(lower_middle, upper_middle)
 }
 
-/// Hettmansperger and Sheather's interval of the median of sorted values. Beyond the coverage of their range, everything.
+/// Interval of the median of sorted values by Hettmansperger and Sheather; unbounded if the range of the values
+/// does not reach `level`.
 fn of_order_statistics(sorted: &[f64], median: f64, level: f64) -> (f64, f64) {
     let n = sorted.len();
     let Ok(binomial) = Binomial::new(0.5, n as u64) else { return (f64::NEG_INFINITY, f64::INFINITY) };
-    // Coverage of the k-th smallest to the k-th greatest.
+    // Coverage of the interval from the k-th smallest to the k-th largest value.
     let coverage = |k: usize| 1.0 - 2.0 * binomial.cdf(k as u64 - 1);
     if n < 2 || coverage(1) < level - 1e-12 {
         return (f64::NEG_INFINITY, f64::INFINITY);
     }
-    // The greatest k that still covers.
+    // Largest k that still has the coverage.
     let (mut k, mut too_great) = (1, n / 2 + 1);
     while too_great - k > 1 {
         let middle = usize::midpoint(k, too_great);
@@ -241,7 +248,7 @@ fn of_order_statistics(sorted: &[f64], median: f64, level: f64) -> (f64, f64) {
     (between(sorted[k - 1], within.0), between(sorted[n - k], within.1))
 }
 
-/// Clopper and Pearson's interval of a share.
+/// Clopper–Pearson interval of a proportion.
 fn of_share(successes: usize, trials: usize, level: f64) -> (f64, f64) {
     let tail = (1.0 - level) / 2.0;
     let quantile =

@@ -1,4 +1,4 @@
-//! Contrasts of published data against SciPy 1.17.1 and their coverage in simulated experiments.
+//! Contrasts of published data compared with SciPy 1.17.1, and their coverage in simulated experiments.
 
 use proptest::prelude::*;
 
@@ -20,12 +20,12 @@ fn near(a: (f64, f64), b: (f64, f64), by: f64) -> bool {
 }
 
 #[test]
-fn intervals_of_a_median_are_those_of_order_statistics() {
+fn median_intervals_match_order_statistics() {
     let contrast = Contrast::of_pairs(&DARWIN).unwrap();
-    // scipy.stats.quantile_test(DARWIN, p=0.5).confidence_interval(0.95) is (8, 49), whose coverage is 0.96484375.
+    // scipy.stats.quantile_test(DARWIN, p=0.5).confidence_interval(0.95) is (8, 49), with coverage 0.96484375.
     assert!(near(contrast.interval(0.964_843_75).unwrap(), (8.0, 49.0), 1e-9));
     assert!(near(contrast.interval(0.992_614_746_093_75).unwrap(), (6.0, 56.0), 1e-9));
-    // Between them, from Hettmansperger and Sheather's formula with scipy.stats.binom.
+    // Interpolated bounds, from Hettmansperger and Sheather's formula with scipy.stats.binom.
     assert!(near(contrast.interval(0.95).unwrap(), (10.241_036_524, 46.011_951_301), 1e-8));
     assert!(near(contrast.interval(0.9).unwrap(), (13.436_883_568, 41.750_821_909), 1e-8));
     let sleep: Vec<f64> = SLEEP[0].iter().zip(SLEEP[1]).map(|(a, b)| b - a).collect();
@@ -36,8 +36,8 @@ fn intervals_of_a_median_are_those_of_order_statistics() {
 
 #[test]
 fn bootstrap_intervals_agree_with_scipy() {
-    // scipy.stats.bootstrap of the ratio of medians, percentile, 200,000 resamples. Ours has 10,000: their 2.5 % quantile
-    // lies among the 2.2 % to 2.8 % quantiles, which are at most 0.012 apart here.
+    // scipy.stats.bootstrap of the ratio of medians, percentile, 200,000 resamples. With only 10,000 resamples the
+    // 2.5 % quantile lies between SciPy's 2.2 % and 2.8 % quantiles, which are at most 0.012 apart here.
     let contrast = Contrast::of_groups(&CONTROL, &TREATED, 0.0, 1).unwrap();
     let as_ratio = |level| {
         let (low, high) = contrast.interval(level).unwrap();
@@ -63,7 +63,7 @@ fn shares_agree_with_scipy() {
 }
 
 #[test]
-fn the_p_value_is_that_of_the_sign_test_where_levels_are_exact() {
+fn p_value_equals_the_sign_test_at_exact_levels() {
     // Twelve of twelve positive: 2 / 2^12.
     let positive: Vec<f64> = (1..=12).map(f64::from).collect();
     assert!((Contrast::of_pairs(&positive).unwrap().p_value() - 2.0 / 4096.0).abs() < 1e-9);
@@ -71,7 +71,7 @@ fn the_p_value_is_that_of_the_sign_test_where_levels_are_exact() {
 }
 
 #[test]
-fn equal_values_have_an_interval_without_width() {
+fn equal_values_have_a_zero_width_interval() {
     for contrast in [Contrast::of_pairs(&[0.0; 8]), Contrast::of_groups(&[2.0; 8], &[2.0; 8], 0.3, 1)] {
         let contrast = contrast.unwrap();
         assert_eq!(contrast.interval(0.95), Ok((0.0, 0.0)));
@@ -86,7 +86,7 @@ fn equal_values_have_an_interval_without_width() {
 }
 
 #[test]
-fn five_values_carry_no_95_percent_interval_and_six_do() {
+fn a_95_percent_interval_needs_six_values() {
     let error = Contrast::of_pairs(&DARWIN[..5]).unwrap().interval(0.95).unwrap_err();
     assert_eq!(error.to_string(), "5 runs are too few: an interval at the 95 % level needs at least 6");
     assert!(Contrast::of_pairs(&DARWIN[..6]).unwrap().interval(0.95).is_ok());
@@ -96,7 +96,7 @@ fn five_values_carry_no_95_percent_interval_and_six_do() {
     assert_eq!(Contrast::of_pairs(&[1.0, f64::NAN]), None);
 }
 
-/// Values with an occasional stall, as rates have, around `median`.
+/// Returns values around `median` with occasional stalls, as measured rates have.
 fn rates(random: &mut SplitMix64, n: usize, median: f64) -> Vec<f64> {
     let normal = |random: &mut SplitMix64| (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
     (0..n)
@@ -109,8 +109,8 @@ fn rates(random: &mut SplitMix64, n: usize, median: f64) -> Vec<f64> {
 
 #[test]
 fn false_alarms_match_the_stated_level() {
-    // 1,000 comparisons without a difference for each number of runs: 5 % ± 1.4 % (two standard errors) would be 36 to 64. The bootstrap of
-    // two medians is known to be on the careful side for few runs.
+    // 1,000 comparisons without a difference for each number of runs: 5 % ± 1.4 % (two standard errors) would be 36
+    // to 64. The bootstrap of two medians is known to be conservative for few runs.
     let exp = |values: &[f64]| values.iter().map(|value| value.exp()).collect::<Vec<f64>>();
     let mut random = SplitMix64::new(18);
     for n in [6, 10, 30] {
@@ -130,7 +130,7 @@ fn false_alarms_match_the_stated_level() {
 }
 
 #[test]
-fn correlation_in_time_widens_the_interval() {
+fn autocorrelation_widens_the_interval() {
     let mut random = SplitMix64::new(3);
     let mut value = 0.0;
     let logarithms: Vec<f64> = (0..200)
@@ -154,7 +154,7 @@ fn correlation_in_time_widens_the_interval() {
 }
 
 #[test]
-fn the_estimate_is_close_to_that_of_hodges_and_lehmann() {
+fn estimate_is_close_to_hodges_lehmann() {
     let of_medians = Contrast::of_groups(&CONTROL, &TREATED, 0.0, 1).unwrap();
     let of_ranks = ratio(&CONTROL, &TREATED, 0.025).unwrap();
     let (low, high) = of_medians.interval(0.95).unwrap();
@@ -165,7 +165,7 @@ proptest! {
     // Each case resamples two contrasts 10,000 times.
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn intervals_hold_the_estimate_and_grow_with_the_level(
+    fn intervals_contain_the_estimate_and_grow_with_the_level(
         a in prop::collection::vec(0.1f64..10.0, 8..14), b in prop::collection::vec(0.1f64..10.0, 8..14),
         level in 0.5f64..0.97,
     ) {

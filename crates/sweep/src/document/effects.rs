@@ -1,4 +1,4 @@
-//! What each level does by itself.
+//! Main effects of the levels.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,8 @@ use landspeed_model::{SweepCell, SweepEffect};
 use super::figure;
 use crate::{Design, Plan, rules};
 
-/// Each level but the first of every factor against the first, for the metric in question. With one factor, cells say it already.
+/// Compares each level of every factor except the first level with the first level, for the plan's metric.
+/// Empty with one factor: the cells show the same.
 pub(super) fn of(plan: &Plan, flow: Option<&str>, design: &Design, cells: &[SweepCell]) -> Vec<SweepEffect> {
     if plan.factors.len() < 2 {
         return Vec::new();
@@ -45,7 +46,7 @@ pub(super) fn of(plan: &Plan, flow: Option<&str>, design: &Design, cells: &[Swee
     effects
 }
 
-/// For each block in which every cell of both has a value: the ratio of their geometric means.
+/// Ratio of the geometric means, for each block in which all cells of both sets have a value.
 fn ratios(first: &[&BTreeMap<u32, f64>], second: &[&BTreeMap<u32, f64>]) -> Vec<f64> {
     let mean = |cells: &[&BTreeMap<u32, f64>], block: &u32| -> Option<f64> {
         let values: Option<Vec<f64>> = cells.iter().map(|logs| logs.get(block).copied()).collect();

@@ -1,4 +1,4 @@
-//! What the runs of an experiment were made with and on, beside the levels.
+//! Settings and hosts of the runs of an experiment, without those set by factors.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,12 +8,12 @@ use landspeed_results::Record;
 use super::MadeRun;
 use crate::id;
 
-/// The hash of what a lab runs: it differs between cells wherever a factor is a key of the scenario.
+/// Hash of the scenario of a lab; differs between cells if a factor is a key of the scenario.
 const SCENARIO: &str = "lab.scenario";
-/// Most values of a fact that a warning lists.
+/// Maximum number of values of a fact that a warning lists.
 const LISTED: usize = 3;
 
-/// Settings and hosts of a record.
+/// Takes the settings and hosts from a record.
 pub(super) fn of_record(record: &Record) -> SweepEnvironment {
     SweepEnvironment {
         target: record.target.clone(),
@@ -23,8 +23,8 @@ pub(super) fn of_record(record: &Record) -> SweepEnvironment {
     }
 }
 
-/// Gives every flow the index of its environment; returns the environments, and a warning for each fact of the hosts that changed
-/// while the experiment ran.
+/// Sets the environment index of every flow. Returns the environments, and a warning for each fact of the hosts
+/// that changed during the experiment.
 pub(super) fn assign(cells: &mut [SweepCell], runs: &[MadeRun]) -> (Vec<SweepEnvironment>, Vec<Warning>) {
     let of_run: BTreeMap<&str, &[SweepEnvironment]> =
         runs.iter().map(|run| (run.id.as_str(), run.facts.environments.as_slice())).collect();
@@ -46,7 +46,7 @@ pub(super) fn assign(cells: &mut [SweepCell], runs: &[MadeRun]) -> (Vec<SweepEnv
     (environments, values.changes())
 }
 
-/// A fact of one flow: the flow's name and the fact's key.
+/// A fact of one flow: name of the flow and key of the fact.
 type Fact = (Option<String>, String);
 
 /// The values of each fact, by cell.
@@ -67,13 +67,13 @@ impl Values {
         Self(values)
     }
 
-    /// Whether a fact has one value in each cell, and not the same in all: then a factor sets it.
+    /// Whether a fact has one value per cell that differs between cells, which means that a factor sets it.
     fn follows_cells(&self, flow: Option<&str>, key: &str) -> bool {
         let Some(by_cell) = self.0.get(&(flow.map(str::to_owned), key.to_owned())) else { return false };
         by_cell.values().all(|values| values.len() == 1) && by_cell.values().collect::<BTreeSet<_>>().len() > 1
     }
 
-    /// An environment without the facts that follow the cells.
+    /// An environment without the facts that factors set.
     fn without_levels(&self, flow: Option<&str>, environment: &SweepEnvironment) -> SweepEnvironment {
         let mut kept = environment.clone();
         kept.target = kept.target.filter(|_| !self.follows_cells(flow, TARGET));
@@ -85,7 +85,7 @@ impl Values {
         kept
     }
 
-    /// SHA-256 of the hashes of all scenarios of a flow, hex: experiments with the same scenarios have the same.
+    /// SHA-256 of the hashes of all scenarios of a flow, hex; equal for experiments with the same scenarios.
     fn scenarios(&self, flow: Option<&str>) -> String {
         let by_cell = self.0.get(&(flow.map(str::to_owned), SCENARIO.to_owned()));
         let all: BTreeSet<&str> =
@@ -93,7 +93,7 @@ impl Values {
         id::sha256(all.into_iter().collect::<Vec<_>>().join(" ").as_bytes())
     }
 
-    /// Warnings of facts of hosts with several values in one cell: no factor set them.
+    /// Warnings about facts of hosts that have several values in one cell, which no factor explains.
     fn changes(&self) -> Vec<Warning> {
         let mut found: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for ((_, key), by_cell) in &self.0 {
@@ -122,7 +122,7 @@ fn setting(name: &str) -> String {
     format!("{SETTINGS}{name}")
 }
 
-/// Everything in an environment that can be compared.
+/// The comparable facts of an environment, as key and value.
 fn facts(environment: &SweepEnvironment) -> impl Iterator<Item = (String, &str)> {
     let target = environment.target.iter().map(|target| (TARGET.to_owned(), target.as_str()));
     let settings = environment.settings.iter().map(|(name, value)| (setting(name), value.as_str()));

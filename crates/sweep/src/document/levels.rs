@@ -1,11 +1,11 @@
-//! Levels as numbers, for the axis of a chart.
+//! Levels as numbers, for chart axes.
 
 use landspeed_units::{BitRate, Bytes, Nanos, Ratio};
 
 use crate::Factor;
 
-/// The levels of a factor in their base unit, and that unit: `bit/s`, `B`, `ns`, `ratio`, or nothing. `None` where a level is
-/// not a quantity, or they are of several kinds.
+/// The levels of a factor in their base unit, and that unit: `bit/s`, `B`, `ns`, `ratio` or empty. `None` if a
+/// level is not a quantity, or the units differ.
 pub fn numbers(factor: &Factor) -> Option<(Vec<f64>, String)> {
     let sizes = factor.keys.len() == 1 && is_size(&factor.keys[0].value);
     let parsed: Option<Vec<(f64, &str)>> = factor
@@ -19,7 +19,7 @@ pub fn numbers(factor: &Factor) -> Option<(Vec<f64>, String)> {
     alike.then(|| (parsed.iter().map(|(number, _)| *number).collect(), unit.to_owned()))
 }
 
-/// Whether values of this key without a unit letter at their end, such as `64K`, are sizes rather than rates.
+/// Whether values of this key that end without a unit, such as `64K`, are sizes rather than rates.
 fn is_size(key: &str) -> bool {
     let last = key.rsplit('.').next().unwrap_or(key);
     ["window", "len", "mss", "limit", "bytes", "buffers", "mtu"].contains(&last)
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn quantities_have_numbers_and_a_unit() {
+    fn quantities_are_converted_to_base_units() {
         assert_eq!(of("switch.w.queue.limit", "[\"64KB\", \"1MB\"]"), Some((vec![64e3, 1e6], "B".to_owned())));
         assert_eq!(of("link.0.delay", "[\"0\", \"5ms\"]").map(|found| found.0), Some(vec![0.0, 5e6]));
         assert_eq!(of("link.0.rate", "[\"1G\", \"10G\"]"), Some((vec![1e9, 10e9], "bit/s".to_owned())));

@@ -37,7 +37,7 @@ fn of(runs: &[MadeRun]) -> SweepDocument {
     document(&plan, &Design::of(&plan), frame, runs)
 }
 
-/// Level 2 of `a` doubles, level 2 of `b` changes nothing.
+/// Ten blocks: level 2 of `a` doubles the goodput, level 2 of `b` has no effect.
 fn ten_blocks() -> Vec<MadeRun> {
     let runs = (0..10).flat_map(|block| {
         let noise = 1.0 + 0.01 * f64::from(block % 5);
@@ -64,7 +64,7 @@ fn main_effects_are_separated() {
 }
 
 #[test]
-fn the_control_compares_the_first_cell_with_itself() {
+fn control_compares_the_first_cell_with_itself() {
     let document = of(&ten_blocks());
     let control = document.control.expect("a control");
     assert_eq!((control.cell.as_str(), control.metrics.len()), ("0", 1));
@@ -85,14 +85,14 @@ fn equal_runs_with_different_digests_are_an_error() {
 }
 
 #[test]
-fn a_cell_without_a_usable_run_makes_it_partial() {
+fn sweep_is_partial_if_a_cell_has_no_usable_run() {
     let mut runs = ten_blocks();
     runs.iter_mut().filter(|run| run.planned.cell == 3).for_each(|run| run.facts.usable = false);
     assert_eq!(of(&runs).status, SweepStatus::Partial);
     assert_eq!(of(&[]).status, SweepStatus::Failed);
 }
 
-/// Runs whose host has these facts, from cell and block.
+/// Runs whose host has these facts, given by cell and block.
 fn with_hosts(facts: impl Fn(usize, u32) -> Vec<(&'static str, String)>) -> Vec<MadeRun> {
     let mut runs = ten_blocks();
     for run in &mut runs {
@@ -104,7 +104,7 @@ fn with_hosts(facts: impl Fn(usize, u32) -> Vec<(&'static str, String)>) -> Vec<
 }
 
 #[test]
-fn an_environment_is_recorded_once_without_what_factors_set() {
+fn environments_are_deduplicated_and_omit_facts_set_by_factors() {
     let document = of(&with_hosts(|cell, _| {
         vec![
             ("client.kernel_release", "6.18".to_owned()),
@@ -119,7 +119,7 @@ fn an_environment_is_recorded_once_without_what_factors_set() {
 }
 
 #[test]
-fn a_host_that_changes_between_blocks_is_reported() {
+fn host_changes_between_blocks_give_a_warning() {
     let document =
         of(&with_hosts(|_, block| vec![("server.kernel_release", format!("6.{}", if block < 5 { 17 } else { 18 }))]));
     assert_eq!(document.environments.len(), 2);
@@ -132,7 +132,7 @@ fn a_host_that_changes_between_blocks_is_reported() {
 }
 
 #[test]
-fn different_scenarios_stay_different_when_factors_change_them() {
+fn scenario_hash_distinguishes_scenarios_varied_by_factors() {
     let scenario = |name: &'static str| {
         let document = of(&with_hosts(|cell, _| vec![("lab.scenario", format!("{name} {cell}"))]));
         assert_eq!(document.environments.len(), 1);

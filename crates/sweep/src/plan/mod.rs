@@ -1,4 +1,4 @@
-//! What a plan says.
+//! Plans of experiments.
 
 mod read;
 mod template;
@@ -13,34 +13,34 @@ use crate::Rules;
 pub use read::{MAX_CELLS, MAX_TEXT, read};
 pub use template::TEMPLATE;
 
-/// A plan: what is measured, what is varied, and when there is enough.
+/// A plan: subject, factors and stopping rules.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// Name, shown with results.
+    /// Name of the experiment, shown with its results.
     pub name: String,
-    /// In words.
+    /// Free text about the experiment.
     pub description: Option<String>,
     /// Published results of this experiment.
     pub reference: Option<Reference>,
-    /// The metric in question.
+    /// The metric that the experiment is about.
     pub metric: Metric,
-    /// When there is enough.
+    /// The stopping rules.
     pub rules: Rules,
-    /// Seed of the order, and the first seed of the runs.
+    /// Seed of the order of runs, and seed of the first runs.
     pub seed: u64,
-    /// Of a two-level design, one run of 2^this; 0 is the full design.
+    /// Two-level design: power p of the fraction 1/2^p; 0 is the full design.
     pub fraction: u32,
-    /// What is measured.
+    /// The measurement: a lab scenario or real hosts.
     pub subject: Subject,
-    /// What is varied, the slowest first. May be empty: one cell.
+    /// The factors, the slowest first; without any there is one cell.
     pub factors: Vec<Factor>,
-    /// The text that was read.
+    /// The text of the plan.
     pub text: String,
-    /// The name of its file, for messages.
+    /// File name, for messages.
     pub file: String,
 }
 
-/// What a plan measures.
+/// The measurement that a plan repeats.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Subject {
     /// A scenario in virtual time.
@@ -49,111 +49,111 @@ pub enum Subject {
     Hosts(HostsSubject),
 }
 
-/// `[lab]`.
+/// The table `[lab]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LabSubject {
-    /// A file beside the plan, or `gallery:NAME`.
+    /// A file in the plan's directory, or `gallery:NAME`.
     pub scenario: Written<String>,
-    /// The flow that the metric in question is of.
+    /// The flow that the plan's metric is taken from; `None` for the first.
     pub flow: Option<Written<String>>,
     /// Keys of the scenario that are set in all cells.
     pub set: Vec<Setting>,
 }
 
-/// `[run]`, `[hosts]` and `[[cross]]`.
+/// The tables `[run]`, `[hosts]` and `[[cross]]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostsSubject {
-    /// The server, where this host is the client.
+    /// Address of the server, if this host is the client.
     pub target: Option<Written<String>>,
-    /// Options of `run`, by their long names.
+    /// Options of `landspeed run`, by their long names.
     pub options: Vec<Setting>,
-    /// Hosts that send; empty where this host is the client.
+    /// Sending hosts; empty if this host is the client.
     pub senders: Vec<Written<String>>,
-    /// Hosts that receive.
+    /// Receiving hosts.
     pub receivers: Vec<Written<String>>,
-    /// Traffic beside every run.
+    /// Cross traffic during every run.
     pub cross: Vec<CrossTraffic>,
 }
 
-/// `[[cross]]`: traffic between two other hosts beside every run.
+/// `[[cross]]`: traffic between two other hosts during every run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CrossTraffic {
-    /// The host that sends.
+    /// The sending host.
     pub from: Written<String>,
-    /// The host that receives.
+    /// The receiving host.
     pub to: Written<String>,
-    /// Options of `run`.
+    /// Options of `landspeed run`.
     pub options: Vec<Setting>,
 }
 
-/// A key and its value.
+/// A key and its value in the plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
-    /// The key.
+    /// The key, with its position.
     pub key: Written<String>,
-    /// Its value.
+    /// The value, with its position.
     pub value: Written<toml::Value>,
 }
 
-/// Something that stands at a place of the plan's text.
+/// A value with its position in the plan's text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Written<T> {
-    /// What it says.
+    /// The value itself.
     pub value: T,
-    /// Bytes of the text.
+    /// Byte range in the text.
     pub span: Range<usize>,
 }
 
-/// Something that is varied.
+/// A factor of the experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Factor {
-    /// The name in tables.
+    /// Name shown in tables.
     pub name: String,
-    /// What it sets: one key, or several that change together.
+    /// The key that it sets, or several keys that change together.
     pub keys: Vec<Written<String>>,
     /// The levels, in the order of the plan.
     pub levels: Vec<Level>,
 }
 
-/// One value of a factor.
+/// One level of a factor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Level {
-    /// What it is called in tables and documents.
+    /// Label in tables and documents.
     pub label: serde_json::Value,
-    /// One value for each key of the factor.
+    /// One value per key of the factor.
     pub values: Vec<toml::Value>,
-    /// Where it is written.
+    /// Byte range in the plan's text.
     pub span: Range<usize>,
 }
 
 impl Factor {
-    /// Its keys, as documents have them.
+    /// The keys, joined as in documents.
     pub fn key(&self) -> String {
         self.keys.iter().map(|key| key.value.as_str()).collect::<Vec<_>>().join(", ")
     }
 }
 
 impl Level {
-    /// The label as text, without the quotes of a string.
+    /// The label as text; strings without quotes.
     pub fn name(&self) -> String {
         plain(&self.label)
     }
 }
 
 impl Plan {
-    /// A mistake at a place of the plan.
+    /// A problem at a position of the plan's text.
     pub fn problem(&self, span: &Range<usize>, key: &str, message: impl Into<String>) -> Problem {
         let problem = Problem::new(key, message);
-        // A factor that a scenario declares has no place in the plan.
+        // A factor declared by a scenario has no position in the plan.
         if span.is_empty() { problem } else { problem.at(&self.text, span.clone()) }
     }
 
-    /// Mistakes of this plan.
+    /// Collects problems of this plan.
     pub fn problems(&self, list: Vec<Problem>) -> Problems {
         Problems::new(self.file.clone(), list)
     }
 
-    /// Keys of the plan's base that a factor sets as well: the factor's levels hold.
+    /// Keys of the plan's base that a factor also sets; the levels of the factor take precedence.
     pub fn overridden(&self) -> Vec<&str> {
         let (prefix, base) = match &self.subject {
             Subject::Lab(lab) => ("", &lab.set),
@@ -166,7 +166,7 @@ impl Plan {
         base.iter().map(|setting| setting.key.value.as_str()).filter(|name| is_varied(name)).collect()
     }
 
-    /// The levels of a cell by the factors' names, in words: `buffer 64KB, rate 10G`.
+    /// The levels of a cell with the names of the factors: `buffer 64KB, rate 10G`.
     pub fn describe(&self, cell: &[usize]) -> String {
         let levels = self.factors.iter().zip(cell);
         levels
@@ -176,7 +176,7 @@ impl Plan {
     }
 }
 
-/// A value as text, without the quotes of a string.
+/// A value as text; strings without quotes.
 pub(crate) fn plain(value: &serde_json::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

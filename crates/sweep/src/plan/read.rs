@@ -1,4 +1,4 @@
-//! From a plan's text to the plan.
+//! Parser of plans.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,17 +12,17 @@ use toml::Spanned;
 use super::{CrossTraffic, Factor, HostsSubject, LabSubject, Level, Plan, Setting, Subject, Written};
 use crate::{Rules, Until};
 
-/// Most cells of one plan.
+/// Maximum number of cells of a plan.
 pub const MAX_CELLS: usize = 10_000;
-/// Longest text of a plan, bytes.
+/// Maximum length of a plan, bytes.
 pub const MAX_TEXT: usize = 256 << 10;
-/// Most blocks.
+/// Maximum number of blocks.
 const MAX_BLOCKS: u32 = 10_000;
-/// Blocks where nothing says how many: enough for intervals of several metrics at once.
+/// Number of blocks if no stopping rule is given: enough for intervals of several metrics at once.
 const DEFAULT_BLOCKS: u32 = 10;
-/// Most levels of a factor.
+/// Maximum number of levels of a factor.
 const MAX_LEVELS: usize = 1000;
-/// Longest name of a plan, a factor or a level, characters.
+/// Maximum length of the name of a plan, a factor or a level, characters.
 const MAX_NAME: usize = 80;
 
 const WORDS: Words = Words { arrays: &["factor", "cross"], named: &[], example: key_example };
@@ -79,10 +79,11 @@ struct FactorTable {
     labels: Option<Spanned<Vec<String>>>,
 }
 
-/// Reads a plan; `file` is its name in messages. What only a scenario, the options of `run`, or a host can judge is left to the caller.
+/// Parses a plan; `file` is its name in messages. Checks that need a scenario, the options of `run` or a host
+/// are left to the caller.
 ///
 /// # Errors
-/// Everything that is wrong, each with its line and key.
+/// All problems of the plan, each with its line and key.
 pub fn read(text: &str, file: &str) -> Result<Plan, Problems> {
     let problems = |list| Problems::new(file, list);
     if text.len() > MAX_TEXT {
@@ -301,7 +302,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `1/4` as 2.
+    /// Parses a fraction: `1/4` gives 2.
     fn fraction(&mut self, text: &Spanned<String>, factors: &[Factor]) -> u32 {
         let count = factors.len();
         let denominator = text.get_ref().strip_prefix("1/").and_then(|n| n.trim().parse::<u64>().ok());
@@ -421,7 +422,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Takes a setting that is text out of `options`.
+    /// Removes a string setting from `options` and returns it.
     fn take_text(&mut self, table: &str, options: &mut Vec<Setting>, key: &str) -> Option<Written<String>> {
         let at = options.iter().position(|setting| setting.key.value == key)?;
         let setting = options.remove(at);
@@ -442,7 +443,7 @@ fn written<T>(value: Spanned<T>) -> Written<T> {
     Written { value: value.into_inner(), span }
 }
 
-/// In the order of the text.
+/// Settings in the order of the text.
 fn settings(table: BTreeMap<Spanned<String>, Spanned<toml::Value>>) -> Vec<Setting> {
     let mut settings: Vec<Setting> =
         table.into_iter().map(|(key, value)| Setting { key: written(key), value: written(value) }).collect();

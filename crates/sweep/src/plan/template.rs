@@ -1,4 +1,4 @@
-//! A plan to start from.
+//! Template of a plan.
 
-/// A commented plan: `landspeed sweep --new`.
+/// A commented plan, printed by `landspeed sweep --new`.
 pub const TEMPLATE: &str = include_str!("template.toml");

@@ -11,7 +11,7 @@ fn refusal(text: &str) -> String {
 }
 
 #[test]
-fn the_template_is_a_plan() {
+fn template_is_a_valid_plan() {
     let plan = plan(TEMPLATE);
     assert_eq!((plan.factors.len(), plan.rules.blocks), (1, Some(10)));
     assert!(
@@ -20,7 +20,7 @@ fn the_template_is_a_plan() {
 }
 
 #[test]
-fn the_comments_of_the_template_are_a_plan_of_hosts() {
+fn commented_host_options_of_the_template_are_valid() {
     let text = "name = \"n\"\n[run]\ntarget = \"dtn2\"\ntime = \"10s\"\n[[factor]]\nname = \"cc\"\nkey = \"run.congestion\"\n\
                 levels = [\"cubic\", \"bbr\"]\n[[factor]]\nkey = \"host.server.sysctl:net.ipv4.tcp_rmem\"\n\
                 levels = [\"4096 131072 6291456\", \"4096 131072 67108864\"]\n";
@@ -32,7 +32,7 @@ fn the_comments_of_the_template_are_a_plan_of_hosts() {
 }
 
 #[test]
-fn typos_have_a_line_a_key_and_a_suggestion() {
+fn typos_are_reported_with_line_key_and_suggestion() {
     let text = refusal(&format!("{LAB}[[factor]]\nkey = \"x\"\nlevls = [1]\n"));
     assert!(text.contains("plan.toml:6:1: factor.0.levls: unknown key `levls`"), "{text}");
     assert!(text.contains("did you mean `levels`?"), "{text}");
@@ -48,7 +48,7 @@ fn typos_have_a_line_a_key_and_a_suggestion() {
 }
 
 #[test]
-fn a_factor_overrides_what_the_base_sets() {
+fn factors_override_keys_of_the_base() {
     let text = "name = \"n\"\n[run]\ntarget = \"t\"\nparallel = 2\ntime = \"1s\"\n[[factor]]\nkey = \"run.parallel\"\nlevels = [1, 4]\n";
     assert_eq!(plan(text).overridden(), ["parallel"]);
     assert!(plan(TEMPLATE).overridden().is_empty());
@@ -64,7 +64,7 @@ fn conflicts_between_factors_are_refused() {
 }
 
 #[test]
-fn empty_and_double_levels_are_refused() {
+fn empty_and_duplicate_levels_are_rejected() {
     let with = |levels: &str| format!("{LAB}[[factor]]\nkey = \"x\"\nlevels = {levels}\n");
     assert!(refusal(&with("[]")).contains("the list is empty"));
     assert!(refusal(&with("[\"1MB\", \"2MB\", \"1MB\"]")).contains("the level \"1MB\" is there twice"));
@@ -72,7 +72,7 @@ fn empty_and_double_levels_are_refused() {
 }
 
 #[test]
-fn several_keys_change_together() {
+fn one_factor_can_set_several_keys() {
     let text = format!(
         "{LAB}[[factor]]\nname = \"f\"\nkeys = [\"x\", \"y\"]\nlevels = [[1, \"a\"], [2, \"b\"]]\nlabels = [\"small\", \"large\"]\n"
     );
@@ -106,7 +106,7 @@ fn more_cells_than_the_maximum_are_refused() {
 }
 
 #[test]
-fn a_plan_measures_one_thing() {
+fn plan_has_exactly_one_subject() {
     assert!(refusal("name = \"n\"\n").contains("does not say what it measures"));
     assert!(refusal(&format!("{LAB}[run]\ntarget = \"x\"\n")).contains("a scenario or hosts"));
     assert!(refusal("name = \"n\"\n[run]\ntime = \"1s\"\n").contains("`target` is missing"));
@@ -116,7 +116,7 @@ fn a_plan_measures_one_thing() {
 }
 
 #[test]
-fn rules_to_stop_are_read() {
+fn stopping_rules_are_parsed() {
     let rules = |text: &str| plan(&format!("{text}\n{LAB}")).rules;
     assert_eq!(rules("").blocks, Some(10));
     let both = rules("until = \"ci<2%\"\nbudget = \"30m\"");

@@ -1,12 +1,14 @@
-//! Holding what a control group (v2) sends through an interface to a rate: a program at the group's way out that knows its own
-//! packets, and a queueing discipline that keeps the time.
+//! Rate limit for a control group (v2) on an interface: an eBPF program at the cgroup's egress hook selects the
+//! group's packets, and a queueing discipline delays them.
 //!
-//! Two ways, because kernels differ. With [`By::Departure`] the program writes into each packet when it may leave, and `fq`, on
-//! every queue of the interface, holds it until then: no queue is shared, `mq` stays. With [`By::Class`] it names a class of an
-//! `htb` at the interface's root. Nothing of this program has to run: the program lives as long as the group or until
-//! [`lift`]ed, and [`limits`] reads everything back.
+//! Two methods, because kernels differ. With [`By::Departure`] the program sets each packet's departure time
+//! (EDT), and `fq` on every queue of the interface holds the packet until then; no queue is shared, and `mq`
+//! stays. With [`By::Class`] it sets the packet's class in an `htb` at the interface's root. No landspeed process
+//! needs to run: the program exists until the group is removed or it is detached with [`lift`], and [`limits`]
+//! reads the settings back.
 //!
-//! Needs Linux 5.8 (`bpf_ktime_get_ns` for every licence), `CONFIG_CGROUP_BPF`, `CAP_BPF` and `CAP_NET_ADMIN`.
+//! Needs Linux 5.8 (`bpf_ktime_get_ns` for programs of any licence), `CONFIG_CGROUP_BPF`, `CAP_BPF` and
+//! `CAP_NET_ADMIN`.
 
 use std::fs::File;
 use std::io;
@@ -30,7 +32,7 @@ const BPF_PROG_TYPE_CGROUP_SKB: u32 = 8;
 const BPF_CGROUP_INET_EGRESS: u32 = 1;
 const BPF_F_ALLOW_MULTI: u32 = 2;
 pub(super) const BPF_FUNC_KTIME_GET_NS: i32 = 5;
-/// Programs of one group that are looked through; the kernel allows 64.
+/// Maximum number of a group's programs to read; the kernel allows 64.
 const PROGRAMS_MOST: usize = 64;
 
 // Offsets in `struct __sk_buff`.
@@ -40,7 +42,7 @@ const SKB_IFINDEX: i16 = 40;
 pub(super) const SKB_TIME: i16 = 152;
 const SKB_SEGMENTS: i16 = 164;
 
-// Opcodes beyond those of the frame filter.
+// Opcodes not used by the frame filter.
 const LOAD_32: u8 = 0x61;
 const STORE_32: u8 = 0x63;
 const ATOMIC_ADD: u8 = 0xdb;
@@ -54,13 +56,14 @@ const JUMP_IF_MORE: u8 = 0x2d;
 const PURPOSE: Purpose =
     Purpose { kind: BPF_PROG_TYPE_CGROUP_SKB, attach_type: BPF_CGROUP_INET_EGRESS, name: *b"landspeed_rate\0\0" };
 
-// What a program returns at a group's way out (include/linux/bpf-cgroup.h): let it pass; drop it and let TCP slow down.
+// Return values of a cgroup egress program (include/linux/bpf-cgroup.h): pass; drop and notify TCP of
+// congestion.
 const PASS: i32 = 1;
 const DROP_AND_SLOW_DOWN: i32 = 2;
 
-/// Words of the map's one value.
+/// Number of words in the map's only value.
 const WORDS: usize = 8;
-/// Says whose map it is and in which order its words are.
+/// Identifies landspeed's maps and the version of their layout.
 const MARK_VALUE: u64 = 0x6c61_6e64_7261_7431;
 const MARK: usize = 0;
 const NAMESPACE: usize = 1;
@@ -70,43 +73,44 @@ const CLASS: usize = 4;
 const NEXT: usize = 5;
 const DROPPED: usize = 6;
 
-/// Bytes of headers that each frame of a super-packet has on the wire: Ethernet, IPv4, TCP with its timestamps. The kernel's
-/// own accounting (`qdisc_pkt_len_init`) adds the same. IPv6 has 20 more: 1.3 % of a frame of 1514 bytes.
+/// Header bytes on the wire per frame of a GSO packet: Ethernet, IPv4, TCP with timestamps. The kernel's own
+/// accounting (`qdisc_pkt_len_init`) adds the same. IPv6 has 20 bytes more: 1.3 % of a frame of 1514 bytes.
 const HEADERS_BYTES: i32 = 14 + 20 + 32;
 const ETHERNET_BYTES: i32 = 14;
-/// Packets that would wait longer are dropped, and TCP slows down: far below the 10 s after which `fq` drops on its own.
+/// Maximum delay: packets that would wait longer are dropped, which makes TCP slow down. Well below the 10 s
+/// after which `fq` itself drops.
 const LONGEST_WAIT_NS: i32 = 500_000_000;
 
-/// How a group's packets are held back.
+/// Method of limiting a group's rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    /// By the time at which each may leave, in steps of this rate, bytes/s. `fq` keeps it.
+    /// Departure times at this rate, bytes/s, enforced by `fq`.
     Departure(u64),
-    /// By a class of an `htb`, which has the rate.
+    /// An `htb` class, which has the rate.
     Class(u32),
 }
 
-/// A limit in force.
+/// An active limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
-    /// The program's number.
+    /// Kernel id of the program.
     pub program: u32,
-    /// Index of the interface it is for.
+    /// Index of the limited interface.
     pub ifindex: u32,
     /// Network namespace of that interface (the inode of `/proc/self/ns/net`).
     pub namespace: u64,
-    /// How.
+    /// Method of the limit.
     pub by: By,
-    /// Packets dropped because they would have waited too long.
+    /// Packets dropped because they would have exceeded the maximum delay.
     pub dropped: u64,
 }
 
-/// The limits of a group, by its directory; programs of others are left out.
+/// Returns the limits of a group, given by its cgroup directory; programs of others are skipped.
 pub fn limits(group: &Path) -> io::Result<Vec<Limit>> {
     let directory = File::open(group)?;
     let mut found = Vec::new();
     for program in attached(&directory)? {
-        // A program that is gone by now was not ours to show.
+        // The program was removed in the meantime.
         let Ok((_, maps, name)) = by_id(program) else { continue };
         if name != PURPOSE.name {
             continue;
@@ -123,8 +127,8 @@ pub fn limits(group: &Path) -> io::Result<Vec<Limit>> {
     Ok(found)
 }
 
-/// Holds a group to a rate on an interface, beside what others have attached there. One that was there before stays: `lift` it
-/// after this, so that there is no moment without.
+/// Limits the rate of a group on an interface, in addition to other attached programs. An existing limit stays;
+/// remove it with `lift` afterwards, so that the group is never unlimited.
 pub fn limit(group: &Path, namespace: u64, ifindex: u32, by: By) -> io::Result<()> {
     let directory = File::open(group)?;
     let (map, program) = make(namespace, ifindex, by)?;
@@ -134,7 +138,7 @@ pub fn limit(group: &Path, namespace: u64, ifindex: u32, by: By) -> io::Result<(
     unsafe { call(BPF_PROG_ATTACH, &attributes) }.map(drop)
 }
 
-/// Takes a limit off a group.
+/// Removes a limit from a group.
 pub fn lift(group: &Path, limit: &Limit) -> io::Result<()> {
     let directory = File::open(group)?;
     let (program, _, name) = by_id(limit.program)?;
@@ -146,7 +150,7 @@ pub fn lift(group: &Path, limit: &Limit) -> io::Result<()> {
     unsafe { call(BPF_PROG_DETACH, &attributes) }.map(drop)
 }
 
-/// The program and its map.
+/// Creates the program and its map.
 fn make(namespace: u64, ifindex: u32, by: By) -> io::Result<(OwnedFd, OwnedFd)> {
     let mut words = [0_u64; WORDS];
     words[MARK] = MARK_VALUE;
@@ -175,7 +179,8 @@ fn make(namespace: u64, ifindex: u32, by: By) -> io::Result<(OwnedFd, OwnedFd)> 
     Ok((map, program))
 }
 
-/// r6: the packet. r7: the time it takes at the rate. r8: the map's value. r9: now. r3: when it may leave.
+/// Registers: r6: the packet; r7: its transmission time at the rate; r8: the map's value; r9: now; r3: departure
+/// time.
 fn instructions(ifindex: u32, by: By, map: libc::c_int) -> Vec<Instruction> {
     let constant = |code, register, value| instruction(code, register, 0, 0, value);
     let between = |code, to, from| instruction(code, to, from, 0, 0);
@@ -187,11 +192,11 @@ fn instructions(ifindex: u32, by: By, map: libc::c_int) -> Vec<Instruction> {
         }
         By::Departure(_) => vec![
             instruction(LOAD_32, 7, 6, SKB_LENGTH, 0),
-            // Not a super-packet: one frame.
+            // 0 segments: not a GSO packet, so one frame.
             instruction(LOAD_32, 3, 6, SKB_SEGMENTS, 0),
             instruction(JUMP_IF_NOT_CONSTANT, 3, 0, 1, 0),
             constant(MOVE_CONSTANT, 3, 1),
-            // The length has the IP and TCP headers of one of them.
+            // The length already includes the IP and TCP headers of one frame.
             constant(MULTIPLY_CONSTANT, 3, HEADERS_BYTES),
             between(ADD, 7, 3),
             constant(ADD_CONSTANT, 7, ETHERNET_BYTES - HEADERS_BYTES),
@@ -201,7 +206,8 @@ fn instructions(ifindex: u32, by: By, map: libc::c_int) -> Vec<Instruction> {
             constant(CALL, 0, BPF_FUNC_KTIME_GET_NS),
             between(MOVE, 9, 0),
             instruction(LOAD_64, 3, 8, word(NEXT), 0),
-            // Nothing waits: it leaves now. Two CPUs that both find that lose one packet's time between them.
+            // Queue empty: departs now. If two CPUs find this at the same time, the transmission time of one packet
+            // is not counted.
             instruction(JUMP_IF_AT_LEAST, 3, 9, 2, 0),
             between(MOVE, 3, 9),
             instruction(STORE_64, 8, 9, word(NEXT), 0),
@@ -209,7 +215,7 @@ fn instructions(ifindex: u32, by: By, map: libc::c_int) -> Vec<Instruction> {
             constant(ADD_CONSTANT, 4, LONGEST_WAIT_NS),
             instruction(JUMP_IF_MORE, 3, 4, 6, 0),
             instruction(ATOMIC_ADD, 8, 7, word(NEXT), 0),
-            // TCP's own pacing may want it later.
+            // Keep a later departure time set by TCP pacing.
             instruction(LOAD_64, 5, 6, SKB_TIME, 0),
             instruction(JUMP_IF_AT_LEAST, 5, 3, 1, 0),
             instruction(STORE_64, 6, 3, SKB_TIME, 0),
@@ -223,8 +229,8 @@ fn instructions(ifindex: u32, by: By, map: libc::c_int) -> Vec<Instruction> {
     };
     let mut program = vec![
         between(MOVE, 6, 1),
-        // Also the program that has no use for the map holds it: by the map it is known again. The second half is the offset
-        // into the value.
+        // Programs that do not use the map also reference it, because limits are identified by their map. The
+        // second instruction is the offset into the value.
         instruction(LOAD_CONSTANT_64, 8, BPF_PSEUDO_MAP_VALUE, 0, map),
         instruction(0, 0, 0, 0, 0),
         instruction(LOAD_32, 2, 6, SKB_IFINDEX, 0),
@@ -274,7 +280,7 @@ struct InfoByFd {
     info: u64,
 }
 
-/// The leading members of `struct bpf_prog_info`.
+/// The first members of `struct bpf_prog_info`.
 #[repr(C)]
 #[derive(Default)]
 struct ProgramInfo {
@@ -292,7 +298,7 @@ struct ProgramInfo {
     name: [u8; NAME_BYTES],
 }
 
-/// The leading members of `struct bpf_map_info`.
+/// The first members of `struct bpf_map_info`.
 #[repr(C)]
 #[derive(Default)]
 struct MapInfo {
@@ -304,7 +310,7 @@ struct MapInfo {
     flags: u32,
 }
 
-/// Numbers of the programs at a group's way out.
+/// Returns the ids of the programs at a group's egress hook.
 fn attached(group: &File) -> io::Result<Vec<u32>> {
     let mut numbers = [0_u32; PROGRAMS_MOST];
     let mut query = Query {
@@ -321,7 +327,7 @@ fn attached(group: &File) -> io::Result<Vec<u32>> {
     Ok(numbers[..(query.count as usize).min(PROGRAMS_MOST)].to_vec())
 }
 
-/// A program by its number: itself, the numbers of its maps (the first four), its name.
+/// Opens a program by id; returns it with the ids of its maps (at most four) and its name.
 fn by_id(number: u32) -> io::Result<(OwnedFd, Vec<u32>, [u8; NAME_BYTES])> {
     let program = open(BPF_PROG_GET_FD_BY_ID, number)?;
     let mut maps = [0_u32; 4];
@@ -332,7 +338,7 @@ fn by_id(number: u32) -> io::Result<(OwnedFd, Vec<u32>, [u8; NAME_BYTES])> {
     Ok((program, maps[..count].to_vec(), info.name))
 }
 
-/// The value of a map of ours; `None` if it is none.
+/// Reads the value of one of landspeed's maps; `None` for other maps.
 fn value(number: u32) -> io::Result<Option<[u64; WORDS]>> {
     let map = open(BPF_MAP_GET_FD_BY_ID, number)?;
     let mut info = MapInfo::default();
@@ -362,7 +368,8 @@ fn open(command: libc::c_int, number: u32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The kernel's information on a program or a map; `T` is the beginning of the structure for that kind of object.
+/// Reads the kernel's information on a program or a map; `T` is the beginning of the structure for that type of
+/// object.
 fn info_of<T>(object: &OwnedFd, info: &mut T) -> io::Result<()> {
     let bytes = size_of::<T>() as u32;
     let attributes = InfoByFd { fd: object.as_raw_fd() as u32, bytes, info: std::ptr::from_mut(info) as u64 };
@@ -371,7 +378,7 @@ fn info_of<T>(object: &OwnedFd, info: &mut T) -> io::Result<()> {
     unsafe { call(BPF_OBJ_GET_INFO_BY_FD, &attributes) }.map(drop)
 }
 
-/// As [`call`], for a command that also writes into the attributes.
+/// Like [`call`], for commands that also write to the attributes.
 ///
 /// # Safety
 /// As for [`call`]; the attributes may be overwritten.

@@ -1,5 +1,5 @@
-//! A program that lets packets leave at the ticks of a clock only: it writes into each when it may leave, and `fq` holds it until
-//! then. Needs what [`super::egress`] needs.
+//! An eBPF program that lets packets depart only at the ticks of a clock: it sets each packet's departure time,
+//! and `fq` holds it until then. Same requirements as [`super::egress`].
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,15 +12,16 @@ use super::{
 const DIVIDE_CONSTANT: u8 = 0x37;
 const MULTIPLY_CONSTANT: u8 = 0x27;
 
-/// The program for a clock of this period, nanoseconds, up to two seconds. It ticks at the multiples of it of the monotonic
-/// clock. To attach with `Netlink::filter_egress` of `landspeed-netlink`, in front of an `fq` that does not pace.
+/// Loads the program for a clock with this period, nanoseconds, up to 2.1 s. It ticks at multiples of the period
+/// on the monotonic clock. Attach it with `Netlink::filter_egress` of `landspeed-netlink`, in front of an `fq`
+/// without pacing.
 pub fn frame_clock(period_ns: u64) -> io::Result<OwnedFd> {
     let period = i32::try_from(period_ns).ok().filter(|&period| period > 0);
     let period = period.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "a period is 1 ns to 2.1 s"))?;
     load(FILTER, &instructions(period))
 }
 
-/// r6: the packet. r3: the next tick.
+/// Registers: r6: the packet; r3: the next tick.
 fn instructions(period: i32) -> Vec<Instruction> {
     let constant = |code, register, value| instruction(code, register, 0, 0, value);
     vec![

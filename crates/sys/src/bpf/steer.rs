@@ -1,6 +1,6 @@
-//! Programs that take the packets of given peers out of an interface and put packets back in, at its TCX hooks. Each is attached
-//! by a link that belongs to a descriptor: the kernel removes it when the process ends, also by SIGKILL. Needs Linux 6.6, `CAP_BPF` and
-//! `CAP_NET_ADMIN`; no queueing discipline.
+//! eBPF programs at TCX hooks that divert the packets of given peers from an interface and reinject packets. Each
+//! is attached by a link that is bound to a descriptor: the kernel removes it when the process ends, even by
+//! SIGKILL. Needs Linux 6.6, `CAP_BPF` and `CAP_NET_ADMIN`; no queueing discipline.
 
 use std::io;
 use std::net::IpAddr;
@@ -23,7 +23,7 @@ const SKB_MARK: i16 = 8;
 const SKB_PROTOCOL: i16 = 16;
 const SKB_VLAN_PRESENT: i16 = 20;
 
-// Opcodes beyond those of the frame filter. The jumps and the AND are of the 32-bit classes.
+// Opcodes not used by the frame filter. The jumps and the AND are of the 32-bit classes.
 const LOAD_PACKET_32: u8 = 0x20;
 const LOAD_PACKET_8: u8 = 0x30;
 const STORE_32: u8 = 0x63;
@@ -34,7 +34,7 @@ const IF_NOT_EQUAL: u8 = 0x56;
 const IF_BELOW: u8 = 0xa6;
 const IF_ABOVE: u8 = 0x26;
 
-// Offsets in a frame, from the Ethernet header on.
+// Offsets in a frame, Ethernet header included.
 const IPV4_SOURCE: i32 = 14 + 12;
 const IPV4_DESTINATION: i32 = 14 + 16;
 const IPV6_NEXT_HEADER: i32 = 14 + 6;
@@ -44,44 +44,45 @@ const ICMPV6_TYPE: i32 = 14 + 40;
 const ETH_P_IP: u16 = 0x0800;
 const ETH_P_IPV6: u16 = 0x86dd;
 const IPPROTO_ICMPV6: i32 = 58;
-/// Types of neighbour discovery (RFC 4861), which does for IPv6 what ARP does for IPv4.
+/// First and last ICMPv6 type of neighbour discovery (RFC 4861), the counterpart of ARP in IPv6.
 const NEIGHBOUR_DISCOVERY: [i32; 2] = [133, 137];
 
-/// Most peers of one program.
+/// Maximum number of peers per program.
 pub const PEERS_MOST: usize = 256;
 
-/// Peers: an address and the bits of it that count.
+/// A peer prefix: address and prefix length.
 pub type Peer = (IpAddr, u8);
 
-/// Where at an interface a program runs.
+/// TCX hook at an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hook {
-    /// On what arrives.
+    /// Arriving packets.
     Ingress,
-    /// On what leaves.
+    /// Departing packets.
     Egress,
 }
 
-/// How packets are known that were put back in and must not be taken again: by their mark, which is theirs only between two programs.
+/// Packet mark (`skb->mark`) of reinjected packets, which must not be diverted again. It is only set between two
+/// programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark(i32);
 
 impl Mark {
-    /// A mark made of any number. Constants of instructions are signed: the highest bit stays clear.
+    /// Derives a nonzero mark from any number. The highest bit stays clear, as constants of instructions are signed.
     pub fn new(number: u64) -> Self {
         Self((number as i32 & i32::MAX).max(1))
     }
 }
 
-/// A program at an interface. It is gone when this is dropped or the process ends.
+/// An attached program. It is detached when this is dropped or the process ends.
 #[derive(Debug)]
 pub struct Attachment {
     _link: OwnedFd,
 }
 
-/// Takes packets to the peers (at [`Hook::Egress`]) or from them (at [`Hook::Ingress`]) out of interface `from` and sends them out of
-/// interface `to`, marked. Marked ones pass and lose their mark. Everything else passes: frames with a VLAN tag, ARP, and neighbour
-/// discovery also when they are of a peer.
+/// Diverts packets to the peers (at [`Hook::Egress`]) or from them (at [`Hook::Ingress`]) from interface `from`
+/// to the egress of interface `to`, marked. Packets with the mark pass, and the mark is cleared. All others pass,
+/// as do frames with a VLAN tag, ARP, and neighbour discovery even of peers.
 pub fn divert(from: u32, hook: Hook, peers: &[Peer], to: u32, mark: Mark) -> io::Result<Attachment> {
     if peers.len() > PEERS_MOST {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("more than {PEERS_MOST} peers")));
@@ -89,12 +90,13 @@ pub fn divert(from: u32, hook: Hook, peers: &[Peer], to: u32, mark: Mark) -> io:
     attach(from, hook, &diversion(hook, peers, to, mark))
 }
 
-/// Lets whatever arrives at interface `from` leave by interface `to` ([`Hook::Egress`]) or arrive there ([`Hook::Ingress`]), marked.
+/// Sends all packets that arrive at interface `from` out of interface `to` ([`Hook::Egress`]) or injects them
+/// there as received ([`Hook::Ingress`]), marked.
 pub fn forward(from: u32, to: u32, hook: Hook, mark: Mark) -> io::Result<Attachment> {
     attach(from, Hook::Ingress, &redirection(to, hook, mark))
 }
 
-/// Drops whatever leaves by `interface` without the mark.
+/// Drops all packets that leave by `interface` without the mark.
 pub fn guard(interface: u32, mark: Mark) -> io::Result<Attachment> {
     attach(
         interface,
@@ -110,18 +112,18 @@ pub fn guard(interface: u32, mark: Mark) -> io::Result<Attachment> {
     )
 }
 
-/// Where a jump leads.
+/// Target of a jump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Label {
-    /// The packet passes.
+    /// Pass the packet.
     Pass,
-    /// The packet is taken.
+    /// Divert the packet.
     Take,
-    /// What follows the present test.
+    /// The instruction after the current test.
     Next,
 }
 
-/// Instructions whose jumps get their distances when the label is placed.
+/// Instructions with jumps whose offsets are filled in when their label is placed.
 #[derive(Debug, Default)]
 struct Assembly {
     code: Vec<Instruction>,
@@ -148,7 +150,7 @@ impl Assembly {
         });
     }
 
-    /// Redirects the packet, whose context is in `context`, and ends.
+    /// Marks and redirects the packet, whose context is in register `context`, and returns.
     fn redirect(&mut self, context: u8, to: u32, flags: i32, mark: Mark) {
         self.add(MOVE_CONSTANT, 2, 0, 0, mark.0);
         self.add(STORE_32, context, 2, SKB_MARK, 0);
@@ -170,7 +172,8 @@ fn redirection(to: u32, hook: Hook, mark: Mark) -> Vec<Instruction> {
     program.code
 }
 
-/// r6: the context, where loads from the packet look for it. They give words in the host's order in r0 and clear r1 to r5.
+/// r6: the context, as required by packet loads, which return words in host byte order in r0 and clobber r1 to
+/// r5.
 fn diversion(hook: Hook, peers: &[Peer], to: u32, mark: Mark) -> Vec<Instruction> {
     let mut program = Assembly::default();
     program.add(MOVE, 6, 1, 0, 0);
@@ -209,7 +212,7 @@ fn diversion(hook: Hook, peers: &[Peer], to: u32, mark: Mark) -> Vec<Instruction
     program.jump(IF_ABOVE, 0, NEIGHBOUR_DISCOVERY[1], Label::Next);
     program.jump(JUMP, 0, 0, Label::Pass);
     program.place(Label::Next);
-    // The four words of the address: r7, r8, r9, r0.
+    // Load the four words of the address into r7, r8, r9 and r0.
     for (word, register) in [7, 8, 9, 0].into_iter().enumerate() {
         program.add(LOAD_PACKET_32, 0, 0, 0, v6_at + 4 * word as i32);
         if register != 0 {
@@ -235,7 +238,7 @@ fn diversion(hook: Hook, peers: &[Peer], to: u32, mark: Mark) -> Vec<Instruction
 
     program.place(Label::Pass);
     program.pass();
-    // Without a peer nothing leads there, and the verifier refuses what is never reached.
+    // Without peers nothing jumps there, and the verifier rejects unreachable code.
     if program.open.iter().any(|(_, label)| *label == Label::Take) {
         program.place(Label::Take);
         program.redirect(6, to, 0, mark);
@@ -243,7 +246,7 @@ fn diversion(hook: Hook, peers: &[Peer], to: u32, mark: Mark) -> Vec<Instruction
     program.code
 }
 
-/// The leading members of `union bpf_attr` for a link at a TCX hook.
+/// The first members of `union bpf_attr` for a link at a TCX hook.
 #[repr(C)]
 struct LinkCreate {
     program: u32,
@@ -281,7 +284,7 @@ mod tests {
     use crate::frames::FrameRing;
     use crate::netns;
 
-    /// Frames from 192.0.2.1 and others that arrive at `b`, and which of them come out of `d`, by their last byte.
+    /// Sends frames to `b` and returns the last byte of those that come out of `d`.
     fn taken(peers: &[Peer], frames: &[Vec<u8>]) -> Result<Vec<u8>, String> {
         let outcome = netns::in_new(|| -> Result<Vec<u8>, String> {
             for scope in ["all", "default"] {
@@ -348,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_of_peers_are_taken_and_no_others() {
+    fn only_packets_of_peers_are_diverted() {
         let peer = |text: &str, bits| (text.parse().expect("an address"), bits);
         let peers = [peer("192.0.2.1", 32), peer("10.1.0.0", 16), peer("2001:db8::1", 128), peer("2001:db8:7::", 48)];
         let frames = [
@@ -372,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_peers_as_allowed_pass_the_verifier() {
+    fn maximum_number_of_peers_passes_the_verifier() {
         let peers: Vec<Peer> = (0..PEERS_MOST as u32)
             .map(|number| match number % 2 {
                 0 => (IpAddr::from((0x0a00_0000 + number).to_be_bytes()), 32),

@@ -1,4 +1,4 @@
-//! The system calls: everything relative to an open directory.
+//! System calls relative to an open directory.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
@@ -7,13 +7,13 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 
-/// The root directory.
+/// Opens the root directory.
 pub(super) fn root() -> io::Result<File> {
     // SAFETY: the path is a literal that ends with a zero byte.
     take(unsafe { libc::open(c"/".as_ptr(), libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC) })
 }
 
-/// The effective user.
+/// Returns the effective user id.
 pub(super) fn effective_user() -> u32 {
     // SAFETY: geteuid takes nothing and cannot fail.
     unsafe { libc::geteuid() }
@@ -25,7 +25,7 @@ pub(super) struct Entry<'a> {
     name: &'a OsStr,
 }
 
-/// A name in an open directory.
+/// Refers to a name in an open directory.
 pub(super) fn at<'a>(directory: &'a impl AsFd, name: &'a OsStr) -> Entry<'a> {
     Entry { directory: directory.as_fd(), name }
 }
@@ -35,33 +35,33 @@ impl Entry<'_> {
         Ok(CString::new(self.name.as_bytes())?)
     }
 
-    /// Opens it.
+    /// Opens the entry.
     pub(super) fn open(&self, flags: libc::c_int, mode: libc::mode_t) -> io::Result<File> {
         let name = self.text()?;
         // SAFETY: the directory is open for the length of the borrow; the name ends with a zero byte and lives through the call.
         take(unsafe { libc::openat(self.directory.as_raw_fd(), name.as_ptr(), flags | libc::O_CLOEXEC, mode) })
     }
 
-    /// A descriptor of what has this name now, link or not, to look at only.
+    /// Opens whatever has this name now, link or not, with `O_PATH`.
     pub(super) fn look(&self) -> io::Result<File> {
         self.open(libc::O_PATH | libc::O_NOFOLLOW, 0)
     }
 
-    /// Makes a directory that only its owner may use.
+    /// Creates a directory with mode 0700.
     pub(super) fn make_directory(&self) -> io::Result<()> {
         let name = self.text()?;
         // SAFETY: as for `open`.
         check(unsafe { libc::mkdirat(self.directory.as_raw_fd(), name.as_ptr(), 0o700) })
     }
 
-    /// Removes it.
+    /// Removes the entry.
     pub(super) fn remove(&self) -> io::Result<()> {
         let name = self.text()?;
         // SAFETY: as for `open`.
         check(unsafe { libc::unlinkat(self.directory.as_raw_fd(), name.as_ptr(), 0) })
     }
 
-    /// Gives it another name in the same directory.
+    /// Renames the entry within its directory.
     pub(super) fn rename(&self, to: &OsStr) -> io::Result<()> {
         let (from, to) = (self.text()?, CString::new(to.as_bytes())?);
         let directory = self.directory.as_raw_fd();
@@ -69,7 +69,8 @@ impl Entry<'_> {
         check(unsafe { libc::renameat(directory, from.as_ptr(), directory, to.as_ptr()) })
     }
 
-    /// Where a symbolic link points; an empty name is the link that the descriptor itself is.
+    /// Returns the target of a symbolic link; an empty name refers to the link that the descriptor itself is open
+    /// on.
     pub(super) fn target(&self) -> io::Result<PathBuf> {
         let name = self.text()?;
         let mut bytes = vec![0_u8; libc::PATH_MAX as usize];
@@ -83,14 +84,14 @@ impl Entry<'_> {
     }
 }
 
-/// Names in an open directory.
+/// Lists the names in an open directory.
 pub(super) fn list(directory: &impl AsFd) -> io::Result<Vec<OsString>> {
     let path = format!("/proc/self/fd/{}", directory.as_fd().as_raw_fd());
     std::fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.file_name())).collect()
 }
 
-/// What users other than root and the effective one may do with a file: bits as in a mode's last digit. `mode` counts where
-/// the file has no access control list; with one, its group digit is only the list's mask.
+/// Returns the access of users other than root and the effective one to a file, as permission bits 0 to 7. `mode`
+/// applies if the file has no access control list; with one, its group digit is only the list's mask.
 pub(super) fn others_access(file: &File, mode: u32) -> u32 {
     let by_mode = (mode | mode >> 3) & 0o7;
     let mut list = [0_u8; 4096];
@@ -103,8 +104,8 @@ pub(super) fn others_access(file: &File, mode: u32) -> u32 {
     access_of_others(&list[..length], effective_user()).unwrap_or(by_mode)
 }
 
-/// The same of an access control list as the kernel encodes it (`linux/posix_acl_xattr.h`): a version, then entries of tag,
-/// permissions and id, little-endian.
+/// Computes the same from an access control list in the kernel's encoding (`linux/posix_acl_xattr.h`): a version,
+/// then entries of tag, permissions and id, little-endian. `None` if it cannot be decoded.
 fn access_of_others(list: &[u8], user: u32) -> Option<u32> {
     const VERSION: u32 = 2;
     const USER: u16 = 0x02;
@@ -159,9 +160,9 @@ mod tests {
     }
 
     #[test]
-    fn an_acl_for_the_owner_is_not_foreign_access() {
+    fn acl_entry_of_the_effective_user_is_not_foreign_access() {
         let none = u32::MAX;
-        // What systemd gives a service with a credential: mode 0440, and the group digit is the mask.
+        // ACL that systemd sets on a service's credential: mode 0440, where the group digit is the mask.
         let credential = [(0x01, 4, none), (0x02, 4, 64001), (0x04, 0, none), (0x10, 4, none), (0x20, 0, none)];
         assert_eq!(access_of_others(&list(&credential), 64001), Some(0));
         assert_eq!(access_of_others(&list(&credential), 1000), Some(4));

@@ -1,4 +1,4 @@
-//! Files of other users need root to make; those tests skip without it.
+//! Creating files of other users needs root; tests that do so are skipped without it.
 
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -53,7 +53,7 @@ fn refused<T: fmt::Debug>(result: Result<T, TrustError>) -> Untrusted {
 }
 
 #[test]
-fn a_secret_readable_by_others_is_refused_with_advice() {
+fn secret_readable_by_others_is_rejected_with_advice() {
     let desk = Desk::new();
     assert_eq!(secret(&desk.file("own", 0o600)).expect("its owner's alone"), "text");
     assert_eq!(secret(&desk.file("fixed", 0o400)).expect("its owner's alone"), "text");
@@ -86,7 +86,7 @@ fn a_file_or_directory_of_another_user_is_refused() {
     let path = desk.file("theirs", 0o600);
     chown(&path, Some(STRANGER), None).expect("given away");
     assert_eq!(refused(public(&path)).fault, Fault::Owner { at: path.clone(), uid: STRANGER, expected: 0 });
-    // Unless that user is expected.
+    // Accepted if that user is an expected owner.
     assert!(open(&path, "audit", Content::Public, &[STRANGER], Policy::Refuse).is_ok());
     let folder = desk.folder("folder", 0o755);
     chown(&folder, Some(STRANGER), None).expect("given away");
@@ -102,10 +102,10 @@ fn a_directory_writable_by_others_is_refused() {
     let folder = desk.folder("folder", 0o777);
     let inside = desk.file("folder/ours", 0o600);
     assert_eq!(refused(public(&inside)).fault, Fault::Writable { at: folder.clone(), mode: 0o777 });
-    // In a sticky one only its owner can.
+    // In a sticky directory only the file's owner can replace it.
     set_mode(&folder, 0o1777);
     assert!(public(&inside).is_ok());
-    // A directory to keep files in must not be open to others at all.
+    // A directory for state files must not be writable by others even if it is sticky.
     let kept = Directory::open(&folder, "state directory", false, Policy::Refuse);
     assert_eq!(refused(kept).fault, Fault::Writable { at: folder.clone(), mode: 0o1777 });
 }

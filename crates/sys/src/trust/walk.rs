@@ -1,4 +1,4 @@
-//! From the root to a file, one open directory after the other.
+//! Walks from the root directory to a file, opening each directory relative to the previous one.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -10,12 +10,12 @@ use std::path::{Component, Path, PathBuf};
 use super::calls::{at, effective_user, root};
 use super::{Fault, Policy, TrustError, Untrusted, WRITABLE};
 
-/// Symbolic links on the way to a file, at most (as in the kernel, path_resolution(7)).
+/// Maximum number of symbolic links in a path, as in the kernel (path_resolution(7)).
 const MOST_LINKS: u32 = 40;
-/// In a directory with this bit, only the owner of a file can replace it.
+/// Sticky bit: only the owner of a file in such a directory can replace it.
 const STICKY: u32 = 0o1000;
 
-/// Decides about one file.
+/// Applies the policy to one file.
 pub(super) struct Judge<'a> {
     pub(super) path: &'a Path,
     what: &'static str,
@@ -29,7 +29,7 @@ impl<'a> Judge<'a> {
         Self { path, what, owners, policy, user: effective_user() }
     }
 
-    /// Refuses the file, or reports the fault.
+    /// Rejects the file, or reports the fault, depending on the policy.
     pub(super) fn fault(&self, fault: Fault) -> Result<(), Untrusted> {
         let untrusted = Untrusted { what: self.what, path: self.path.to_owned(), fault };
         match self.policy {
@@ -53,9 +53,9 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// Goes from the root to a path and checks every directory and link on the way: none may be exchanged by another user.
-/// `whole` goes to its end, which must be a directory that others cannot write to; otherwise to its parent. Returns the
-/// directory and the last name.
+/// Walks from the root to a path and checks every directory and link: no other user may be able to replace any of
+/// them. With `whole` it walks to the end, which must be a directory that others cannot write to; otherwise to
+/// the parent. Returns the directory and the last name.
 pub(super) fn walk(
     judge: &Judge<'_>,
     operation: &'static str,
@@ -116,7 +116,7 @@ pub(super) fn walk(
     Ok((here.into(), OsString::new()))
 }
 
-/// The names of a path after its root.
+/// Returns the components of a path after its root.
 fn names(path: &Path) -> impl Iterator<Item = OsString> + use<'_> {
     path.components().filter_map(|component| match component {
         Component::Normal(name) => Some(name.to_owned()),

@@ -6,40 +6,42 @@ use std::time::Duration;
 
 use socket2::{Domain, SockRef};
 
-/// What the kernel does about the path MTU of a socket (`IP_MTU_DISCOVER`, `IPV6_MTU_DISCOVER`).
+/// Path MTU discovery mode of a socket (`IP_MTU_DISCOVER`, `IPV6_MTU_DISCOVER`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MtuDiscovery {
-    /// Fragment what does not fit the path MTU known so far, else set the don't-fragment bit (the kernel's default).
+    /// Fragment datagrams that exceed the known path MTU, set the don't-fragment bit on others (the kernel's
+    /// default).
     Want,
-    /// Never fragment: a datagram over the known path MTU is refused with `EMSGSIZE`.
+    /// Never fragment: a datagram larger than the known path MTU fails with `EMSGSIZE`.
     DontFragment,
-    /// Never fragment and ignore the known path MTU: what path MTU probes need.
+    /// Never fragment and ignore the known path MTU, as path MTU discovery requires.
     Probe,
 }
 
-/// Turns coalescing of received datagrams on or off (`UDP_GRO`, Linux 5.0).
+/// Enables or disables GRO, the coalescing of received datagrams (`UDP_GRO`, Linux 5.0).
 pub fn enable_gro(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
     set_int(fd, libc::SOL_UDP, libc::UDP_GRO, i32::from(on))
 }
 
-/// Asks for a kernel receive timestamp with each message (`SO_TIMESTAMPNS`, `CLOCK_REALTIME`).
+/// Requests a kernel receive timestamp with each message (`SO_TIMESTAMPNS`, `CLOCK_REALTIME`).
 pub fn enable_timestamps(fd: BorrowedFd<'_>) -> io::Result<()> {
     set_int(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
 }
 
-/// Makes sends report what the kernel would otherwise hide (`IP_RECVERR`): without it a datagram dropped in the local
-/// qdisc is a successful send (`udp_send_skb`, net/ipv4/udp.c). Errors then also queue up: [`drain_error_queue`].
+/// Makes sends report errors that the kernel would otherwise hide (`IP_RECVERR`): without it a datagram dropped
+/// in the local qdisc is a successful send (`udp_send_skb`, net/ipv4/udp.c). Errors are then also queued: see
+/// [`drain_error_queue`].
 pub fn enable_send_errors(fd: BorrowedFd<'_>) -> io::Result<()> {
     if is_ipv6(fd)? {
         set_int(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1)?;
-        // Only for v4-mapped peers; a socket that is v6-only refuses it, and needs it not.
+        // Only for IPv4-mapped peers; an IPv6-only socket rejects it and does not need it.
         let _ = set_int(fd, libc::IPPROTO_IP, libc::IP_RECVERR, 1);
         return Ok(());
     }
     set_int(fd, libc::IPPROTO_IP, libc::IP_RECVERR, 1)
 }
 
-/// Sets what happens to datagrams larger than the path MTU.
+/// Sets the path MTU discovery mode.
 pub fn set_mtu_discovery(fd: BorrowedFd<'_>, mode: MtuDiscovery) -> io::Result<()> {
     if is_ipv6(fd)? {
         let value = match mode {
@@ -57,13 +59,13 @@ pub fn set_mtu_discovery(fd: BorrowedFd<'_>, mode: MtuDiscovery) -> io::Result<(
     set_int(fd, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, value)
 }
 
-/// Asks for a receive buffer of `bytes` and returns what is in force, as `getsockopt` counts it (the kernel doubles
-/// the request for its bookkeeping). Goes past `net.core.rmem_max` where privilege allows (`SO_RCVBUFFORCE`).
+/// Requests a receive buffer of `bytes` and returns the effective size as reported by `getsockopt` (the kernel
+/// doubles the request for its overhead). Exceeds `net.core.rmem_max` if privileged (`SO_RCVBUFFORCE`).
 pub fn set_receive_buffer(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<u64> {
     set_buffer(fd, bytes, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF)
 }
 
-/// As [`set_receive_buffer`], for sending (`SO_SNDBUFFORCE`, `net.core.wmem_max`).
+/// Like [`set_receive_buffer`], for the send buffer (`SO_SNDBUFFORCE`, `net.core.wmem_max`).
 pub fn set_send_buffer(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<u64> {
     set_buffer(fd, bytes, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)
 }
@@ -79,7 +81,7 @@ fn set_buffer(fd: BorrowedFd<'_>, bytes: usize, forced: i32, plain: i32) -> io::
     Ok(u64::from(in_force[0]))
 }
 
-/// Makes sends and receives block, but never longer than `limit`, after which they fail with `WouldBlock`.
+/// Makes sends and receives block for at most `limit`, after which they fail with `WouldBlock`.
 pub fn block_at_most(fd: BorrowedFd<'_>, limit: Duration) -> io::Result<()> {
     let socket = SockRef::from(&fd);
     socket.set_nonblocking(false)?;
@@ -87,16 +89,16 @@ pub fn block_at_most(fd: BorrowedFd<'_>, limit: Duration) -> io::Result<()> {
     socket.set_write_timeout(Some(limit))
 }
 
-/// Whether the kernel knows segmentation offload for UDP (`UDP_SEGMENT`, Linux 4.18). A route may still refuse it.
+/// Whether the kernel supports UDP segmentation offload (`UDP_SEGMENT`, Linux 4.18). A route may still reject it.
 pub fn gso_supported(fd: BorrowedFd<'_>) -> bool {
     let probe = set_int(fd, libc::SOL_UDP, libc::UDP_SEGMENT, 1200).is_ok();
     probe && set_int(fd, libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok()
 }
 
-/// How often the socket has dropped for want of buffer, modulo 2³² (`SO_MEMINFO`, `SK_MEMINFO_DROPS`).
+/// Returns the number of drops due to a full receive buffer, modulo 2³² (`SO_MEMINFO`, `SK_MEMINFO_DROPS`).
 ///
-/// The kernel counts buffers, not datagrams: a coalesced batch that is dropped counts once. This is the counter that
-/// `SO_RXQ_OVFL` sends along with messages, but it also knows of drops after the last message that was queued.
+/// The kernel counts buffers, not datagrams: a dropped coalesced batch counts once. It is the counter that
+/// `SO_RXQ_OVFL` attaches to messages, but includes drops after the last queued message.
 pub fn socket_drops(fd: BorrowedFd<'_>) -> io::Result<u32> {
     /// `SK_MEMINFO_DROPS` of include/uapi/linux/sock_diag.h, the last of nine words.
     const DROPS: usize = 8;
@@ -105,7 +107,7 @@ pub fn socket_drops(fd: BorrowedFd<'_>) -> io::Result<u32> {
     Ok(words[DROPS])
 }
 
-/// Throws away what [`enable_send_errors`] has queued; returns how many errors that were. Bounded: at most 1,024.
+/// Discards the errors queued because of [`enable_send_errors`]; returns their number, at most 1,024.
 pub fn drain_error_queue(fd: BorrowedFd<'_>) -> usize {
     // SAFETY: an all-zero msghdr is valid: no name, no buffers, no control data.
     let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -118,7 +120,8 @@ pub fn drain_error_queue(fd: BorrowedFd<'_>) -> usize {
         .count()
 }
 
-/// Lets the calling thread's sleeps end on time (`PR_SET_TIMERSLACK` of 1 ns instead of 50 µs).
+/// Sets the calling thread's timer slack to 1 ns instead of 50 µs (`PR_SET_TIMERSLACK`), so that sleeps end on
+/// time.
 pub fn precise_sleeps() {
     // SAFETY: this prctl takes its one argument by value and touches nothing but the calling thread's timer slack.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
@@ -154,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_buffer_in_force_is_what_the_socket_says() {
+    fn returned_buffer_size_matches_getsockopt() {
         let socket = socket();
         let in_force = set_receive_buffer(socket.as_fd(), 65_536).unwrap();
         assert_eq!(in_force, SockRef::from(&socket).recv_buffer_size().unwrap() as u64);
@@ -162,12 +165,12 @@ mod tests {
     }
 
     #[test]
-    fn an_absurd_buffer_is_clamped_by_the_kernel_not_refused() {
+    fn huge_buffer_requests_are_clamped() {
         assert!(set_send_buffer(socket().as_fd(), usize::MAX).unwrap() > 0);
     }
 
     #[test]
-    fn a_blocked_receive_comes_back() {
+    fn blocking_receive_times_out() {
         let socket = socket();
         block_at_most(socket.as_fd(), Duration::from_millis(5)).unwrap();
         let error = socket.recv(&mut [0; 8]).unwrap_err();
@@ -189,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_buffer_is_counted_as_drops() {
+    fn drops_of_a_full_buffer_are_counted() {
         let receiver = socket();
         set_receive_buffer(receiver.as_fd(), 4096).unwrap();
         let sender = socket();
@@ -201,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_reported_and_the_error_queue_drained() {
+    fn icmp_refusal_is_reported_and_the_error_queue_drained() {
         let sender = socket();
         enable_send_errors(sender.as_fd()).unwrap();
         let closed = socket().local_addr().unwrap();

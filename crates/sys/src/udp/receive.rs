@@ -1,9 +1,9 @@
-//! Receiving many datagrams with one system call.
+//! Receiving several datagrams with one system call.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Buffers for `recvmmsg`, with room for the control messages of UDP streams.
+/// Buffers for `recvmmsg`, with space for the control messages of UDP streams.
 pub struct ReceiveBatch {
     buffer: Vec<u8>,
     message_bytes: usize,
@@ -13,26 +13,26 @@ pub struct ReceiveBatch {
     received: usize,
 }
 
-/// One received message: a datagram, or several that were coalesced (`UDP_GRO`).
+/// A received message: one datagram, or several coalesced ones (`UDP_GRO`).
 #[derive(Debug, Clone, Copy)]
 pub struct Message<'a> {
-    /// The payload.
+    /// Payload of the message.
     pub data: &'a [u8],
-    /// Length of each datagram in `data`, bytes; the last may be shorter. Never zero.
+    /// Length of each datagram in `data`, bytes; the last one may be shorter. Never zero.
     pub segment_bytes: usize,
-    /// When the kernel received it, `CLOCK_REALTIME` nanoseconds; for a coalesced message, when the first arrived.
+    /// Kernel receive time, `CLOCK_REALTIME` nanoseconds; for a coalesced message, that of the first datagram.
     pub timestamp_ns: Option<u64>,
-    /// The message was longer than the buffer and its end is lost.
+    /// Whether the message was longer than the buffer and was truncated.
     pub truncated: bool,
 }
 
-/// Room for a timestamp, a segment size, and other control messages enabled on the socket.
+/// Space for a timestamp, a segment size, and other control messages enabled on the socket.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 struct Control([u8; 128]);
 
 impl ReceiveBatch {
-    /// Room for `messages` messages of up to `message_bytes` each. Coalesced messages need 65,535.
+    /// Allocates buffers for `messages` messages of up to `message_bytes` each. Coalesced messages need 65,535.
     ///
     /// # Panics
     /// If either is zero.
@@ -50,18 +50,18 @@ impl ReceiveBatch {
         }
     }
 
-    /// How many messages one call can take.
+    /// Returns the maximum number of messages per call.
     pub fn capacity(&self) -> usize {
         self.messages.len()
     }
 
-    /// Waits for a message (as long as the socket allows), then takes what else is there, up to `limit` messages.
-    /// Returns how many came; [`ReceiveBatch::message`] reads them.
+    /// Waits for a message (as long as the socket allows), then receives further available ones, up to `limit`
+    /// messages. Returns their number; [`ReceiveBatch::message`] reads them.
     pub fn receive(&mut self, fd: BorrowedFd<'_>, limit: usize) -> io::Result<usize> {
         self.receive_with(fd, limit, libc::MSG_WAITFORONE)
     }
 
-    /// As [`ReceiveBatch::receive`], but never waits.
+    /// Like [`ReceiveBatch::receive`], but never blocks.
     pub fn receive_now(&mut self, fd: BorrowedFd<'_>, limit: usize) -> io::Result<usize> {
         self.receive_with(fd, limit, libc::MSG_DONTWAIT)
     }
@@ -103,7 +103,7 @@ impl ReceiveBatch {
         }
     }
 
-    /// Message number `index` of the last call.
+    /// Returns message number `index` of the last call.
     ///
     /// # Panics
     /// If fewer were received.
@@ -123,7 +123,7 @@ impl ReceiveBatch {
     }
 }
 
-/// Reads the control messages of `header`, which `recvmmsg` has filled.
+/// Parses the control messages of `header`, filled in by `recvmmsg`.
 fn read_control(header: &libc::msghdr, message: &mut Message<'_>) {
     // SAFETY: `header` is as the kernel left it: its control pointer and length describe well-formed control messages
     // in a `Control` that outlives this call, which is all that the CMSG macros ask for. Payloads are read unaligned
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn one_call_takes_all_that_is_there() {
+    fn one_call_receives_all_queued_datagrams() {
         let (sender, receiver) = pair();
         for i in 0..5u8 {
             sender.send(&vec![i; 10 + usize::from(i)]).unwrap();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_datagram_has_no_data_and_no_zero_segment() {
+    fn empty_datagram_has_no_data_and_nonzero_segment_size() {
         let (sender, receiver) = pair();
         sender.send(&[]).unwrap();
         let mut batch = ReceiveBatch::new(4, 2048);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_over_the_buffer_is_marked() {
+    fn oversized_datagram_is_marked_truncated() {
         let (sender, receiver) = pair();
         sender.send(&[7; 100]).unwrap();
         let mut batch = ReceiveBatch::new(1, 64);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_carry_the_kernels_time() {
+    fn messages_have_kernel_timestamps() {
         let (sender, receiver) = pair();
         enable_timestamps(receiver.as_fd()).unwrap();
         let before_ns = crate::clock::realtime_ns();
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_coalesced_batch_comes_with_its_segment_size() {
+    fn coalesced_messages_report_their_segment_size() {
         let (sender, receiver) = pair();
         if !gso_supported(sender.as_fd()) || enable_gro(receiver.as_fd(), true).is_err() {
             landspeed_testkit::skip!("no UDP_SEGMENT or UDP_GRO here");

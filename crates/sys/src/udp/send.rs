@@ -1,12 +1,12 @@
-//! Sending many datagrams with one system call.
+//! Sending several datagrams with one system call.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use super::{MAX_BATCH_BYTES, MAX_SEGMENTS};
 
-/// Equally long datagrams in one buffer, and what `sendmmsg` needs to send them: as single messages, or as
-/// super-packets that the kernel or the NIC cuts up (`UDP_SEGMENT`).
+/// Datagrams of equal length in one buffer, with the structures for `sendmmsg`: sent as single messages, or as
+/// GSO packets that the kernel or the NIC segments (`UDP_SEGMENT`).
 pub struct SendBatch {
     buffer: Vec<u8>,
     datagram_bytes: usize,
@@ -15,27 +15,27 @@ pub struct SendBatch {
     control: SegmentControl,
 }
 
-/// Why nothing was sent.
+/// Reason why nothing was sent.
 #[derive(Debug)]
 pub enum SendFailure {
-    /// The send buffer stayed full until the time limit (`EAGAIN`); try again.
+    /// The send buffer stayed full until the timeout (`EAGAIN`); try again.
     Full,
-    /// A signal came (`EINTR`); try again.
+    /// Interrupted by a signal (`EINTR`); try again.
     Interrupted,
     /// The first message was dropped on this host: in the qdisc or the device (`ENOBUFS`), or by the firewall (`EPERM`).
     Dropped(io::Error),
-    /// The peer's host refuses or cannot be reached (ICMP of an earlier datagram: `ECONNREFUSED`, `EHOSTUNREACH`,
-    /// `ENETUNREACH`); nothing of this call left.
+    /// The peer's host refused an earlier datagram or is unreachable (ICMP: `ECONNREFUSED`, `EHOSTUNREACH`,
+    /// `ENETUNREACH`); nothing of this call was sent.
     Refused(io::Error),
     /// A datagram is too long for the path or the protocol (`EMSGSIZE`).
     TooLong,
-    /// Segmentation offload was asked for and is not to be had on this route (`EINVAL`, `EIO`, `EOPNOTSUPP`).
+    /// Segmentation offload was requested but is not available on this route (`EINVAL`, `EIO`, `EOPNOTSUPP`).
     NoOffload(io::Error),
-    /// Anything else.
+    /// Any other error.
     Other(io::Error),
 }
 
-/// A `UDP_SEGMENT` control message: the same for all messages of a batch.
+/// A `UDP_SEGMENT` control message, shared by all messages of a batch.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 struct SegmentControl([u8; SEGMENT_CONTROL_BYTES]);
@@ -60,7 +60,7 @@ impl SegmentControl {
 }
 
 impl SendBatch {
-    /// A batch of up to `datagrams` datagrams of `datagram_bytes` each.
+    /// Creates a batch of up to `datagrams` datagrams of `datagram_bytes` each.
     ///
     /// # Panics
     /// If either is zero or a datagram is over 65,535 bytes.
@@ -77,24 +77,24 @@ impl SendBatch {
         }
     }
 
-    /// How many datagrams the batch holds.
+    /// Returns the number of datagrams in the batch.
     pub fn capacity(&self) -> usize {
         self.messages.len()
     }
 
-    /// The datagrams, to be written before [`SendBatch::send`].
+    /// Returns the datagrams, for writing before [`SendBatch::send`].
     pub fn datagrams_mut(&mut self) -> std::slice::ChunksExactMut<'_, u8> {
         self.buffer.chunks_exact_mut(self.datagram_bytes)
     }
 
-    /// How many datagrams of this length may share a super-packet if the kernel allows `max_segments`.
+    /// Returns how many datagrams of this length fit into one GSO packet if the kernel allows `max_segments`.
     pub fn segments(&self, max_segments: usize) -> usize {
         (MAX_BATCH_BYTES / self.datagram_bytes).clamp(1, max_segments.clamp(1, MAX_SEGMENTS))
     }
 
-    /// Sends datagrams `first..end`, `segments` to a message (1: no offload), with one system call. Returns how many
-    /// the kernel accepted, at least one; fewer than asked means that the next message failed for a cause the kernel
-    /// keeps to itself (sendmmsg(2)), or that the send buffer is full.
+    /// Sends datagrams `first..end`, `segments` per message (1: no offload), with one system call. Returns the
+    /// number of datagrams the kernel accepted, at least one; fewer than requested means that the next message
+    /// failed with an error that sendmmsg(2) does not report, or that the send buffer is full.
     ///
     /// # Panics
     /// If the range is empty or reaches past the batch.
@@ -123,7 +123,7 @@ impl SendBatch {
         Ok((sent as usize * segments).min(end - first))
     }
 
-    /// Points headers at the datagrams; returns how many messages that makes.
+    /// Fills in the message headers; returns the number of messages.
     fn prepare(&mut self, first: usize, end: usize, segments: usize) -> usize {
         let base = self.buffer.as_mut_ptr();
         let control = (&raw mut self.control).cast::<libc::c_void>();
@@ -154,7 +154,7 @@ fn classify(error: io::Error, offload: bool) -> SendFailure {
         libc::EINTR => SendFailure::Interrupted,
         libc::ENOBUFS | libc::ENOMEM | libc::EPERM => SendFailure::Dropped(error),
         libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH => SendFailure::Refused(error),
-        // Linux before 6.13 says EINVAL, later ones EMSGSIZE, when a segment does not fit the path MTU.
+        // If a segment exceeds the path MTU, the error is EINVAL before Linux 6.13 and EMSGSIZE since.
         libc::EINVAL | libc::EIO | libc::EOPNOTSUPP | libc::EMSGSIZE if offload => SendFailure::NoOffload(error),
         libc::EMSGSIZE => SendFailure::TooLong,
         _ => SendFailure::Other(error),
@@ -194,25 +194,25 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_batch_arrives_datagram_by_datagram() {
+    fn batch_without_offload_arrives_as_single_datagrams() {
         let (sender, receiver) = pair();
         assert_eq!(numbered(8, 100).send(sender.as_fd(), 2, 8, 1).unwrap(), 6);
         arrives(&receiver, 2..8, 100);
     }
 
     #[test]
-    fn a_super_packet_is_cut_into_its_datagrams() {
+    fn gso_packets_are_split_into_datagrams() {
         let (sender, receiver) = pair();
         if !crate::udp::gso_supported(sender.as_fd()) {
             landspeed_testkit::skip!("no UDP_SEGMENT here");
         }
-        // Two full super-packets of four, and a message of one without offload.
+        // Two full GSO packets of four segments, and one plain message.
         assert_eq!(numbered(9, 100).send(sender.as_fd(), 0, 9, 4).unwrap(), 9);
         arrives(&receiver, 0..9, 100);
     }
 
     #[test]
-    fn too_many_segments_are_refused_as_no_offload() {
+    fn too_many_segments_are_reported_as_no_offload() {
         let (sender, _receiver) = pair();
         let mut batch = SendBatch::new(200, 10);
         let failure = batch.send(sender.as_fd(), 0, 200, 200).unwrap_err();
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_port_is_a_refusal() {
+    fn closed_port_is_reported_as_refused() {
         let (sender, receiver) = pair();
         drop(receiver);
         let mut batch = SendBatch::new(1, 10);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_fit_both_limits() {
+    fn segments_respect_size_and_count_limits() {
         assert_eq!(SendBatch::new(1, 8948).segments(MAX_SEGMENTS), 7);
         assert_eq!(SendBatch::new(1, 1448).segments(64), 45);
         assert_eq!(SendBatch::new(1, 64).segments(MAX_SEGMENTS), 128);

@@ -1,4 +1,4 @@
-//! Sending a datagram from a chosen address of this host, on a socket that is bound to all of them.
+//! Sending a datagram from a chosen local address, on a socket bound to all addresses.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
@@ -6,18 +6,18 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use socket2::SockAddr;
 
-/// Room for the larger control message, `struct in6_pktinfo`.
+/// Space for the larger control message, `struct in6_pktinfo`.
 // SAFETY: CMSG_SPACE is arithmetic on its argument.
 const CONTROL_BYTES: usize = unsafe { libc::CMSG_SPACE(size_of::<libc::in6_pktinfo>() as u32) } as usize;
 
 #[repr(C, align(8))]
 struct Control([u8; CONTROL_BYTES]);
 
-/// Sends one datagram to `to` with the source address `from` (`IP_PKTINFO`, `IPV6_PKTINFO`: ip(7), ipv6(7)). `v6` says whether
-/// the socket is an IPv6 one; that sends to IPv4 as well, from and to IPv4-mapped addresses.
+/// Sends one datagram to `to` with the source address `from` (`IP_PKTINFO`, `IPV6_PKTINFO`: ip(7), ipv6(7)). `v6`
+/// means that the socket is an IPv6 one, which sends to IPv4 with IPv4-mapped addresses.
 ///
 /// # Errors
-/// Those of `sendmsg(2)`; `EINVAL` when `from` is not an address of this host.
+/// Those of `sendmsg(2)`; `EINVAL` if `from` is not an address of this host.
 pub fn send_from(fd: BorrowedFd<'_>, v6: bool, datagram: &[u8], from: IpAddr, to: SocketAddr) -> io::Result<usize> {
     let to = match (v6, to) {
         (true, SocketAddr::V4(v4)) => SocketAddrV6::new(v4.ip().to_ipv6_mapped(), v4.port(), 0, 0).into(),

@@ -1,4 +1,4 @@
-//! A direction in the document.
+//! Conversion of a direction to its part of the document.
 
 use landspeed_model::{Retransmits, TraceDirection, TraceRtt};
 
@@ -7,13 +7,13 @@ use super::window::MAX_PERIODS;
 use crate::histogram::Histogram;
 
 impl FlowDirection {
-    /// As the document says it. `peer` is the other end, `end_ns` the connection's last packet, nanoseconds from the start of
-    /// the capture.
+    /// Returns the direction for the document. `peer` is the opposite direction; `end_ns` is the time of the
+    /// connection's last packet from the start of the capture, nanoseconds.
     pub fn document(&self, peer: &Self, end_ns: u64) -> TraceDirection {
         let rtt = &self.rtt;
         let quantile = |share| {
             let value = rtt.histogram.as_ref()?.quantile(share)?;
-            // A bucket's middle may lie beside all that was seen.
+            // The middle of a bucket may lie outside the measured range.
             Some(value.clamp(rtt.min_ns, rtt.max_ns))
         };
         let mut limits = self.limits;

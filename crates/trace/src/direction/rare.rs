@@ -4,27 +4,27 @@ use landspeed_model::{Retransmits, TraceEventKind, TraceRto, ZeroWindow};
 
 use super::{FlowDirection, Hole, Scene};
 
-/// Events listed of a direction.
+/// Maximum number of events listed per direction.
 const MAX_EVENTS: usize = 200;
-/// Events of a direction that opens and closes, and nothing else.
+/// Number of events of a direction that only opens and closes.
 const USUAL_EVENTS: usize = 2;
-/// Ranges remembered that were acknowledged before they were seen, or selectively acknowledged.
+/// Maximum number of ranges kept that are SACKed, or were acknowledged before they were seen.
 const MAX_RANGES: usize = 64;
-/// Data later than this after its ACK is a retransmit, nanoseconds: captures are not that much out of order.
+/// Time after its ACK from which data is a retransmit, nanoseconds; captures are not reordered by more.
 const LATE_NS: u64 = 10_000_000;
 
-/// Something that happened. Connections have some each, so it is small.
+/// An event of a direction. Every connection has some, so the type is small.
 #[derive(Debug, Clone, Copy)]
 pub struct Event {
     /// Number of the frame, from 1.
     pub frame: u64,
-    /// Since the start of the capture, nanoseconds.
+    /// Time since the start of the capture, nanoseconds.
     pub since_ns: u64,
-    /// The retransmission timeout before it, nanoseconds; 0 without one.
+    /// RTO that expired before it, nanoseconds; 0 without one.
     pub rto_ns: u64,
-    /// Sequence or acknowledgement number that it is about.
+    /// Sequence or ACK number of the event.
     pub sequence: u32,
-    /// What.
+    /// Kind of event.
     pub kind: TraceEventKind,
 }
 
@@ -35,20 +35,20 @@ pub(super) struct Rare {
     pub retransmits: Retransmits,
     /// Sequence holes at the tap.
     pub holes: Vec<Hole>,
-    /// Retransmissions without evidence why: the lowest number, when the latest passed, and how many. Their cause may be
+    /// Unclassified retransmits: lowest sequence number, timestamp of the latest, and count. Their cause may be
     /// recorded after them.
     pub doubtful: Option<(u64, u64, u64)>,
-    /// When the window closed, and by which frame.
+    /// Time and frame number at which the window closed.
     pub closed_since: Option<(u64, u64)>,
     pub resets: u64,
-    /// When the window was closed, and how long in all.
+    /// Periods with a closed window, and (`closed_ns`) their total duration.
     pub periods: Vec<ZeroWindow>,
     pub closed_ns: u64,
     pub rto: TraceRto,
     pub reneged: u64,
-    /// Ranges that are selectively acknowledged.
+    /// SACKed ranges.
     held: Vec<(u64, u64)>,
-    /// Ranges that were acknowledged before they were seen, and when.
+    /// Ranges that were acknowledged before they were seen, with the time of the ACK.
     late: Vec<(u64, u64, u64)>,
 }
 
@@ -57,7 +57,7 @@ impl FlowDirection {
         self.rare.get_or_insert_default()
     }
 
-    /// Lists an event.
+    /// Lists an event, or counts it as unlisted.
     #[cold]
     pub fn event(&mut self, kind: TraceEventKind, scene: Scene, rto_ns: Option<u64>) {
         let resets = self.rare.as_ref().map_or(0, |rare| rare.resets);
@@ -72,12 +72,12 @@ impl FlowDirection {
         self.events.push(Event { frame, since_ns, rto_ns: rto_ns.unwrap_or(0), sequence, kind });
     }
 
-    /// The events listed, and how many are not.
+    /// Returns the listed events, and the number of unlisted ones.
     pub fn events(&self) -> (&[Event], u64) {
         (&self.events, self.rare.as_ref().map_or(0, |rare| rare.unlisted_events))
     }
 
-    /// A range is acknowledged that was not seen: it passes late, or is missing.
+    /// Adds a range that was acknowledged before it was seen: it is recorded late, or missing.
     pub(super) fn expect_late(&mut self, start: u64, end: u64, time_ns: u64) {
         let rare = self.rare.get_or_insert_default();
         let mut missing = 0;
@@ -93,7 +93,8 @@ impl FlowDirection {
         self.missing_bytes += missing;
     }
 
-    /// A segment passes with numbers that were acknowledged before: how many of them, and whether it was only recorded late.
+    /// Removes a segment from the ranges acknowledged before they were seen. Returns the number of its bytes in them,
+    /// and whether it was only recorded late.
     pub(super) fn take_late(&mut self, start: u64, end: u64, time_ns: u64) -> Option<(u64, bool)> {
         let rare = self.rare.as_mut().filter(|rare| !rare.late.is_empty())?;
         let (mut new, mut soon) = (0, true);
@@ -116,20 +117,21 @@ impl FlowDirection {
         (new > 0).then_some((new, soon))
     }
 
-    /// What was acknowledged and never seen, bytes. A number at the end that was never seen may be the FIN's.
+    /// Returns the number of bytes that were acknowledged but never seen. One at the end that was never seen may be
+    /// the FIN's, and is not counted.
     pub(super) fn never_seen(&self) -> u64 {
         let Some(rare) = &self.rare else { return 0 };
         let is_fin = |from: u64, to: u64| !self.fin_seen && to == self.next && to - from == 1;
         rare.late.iter().filter(|&&(from, to, _)| !is_fin(from, to)).map(|&(from, to, _)| to - from).sum()
     }
 
-    /// Whether anything is selectively acknowledged.
+    /// Returns whether any range is SACKed.
     #[inline]
     pub(super) fn holds_some(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| !rare.held.is_empty())
     }
 
-    /// A range is selectively acknowledged.
+    /// Adds a SACKed range.
     pub(super) fn hold(&mut self, mut from: u64, mut to: u64) {
         let held = &mut self.rare.get_or_insert_default().held;
         if let [(low, high)] = held.as_mut_slice()
@@ -152,8 +154,8 @@ impl FlowDirection {
         held.push((from, to));
     }
 
-    /// Everything below `ack` is acknowledged. Whether the receiver dropped what it had selectively acknowledged: it would
-    /// not stop at the beginning of data that it holds.
+    /// Removes the SACKed ranges that `ack` reaches. Returns whether the receiver reneged: otherwise its cumulative
+    /// ACK would not stop within a range it has.
     #[cold]
     pub(super) fn is_reneged(&mut self, ack: u64) -> bool {
         let Some(rare) = &mut self.rare else { return false };

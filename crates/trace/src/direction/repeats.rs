@@ -6,28 +6,28 @@ use landspeed_wire::{Flags, TcpHeader};
 use super::{DUPLICATES_MEAN_LOSS, FlowDirection, Hole, MAX_HOLES, MIN_TIMEOUT_NS, Mark, Passing, Scene};
 use crate::row::Class;
 
-/// Minimum silence of a connection for an RTO, nanoseconds.
+/// Minimum idle time of a connection before an RTO, nanoseconds.
 const MIN_PAUSE_NS: u64 = 1_000_000;
-/// A capture of several queues may have a packet this much later than what it caused, nanoseconds.
+/// Maximum reordering in a capture with several queues, nanoseconds.
 const DISORDER_NS: u64 = 100_000;
 
 impl FlowDirection {
     /// Classifies a segment with old sequence numbers.
     pub(super) fn repeat(&mut self, start: u64, end: u64, payload: u64, passing: Passing, scene: Scene) -> Class {
         let (mut new, hole) = self.fill(start, end);
-        // The capture began in the middle: numbers from before its first were never seen either.
+        // The capture began in the middle of the connection: numbers below its first were not seen before either.
         let earlier = start < self.begin;
         if earlier {
             new += end.min(self.begin) - start;
             let between = Hole { start: end, end: self.begin, since_ns: 0, overtaker: Mark::default() };
             let holes = &mut self.rare().holes;
             if between.start < between.end && holes.len() < MAX_HOLES {
-                // What lies between was not seen either, and nothing here went past it.
+                // The gap in between was not seen either, and no segment here overtook it.
                 holes.insert(0, between);
             }
             self.begin = start;
         }
-        // What goes past the highest number is new in any case.
+        // Numbers above the highest one are new in any case.
         if end > self.next {
             new += end - self.next;
             self.next = end;
@@ -36,10 +36,10 @@ impl FlowDirection {
         if let Some((late, _)) = late {
             new += late;
         }
-        // SYN and FIN take a number and bring no payload.
+        // SYN and FIN consume a sequence number without payload.
         self.unique_bytes += new.min(payload);
         if let Some((_, true)) = late {
-            // Recorded after its acknowledgement, as captures of several queues have it.
+            // Recorded after its ACK, as in captures with several queues.
             return Class::New;
         }
         if let Some(hole) = hole
@@ -101,15 +101,15 @@ impl FlowDirection {
     /// Returns whether a segment that fills a hole was reordered: sent before the one that opened the hole.
     fn overtaken(&self, hole: &Hole, passing: Passing) -> bool {
         passing.mark.before(hole.overtaker).unwrap_or_else(|| {
-            // The news of the hole takes a round trip of the sender's side to come back as a new copy. Without that
-            // figure, what came before any duplicate acknowledgement passed was not asked for.
+            // A retransmit follows the hole after the RTT between tap and sender. That RTT is unknown, so a segment
+            // seen before any duplicate ACK or SACK is taken as not requested.
             let waited = passing.time_ns.saturating_sub(hole.since_ns);
             let asked = self.repeats_of_ack > 0 || self.sacked > hole.start;
             !asked && waited < MIN_TIMEOUT_NS
         })
     }
 
-    /// Samples whether identifications ascend.
+    /// Samples whether IP identifications increase.
     #[cold]
     pub(super) fn sample_order(&mut self, mark: Mark) {
         let Some((_, _, last)) = self.last_data else { return };
@@ -119,11 +119,11 @@ impl FlowDirection {
         }
     }
 
-    /// Whether a segment is a packet that passed before, by an identification that is older than those of later packets: the
-    /// network has duplicated it, or delivered it after its retransmission.
+    /// Returns whether a segment is a packet seen before, by an IP identification older than those of later packets:
+    /// duplicated by the network, or delivered after its retransmit.
     fn is_older(&self, passing: Passing) -> bool {
         let [ascending, others] = self.ascending;
-        // A tap whose own order is wrong may have a retransmission behind what was sent after it.
+        // A tap that captures out of order may record a retransmit after segments that were sent later.
         let in_order = u64::from(self.out_of_order) * 20 <= self.data_packets;
         let known = passing.mark.identification != 0 && ascending >= 4 && others <= ascending / 16 && in_order;
         known
@@ -175,7 +175,7 @@ impl FlowDirection {
         let asked = self.is_asked_for(start);
         let silent = time_ns.saturating_sub(self.last_ns) >= MIN_TIMEOUT_NS;
         let first = start <= self.acked.max(1);
-        // No RTO is shorter than the round trip; where the timer's least is short, it is not much longer either.
+        // An RTO is at least one RTT; where the minimum RTO is short, it is not much longer.
         let base_ns = self.rtt.typical_ns().unwrap_or(0).max(scene.round_trip_ns);
         let paused = base_ns > 0 && scene.quiet_ns > base_ns + base_ns / 5 && scene.quiet_ns >= MIN_PAUSE_NS;
         let repeated = repairing && end <= self.repeated;
@@ -190,7 +190,7 @@ impl FlowDirection {
         } else if end == self.next && !repairing {
             Class::Tail
         } else if repairing && (first || self.repeats_of_ack > 0) {
-            // NewReno without SACK (RFC 6582): each partial acknowledgement brings the next.
+            // NewReno without SACK (RFC 6582): each partial ACK triggers the next retransmit.
             Class::Fast
         } else if silent {
             Class::Timeout
@@ -199,12 +199,12 @@ impl FlowDirection {
         }
     }
 
-    /// Returns whether SACKs or duplicate ACKs ask for a sequence number.
+    /// Returns whether SACK blocks or duplicate ACKs request a sequence number.
     fn is_asked_for(&self, start: u64) -> bool {
         start < self.sacked || (self.repeats_of_ack >= DUPLICATES_MEAN_LOSS && start <= self.acked)
     }
 
-    /// Reclassifies an unclassified retransmit as fast if the ACK that asked for it is recorded soon after it.
+    /// Reclassifies an unclassified retransmit as fast if the ACK that requested it is recorded shortly after it.
     #[cold]
     pub(super) fn clear_doubt(&mut self, time_ns: u64) {
         let Some((start, since_ns, count)) = self.rare().doubtful else { return };
@@ -236,7 +236,7 @@ impl FlowDirection {
             Class::Copy => TraceEventKind::Duplicate,
             Class::Probe => TraceEventKind::Probe,
         };
-        // The timer runs from the last new data or its acknowledgement, or from the retransmission before.
+        // The RTO timer starts at the latest new data or its ACK, or at the previous retransmit.
         let waited_ns = time_ns.saturating_sub(moved_ns.max(self.last_ns));
         let expired = class == Class::Timeout && waited_ns >= MIN_PAUSE_NS && waited_ns <= scene.quiet_ns * 2;
         let rto_ns = expired.then_some(waited_ns);

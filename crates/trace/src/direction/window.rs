@@ -1,25 +1,25 @@
-//! The receive window that one end announces, and what limits the other end.
+//! The receive window announced in a direction, and what limits the sender of the opposite direction.
 
 use landspeed_model::{TraceEventKind, ZeroWindow};
 use landspeed_wire::{Flags, TcpHeader};
 
 use super::{FlowDirection, Scene};
 
-/// Periods of a closed window in the document.
+/// Maximum number of zero-window periods in the document.
 pub(super) const MAX_PERIODS: usize = 100;
-/// The largest window scale (RFC 7323).
+/// Maximum window scale (RFC 7323).
 const MAX_SCALE: u8 = 14;
-/// Time in which a sender reacts to an opened window, besides the RTT, nanoseconds.
+/// Time for a sender to react to an opened window, in addition to the RTT, nanoseconds.
 const REACTION_NS: u64 = 10_000_000;
-/// Bursts of data after one that ended in the middle of the sender's queue that are taken to end there too.
+/// Number of bursts, after one that ended in the middle of the sender's queue, that are assumed to end there too.
 const PACED_BURSTS: u8 = 16;
 
-/// Time with nothing in flight, before its cause is known.
+/// Time with nothing in flight whose cause is not known yet.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Gap {
-    /// With a window closed or too small for a segment, nanoseconds.
+    /// Time with the window closed or smaller than a segment, nanoseconds.
     shut_ns: u64,
-    /// With an open window, since it opened, nanoseconds.
+    /// Time since the window opened, nanoseconds.
     open_ns: u64,
 }
 
@@ -33,7 +33,7 @@ impl FlowDirection {
         }
         self.window_field = plain.then_some(window);
         let syn = flags.has(Flags::SYN);
-        // At most 2^30 (RFC 7323).
+        // At most 2^30 bytes (RFC 7323).
         let bytes = u32::from(window) << if syn { 0 } else { self.scale.unwrap_or(0) };
         let moved = self.window != Some(bytes);
         if plain {
@@ -51,7 +51,7 @@ impl FlowDirection {
         moved
     }
 
-    /// Whether a segment that is no SYN and no reset has the window of the one before.
+    /// Returns whether the window field equals that of the previous segment; for segments other than SYN and RST.
     #[inline]
     pub fn repeats_window(&self, window: u16) -> bool {
         self.window_field == Some(window)
@@ -79,13 +79,13 @@ impl FlowDirection {
         }
     }
 
-    /// The period of a closed window that lasts until a time.
+    /// Returns the current zero-window period up to `until_ns`, if any.
     pub(super) fn closed_period(&self, until_ns: u64) -> Option<ZeroWindow> {
         let (start_ns, frame) = self.rare.as_ref()?.closed_since?;
         Some(ZeroWindow { start_ns, duration_ns: until_ns.saturating_sub(start_ns), frame })
     }
 
-    /// Whether a segment's window neither opens nor closes.
+    /// Returns whether the window is open, and stays open with this window field.
     #[inline]
     pub fn stays_open(&self, window: u16) -> bool {
         window != 0 && !self.is_closed()
@@ -122,10 +122,11 @@ impl FlowDirection {
         }
     }
 
-    /// Accounts for time with nothing in flight. Its cause is known at the next data.
+    /// Accounts for time with nothing in flight. Its cause is known at the next data segment.
     #[inline]
     fn account_gap(&mut self, span_ns: u64, peer: &Self, mss: u64) {
-        // A sender waits for room for a segment, or for half of the greatest window there was (RFC 9293, 3.8.6.2.1).
+        // A sender waits until the window fits a segment, or half of the largest window announced (RFC 9293,
+        // 3.8.6.2.1).
         let enough = peer.window_max.map_or(mss, |most| mss.min(u64::from(most) / 2)).max(1);
         if peer.known_window().is_some_and(|window| window < enough) {
             self.gap.shut_ns += span_ns + std::mem::take(&mut self.gap.open_ns);
@@ -134,7 +135,7 @@ impl FlowDirection {
         }
     }
 
-    /// Attributes the time with nothing in flight, at the next data.
+    /// Attributes the time with nothing in flight, at the next data segment.
     pub(super) fn settle_gap(&mut self, payload: u32) {
         let Gap { shut_ns, open_ns } = std::mem::take(&mut self.gap);
         let paced = self.had_more() && self.is_full(payload);
@@ -152,20 +153,21 @@ impl FlowDirection {
         self.probed = false;
     }
 
-    /// Whether time with nothing in flight has yet to be accounted for.
+    /// Returns whether time with nothing in flight remains to be attributed.
     #[inline]
     pub(super) fn has_gap(&self) -> bool {
         self.gap.open_ns | self.gap.shut_ns != 0
     }
 
-    /// Time with nothing in flight at the end: by a window closed while the sender probed it, and the rest.
+    /// Returns the unattributed time at the end: with a closed window that the sender probed, and otherwise.
     pub(super) fn unsettled_gap(&self) -> (u64, u64) {
         let Gap { shut_ns, open_ns } = self.gap;
         if self.probed { (shut_ns, open_ns) } else { (0, shut_ns + open_ns) }
     }
 
-    /// Returns whether the sender had more to send after its last segment: that was full, and not the last of its queue, which
-    /// has the flag PSH. Where the application's writes are full segments too, now and then one without the flag has to show it.
+    /// Returns whether the sender had more data after its last segment: that was full-sized, and without PSH, which
+    /// marks the end of the queue. Applications may write full segments too; then some recent segment without PSH is
+    /// required.
     fn had_more(&mut self) -> bool {
         let Some((_, length, _)) = self.last_data else { return false };
         let full = self.is_full(length);
@@ -178,14 +180,14 @@ impl FlowDirection {
         full && recent
     }
 
-    /// Whether payload is a full segment, or several in a super-packet.
+    /// Returns whether the payload is one full segment, or several in a super-packet.
     fn is_full(&self, payload: u32) -> bool {
         let options = if self.timestamps { 12 } else { 0 };
         let segment = self.mss.map_or(self.largest, |mss| self.largest.min(u32::from(mss).saturating_sub(options)));
         segment > 0 && payload > 0 && (payload.is_multiple_of(segment) || payload == self.largest)
     }
 
-    /// The scale of the other end's window is unknown: it is great enough for what is in flight.
+    /// Raises the lower bound of the peer's unknown window scale until the window covers the data in flight.
     fn fit_scale(&mut self, in_flight: u64, peer: &Self) {
         let Some(window) = peer.window.map(u64::from).filter(|&window| window > 0 && window < in_flight) else {
             return;
@@ -195,29 +197,30 @@ impl FlowDirection {
         }
     }
 
-    /// The window last announced, bytes; not scaled where the scale is unknown.
+    /// Returns the latest window announced, bytes; unscaled if the scale is unknown.
     pub fn window(&self) -> Option<u64> {
         self.window.map(u64::from)
     }
 
-    /// The window last announced, bytes, if its scale is known: a closed one needs none.
+    /// Returns the latest window announced, bytes, if its scale is known; a zero window needs none.
     #[inline]
     pub fn known_window(&self) -> Option<u64> {
         self.window().filter(|&window| window == 0 || self.scale.is_some())
     }
 
-    /// Whether the window is closed.
+    /// Returns whether the announced window is zero.
     #[inline]
     pub fn is_window_closed(&self) -> bool {
         self.window == Some(0)
     }
 
-    /// What it announced as its segment size, or the usual one.
+    /// Returns the announced MSS, or 1448 if there is none, bytes.
     pub fn mss(&self) -> u64 {
         self.mss.map_or(1448, u64::from)
     }
 
-    /// Reads the window scale of a SYN in this direction (RFC 7323): it is in force if both ends announce one.
+    /// Processes the window scale option of a SYN in this direction (RFC 7323): it takes effect if both sides send
+    /// it.
     pub fn negotiate_scale(&mut self, tcp: &TcpHeader, peer: &mut Self) {
         if tcp.options.incomplete {
             return;
@@ -227,7 +230,7 @@ impl FlowDirection {
             (Some(own), Some(theirs)) => {
                 (self.scale, peer.scale) = (Some(own.min(MAX_SCALE)), Some(theirs.min(MAX_SCALE)));
             }
-            // A SYN-ACK has it only if the SYN had it.
+            // A SYN-ACK has the option only if the SYN had it.
             (Some(own), None) if tcp.flags.has(Flags::ACK) && peer.scale != Some(0) => {
                 self.scale = Some(own.min(MAX_SCALE));
             }

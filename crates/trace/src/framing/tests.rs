@@ -1,4 +1,4 @@
-//! A framing is found whatever else there is, and what is none is not taken for one.
+//! A framing is found under any load, and other patterns of ACKs are not taken for a framing.
 
 use landspeed_stats::SplitMix64;
 use proptest::prelude::*;
@@ -23,12 +23,12 @@ fn found(times: impl IntoIterator<Item = f64>) -> Option<Period> {
     framing.period()
 }
 
-/// A burst of acknowledgements from `time` on.
+/// Adds a burst of ACKs from `time` on.
 fn burst(times: &mut Vec<f64>, time: f64, acks: u64) {
     times.extend((0..acks).map(|number| time + number as f64 * 300.0));
 }
 
-/// What comes at random waits for the end of its frame.
+/// Returns the times of random arrivals that wait for the end of their frame.
 fn framed(random: &mut SplitMix64, period: f64, load: f64, jitter: f64, drift_ppm: f64) -> Vec<f64> {
     let (mut arrival, mut times, mut frame, mut late) = (0.0, Vec::new(), 0.0, 0.0);
     for _ in 0..6_000 {
@@ -52,7 +52,7 @@ proptest! {
         period in prop::sample::select(vec![125_000.0, 250_000.0, 62_500.0, 100_000.0]),
         load in 0.25_f64..2.0, jitter in 0.0_f64..0.05, drift_ppm in -50.0_f64..50.0, seed: u64,
     ) {
-        // A capture in a thousand happens to look otherwise and shows none; none shows another.
+        // About one capture in a thousand shows no period by chance; none shows a wrong one.
         let mut showing = 0;
         for capture in 0..3 {
             let times = framed(&mut SplitMix64::new(seed.wrapping_add(capture)), period, load, jitter, drift_ppm);
@@ -89,7 +89,7 @@ proptest! {
     fn paced_bursts_are_not_framing(
         gap in 20_000.0_f64..900_000.0, noise in 0.003_f64..0.2, skipped in 0.0_f64..0.6, most in 1_u64..6, seed: u64,
     ) {
-        // Each waits for the one before: sometimes twice or three times as long.
+        // Each burst waits for the previous one, sometimes two or three times as long.
         let mut random = SplitMix64::new(seed);
         let (mut time, mut times) = (0.0, Vec::new());
         for _ in 0..3_000 {
@@ -105,7 +105,7 @@ proptest! {
 
     #[test]
     fn bursts_spaced_by_their_size_are_not_framing(unit in 20_000.0_f64..400_000.0, most in 2_u64..5, seed: u64) {
-        // Paced to the nanosecond.
+        // Paced exactly: each gap is proportional to the burst before it.
         let mut random = SplitMix64::new(seed);
         let (mut time, mut times) = (0.0, Vec::new());
         for _ in 0..3_000 {
@@ -155,7 +155,7 @@ proptest! {
 
     #[test]
     fn a_bottleneck_is_not_framing(serial in 12_000.0_f64..400_000.0, load in 0.3_f64..1.2, seed: u64) {
-        // Segments leave a busy link at its pace; every second one is acknowledged, and sometimes every one.
+        // Segments leave a busy link at its rate; every second one is acknowledged, and sometimes every one.
         let mut random = SplitMix64::new(seed);
         let (mut arrival, mut free, mut owed, mut times) = (0.0, 0.0_f64, 0, Vec::new());
         for _ in 0..8_000 {
@@ -174,7 +174,8 @@ proptest! {
     fn interrupt_moderation_is_not_framing(
         hold in 20_000.0_f64..400_000.0, load in 0.2_f64..6.0, from_first: bool, seed: u64,
     ) {
-        // What comes is handled at once, or a while after the first of it, but not sooner than that after the last time.
+        // Arrivals are handled at once, or `hold` after the first of them, but not sooner than that after the last
+        // interrupt.
         let mut random = SplitMix64::new(seed);
         let (mut arrival, mut due, mut times) = (0.0, 0.0_f64, Vec::new());
         for _ in 0..12_000 {
@@ -188,7 +189,7 @@ proptest! {
     }
 }
 
-/// More of them with `PROPTEST_CASES`.
+/// Returns the number of cases; `PROPTEST_CASES` overrides it.
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(12)
 }

@@ -1,15 +1,15 @@
-//! All packets of a series in buckets of time; neighbours are joined when there are too many.
+//! All packets of a series in time buckets; neighbours are merged when there are too many.
 
 use landspeed_model::TraceBuckets;
 
 use super::event::{Event, What};
 
-/// Finest width, nanoseconds.
+/// Initial bucket width, nanoseconds.
 const FINEST_NS: u64 = 1_024;
-/// Buckets kept for a series.
+/// Maximum number of buckets per series.
 const MAX_BUCKETS: usize = 8_192;
 
-/// How many, from where to where.
+/// Number of values, and their range.
 #[derive(Debug, Clone, Copy, Default)]
 struct Extent {
     count: u32,
@@ -64,7 +64,7 @@ impl Bucket {
     }
 }
 
-/// Buckets in their order.
+/// Buckets in order of time.
 #[derive(Debug, Clone)]
 pub struct Buckets {
     width_ns: u64,
@@ -78,7 +78,7 @@ impl Default for Buckets {
 }
 
 impl Buckets {
-    /// Takes an event. One that is earlier than those before it goes to the latest bucket.
+    /// Adds an event. An event earlier than the latest bucket counts in that bucket.
     #[inline]
     pub fn take(&mut self, event: &Event<'_>, in_flight: u64) {
         let at = event.since_ns / self.width_ns;
@@ -133,13 +133,13 @@ impl Buckets {
         self.buckets = joined;
     }
 
-    /// As the document says it, and the width.
+    /// Returns the bucket width, nanoseconds, and the buckets for the document.
     pub fn document(&self) -> (u64, TraceBuckets) {
         fn column<T>(buckets: &[Bucket], of: impl Fn(&Bucket) -> T) -> Vec<T> {
             buckets.iter().map(of).collect()
         }
         let mut all = self.buckets.clone();
-        // What is empty repeats what was before: differences are short then.
+        // Empty values repeat the previous ones, which keeps the differences short.
         let mut last = Bucket::default();
         for bucket in &mut all {
             let before = [last.data, last.retransmits, last.late, last.ack, last.edge, last.sack, last.rtt];

@@ -1,7 +1,7 @@
 //! Individual packets, a few bytes each, in chunks; the chunks with the most events are kept.
 //!
-//! A record is a byte, whose low half says what the packet was and whose high half what follows, then the time since
-//! the record before, and differences. All numbers are LEB128, signed ones zigzag before it.
+//! A record is a tag byte (low half: kind of packet, high half: fields that follow), the time since the previous
+//! record, and differences. All numbers are LEB128; signed ones are zigzag-encoded first.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,12 +10,12 @@ use landspeed_model::TraceDetail;
 use super::event::{Event, What};
 use crate::Class;
 
-/// Records of a chunk.
+/// Records per chunk.
 const RECORDS: u32 = 512;
-/// Chunks at the beginning that stay.
+/// Number of chunks at the start that are never dropped.
 const FIRST: usize = 8;
 
-/// The kind of a packet.
+/// Kinds of packet: the low half of the tag byte.
 mod kind {
     pub const NEW: u8 = 0;
     pub const FAST: u8 = 1;
@@ -33,18 +33,18 @@ mod kind {
     pub const RESET: u8 = 13;
 }
 
-/// Of data: it starts where the greatest number before ended, so its start does not follow.
+/// Data: starts at the highest number so far, so no start follows.
 const EXPECTED: u8 = 0x10;
-/// Of data: it is as long as the data before, so its length does not follow.
+/// Data: as long as the previous data, so no length follows.
 const SAME_LENGTH: u8 = 0x20;
-/// Of an acknowledgement: a round trip follows.
+/// ACK: an RTT follows.
 const ROUND_TRIP: u8 = 0x10;
-/// Of an acknowledgement: selective ones follow.
+/// ACK: SACK blocks follow.
 const SELECTIVE: u8 = 0x20;
-/// Of an acknowledgement: the window is the one before, so it does not follow.
+/// ACK: the window is unchanged, so no window follows.
 const SAME_WINDOW: u8 = 0x40;
 
-/// What differences are taken from.
+/// Values of the previous record, the base of differences.
 #[derive(Debug, Clone, Copy, Default)]
 struct Before {
     since_ns: u64,
@@ -54,7 +54,7 @@ struct Before {
     window: u64,
 }
 
-/// Packets that followed each other.
+/// Consecutive packets.
 #[derive(Debug, Clone, Default)]
 struct Chunk {
     begin: Before,
@@ -62,12 +62,12 @@ struct Chunk {
     end_ns: u64,
     packets: u32,
     bytes: Vec<u8>,
-    /// Its importance for the graph.
+    /// Importance for the graph.
     weight: u64,
     pinned: bool,
 }
 
-/// The packets of a series that are kept.
+/// The packets kept of a series.
 #[derive(Debug, Clone, Default)]
 pub struct Detail {
     chunks: Vec<Chunk>,
@@ -90,17 +90,17 @@ fn zigzag(bytes: &mut Vec<u8>, value: i64) {
 }
 
 impl Detail {
-    /// Packets kept.
+    /// Returns the number of packets kept.
     pub fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// Packets kept that may be given up.
+    /// Returns the number of packets kept that may be dropped.
     pub fn removable(&self) -> u64 {
         self.packets - self.pinned
     }
 
-    /// Takes an event; `pinned` ones are never given up.
+    /// Adds an event; `pinned` ones are never dropped.
     #[inline]
     pub fn take(&mut self, event: &Event<'_>, pinned: bool) {
         let full = self.chunks.last().is_none_or(|chunk| chunk.packets >= RECORDS || chunk.pinned != pinned);
@@ -111,7 +111,7 @@ impl Detail {
             self.chunks.push(Chunk { begin, from: self.seen, pinned, end_ns: event.since_ns, ..Chunk::default() });
         }
         let Some(chunk) = self.chunks.last_mut() else { return };
-        // A silence counts by its length in milliseconds, a loss like a second of it.
+        // Idle time counts by its length in milliseconds, a retransmit like one second.
         chunk.weight += event.since_ns.saturating_sub(self.before.since_ns).div_euclid(1_000_000);
         chunk.weight += importance(event);
         chunk.packets += 1;
@@ -122,12 +122,12 @@ impl Detail {
         write(&mut chunk.bytes, &mut self.before, event);
     }
 
-    /// Drops the least important chunks until so many packets that are not pinned are left, or nothing may go.
+    /// Drops the least important chunks until at most `to` unpinned packets remain, or no chunk may be dropped.
     pub fn shrink(&mut self, to: u64) {
         while self.removable() > to {
             let last = self.chunks.len().saturating_sub(1);
             let may_go = |&(at, chunk): &(usize, &Chunk)| !chunk.pinned && at >= FIRST && at < last;
-            // Of equals, the one whose neighbours are closest, so that what is left samples all of the time.
+            // Of equals, the one whose neighbours are closest, so that the rest samples the whole time.
             let spread = |at: usize| self.chunks[at + 1].begin.since_ns.saturating_sub(self.chunks[at - 1].end_ns);
             let least = self.chunks.iter().enumerate().filter(may_go).min_by_key(|&(at, c)| (c.weight, spread(at)));
             let Some((at, _)) = least else { return };
@@ -136,7 +136,7 @@ impl Detail {
         }
     }
 
-    /// Returns it as in the document.
+    /// Returns the chunks for the document.
     pub fn document(self) -> Vec<TraceDetail> {
         let document = |chunk: Chunk| TraceDetail {
             start_ns: chunk.begin.since_ns,
@@ -152,7 +152,7 @@ impl Detail {
     }
 }
 
-/// The importance of an event beyond its bucket.
+/// Returns the importance of an event beyond what its bucket shows.
 fn importance(event: &Event<'_>) -> u64 {
     match event.what {
         What::Data { syn: true, .. } | What::Data { fin: true, .. } | What::Reset => 1_000,
@@ -223,7 +223,7 @@ fn write(bytes: &mut Vec<u8>, before: &mut Before, event: &Event<'_>) {
                     zigzag(bytes, high.wrapping_sub(low));
                 }
             }
-            // The greatest one acknowledged: an old acknowledgement that comes late moves nothing.
+            // The highest ACK: an old ACK that is recorded late moves nothing.
             before.ack = before.ack.max(ack);
             before.window = window;
         }

@@ -1,45 +1,45 @@
-//! What a packet means to one direction's graph.
+//! Events of one direction's graph.
 
 use crate::Class;
 
-/// A packet, seen from one direction's data.
+/// A packet as an event of one direction.
 #[derive(Debug, Clone, Copy)]
 pub struct Event<'a> {
-    /// When, nanoseconds from the start of the capture.
+    /// Time from the start of the capture, nanoseconds.
     pub since_ns: u64,
-    /// What it was.
+    /// Kind of packet, with its fields.
     pub what: What<'a>,
 }
 
-/// The kind of a packet.
+/// Kinds of packet.
 #[derive(Debug, Clone, Copy)]
 pub enum What<'a> {
-    /// It takes numbers of this direction.
+    /// A segment of this direction that consumes sequence numbers.
     Data {
-        /// Its class.
+        /// Class of the segment.
         class: Class,
-        /// Its first number.
+        /// First sequence number, relative to the first of the direction.
         start: i64,
-        /// One past its last.
+        /// One past the last sequence number.
         end: i64,
-        /// Whether it opens the connection.
+        /// Whether SYN is set.
         syn: bool,
-        /// Whether it closes the direction.
+        /// Whether FIN is set.
         fin: bool,
     },
-    /// It acknowledges this direction's data.
+    /// An ACK of this direction's data.
     Ack {
-        /// Up to here.
+        /// ACK number, relative to the first sequence number of the direction.
         ack: i64,
-        /// Bytes that may follow.
+        /// Receive window, scaled, bytes.
         window: u64,
-        /// Whether it repeats the one before.
+        /// Whether it is a duplicate ACK.
         duplicate: bool,
-        /// Returns the SACK blocks.
+        /// SACK blocks, half open.
         sack: &'a [(i64, i64)],
-        /// The round trip it ends.
+        /// RTT sample, nanoseconds.
         rtt_ns: Option<u64>,
     },
-    /// Either end gives up.
+    /// A RST in this direction.
     Reset,
 }

@@ -1,8 +1,8 @@
 //! Series for graphs: a few flows, each in bounded memory.
 //!
-//! A series has all of its packets in buckets of time and single packets where events happen. Which flows will be
-//! the largest is not known before the end: more are followed than are drawn, and the smaller half is dropped when
-//! there are too many.
+//! A series has all of its packets in time buckets, and individual packets where events happen. The largest flows
+//! are known only at the end: more flows are followed than drawn, and the smaller half is dropped when there are
+//! too many.
 
 mod buckets;
 mod detail;
@@ -25,23 +25,23 @@ use self::rate::Rate;
 use crate::key::{Endpoint, document_endpoint};
 use crate::{Observer, Row, RowFlow, RowTcp};
 
-/// Flows followed for each one in the result.
+/// Number of flows followed per flow in the result.
 const FOLLOWED: usize = 16;
-/// A direction with less than this share of the other's payload has no graph.
+/// A direction with less than 1/`MIN_SHARE` of the other's payload has no graph.
 const MIN_SHARE: u64 = 50;
-/// Most packets of a span that was asked for, all series together.
+/// Maximum number of packets kept of a requested span, all series together.
 const MAX_PINNED: u64 = 4_000_000;
 
 /// Limits of the series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GraphLimits {
-    /// Flows with series.
+    /// Maximum number of flows with series.
     pub flows: usize,
-    /// Individual packets kept of a series.
+    /// Maximum number of individual packets kept per series.
     pub packets: u64,
-    /// Individual packets kept of all series.
+    /// Maximum number of individual packets kept of all series.
     pub all_packets: u64,
-    /// Every packet of this span is kept, nanoseconds from the start of the capture.
+    /// Span in which every packet is kept, nanoseconds from the start of the capture.
     pub span_ns: Option<Range<u64>>,
 }
 
@@ -51,7 +51,7 @@ impl Default for GraphLimits {
     }
 }
 
-/// What is kept of one direction's data.
+/// Data kept of one direction.
 #[derive(Debug, Clone, Default)]
 struct Series {
     payload: u64,
@@ -61,17 +61,17 @@ struct Series {
     buckets: Buckets,
     detail: Detail,
     in_flight: u64,
-    /// The last acknowledgement and window: one that says nothing new is not kept.
+    /// Latest ACK number and window. A segment that repeats both adds no event, except a pure ACK of data.
     latest: Option<(i64, u64)>,
 }
 
-/// A flow that is followed.
+/// A followed flow.
 #[derive(Debug, Clone)]
 struct Followed {
     low: Endpoint,
     high: Endpoint,
     first_ns: u64,
-    /// From the lesser end upward, and downward.
+    /// From the lower endpoint to the higher, and back.
     series: [Series; 2],
 }
 
@@ -85,7 +85,7 @@ impl Followed {
     }
 }
 
-/// Graphs that are being made.
+/// Graphs under construction.
 #[derive(Debug)]
 pub struct Graphs {
     limits: GraphLimits,
@@ -94,12 +94,12 @@ pub struct Graphs {
     flows: HashMap<u64, Box<Followed>, FixedState>,
     pinned: u64,
     given_up: u64,
-    /// Packets since the total was last looked at.
+    /// Packets since the limit for all series was last checked.
     unchecked: u64,
 }
 
 impl Graphs {
-    /// Graphs of nothing yet.
+    /// Creates empty graphs.
     pub fn new(limits: GraphLimits) -> Self {
         let flows = HashMap::default();
         Self { limits, start_ns: None, rate: Rate::default(), flows, pinned: 0, given_up: 0, unchecked: 0 }
@@ -123,7 +123,7 @@ impl Graphs {
         to.acknowledged(tcp, since_ns, pinned);
         let most = self.limits.packets;
         for series in [from, to] {
-            // Not for each packet: a chunk is the least that can go.
+            // Not for each packet: whole chunks are dropped.
             if series.detail.removable() > most + most / 8 {
                 series.detail.shrink(most);
             }
@@ -135,7 +135,8 @@ impl Graphs {
         }
     }
 
-    /// Keeps the packets of all series within their limit, by a limit to each that the largest ones feel.
+    /// Keeps the packets of all series within their limit, by a common limit per series that affects the largest
+    /// ones.
     fn share(&mut self) {
         let kept = |flows: &HashMap<u64, Box<Followed>, FixedState>, most: u64| -> u64 {
             flows.values().flat_map(|flow| &flow.series).map(|series| series.detail.removable().min(most)).sum()
@@ -149,7 +150,7 @@ impl Graphs {
         }
     }
 
-    /// Keeps only so many flows: those with the most payload, and of equals those that began last.
+    /// Keeps only `to` flows: those with the most payload; of equals, those that began last.
     fn give_up(&mut self, to: usize) {
         let mut ranks: Vec<_> = self.flows.iter().map(|(&number, flow)| (flow.payload(), number)).collect();
         ranks.sort_unstable();
@@ -160,7 +161,7 @@ impl Graphs {
         }
     }
 
-    /// Puts the graphs into the document of the same capture.
+    /// Adds the graphs to the document of the same capture.
     pub fn finish(mut self, document: &mut TraceDocument) {
         self.share();
         self.give_up(self.limits.flows);

@@ -3,18 +3,18 @@
 use landspeed_model::TraceRate;
 
 const MILLISECOND_NS: u64 = 1_000_000;
-/// Bins kept: a minute of milliseconds. When there are more, ten neighbours are joined.
+/// Maximum number of bins: about a minute of milliseconds. Beyond it, ten neighbours are merged.
 const MAX_BINS: usize = 65_536;
 const JOINED: usize = 10;
 
-/// Bins of a millisecond, or that times a power of ten.
+/// Bytes in bins of one millisecond, or of a power of ten of that.
 #[derive(Debug, Clone, Default)]
 pub struct Rate {
     joined: u64,
     bytes: Vec<u64>,
-    /// Max bytes of a millisecond in each bin; empty while bins are a millisecond wide.
+    /// Maximum bytes per millisecond in each bin; empty while bins are a millisecond wide.
     most: Vec<u64>,
-    /// The millisecond under way, and its bytes.
+    /// The current millisecond, and its bytes.
     latest: (u64, u64),
 }
 
@@ -23,7 +23,7 @@ impl Rate {
         self.joined.max(1) * MILLISECOND_NS
     }
 
-    /// Takes a frame.
+    /// Adds a frame.
     #[inline]
     pub fn frame(&mut self, since_ns: u64, wire: u32) {
         let mut at = (since_ns / self.width_ns()) as usize;
@@ -53,7 +53,7 @@ impl Rate {
         self.joined = self.joined.max(1) * JOINED as u64;
     }
 
-    /// Returns it as in the document.
+    /// Returns the rate for the document.
     pub fn document(self) -> TraceRate {
         TraceRate { width_ns: self.width_ns(), bytes: self.bytes, most_in_1ms: self.most }
     }

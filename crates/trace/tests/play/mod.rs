@@ -1,4 +1,4 @@
-//! A conversation as a tap sees it, played segment by segment.
+//! A conversation as seen by a tap, played segment by segment.
 
 use etherparse::{PacketBuilder, TcpOptionElement};
 use landspeed_model::{BuildInfo, TraceDocument, TraceFlow};
@@ -11,7 +11,7 @@ pub const RECEIVER: ([u8; 4], u16) = ([10, 0, 0, 2], 5_001);
 pub const MSS: u32 = 1000;
 pub const MS: u64 = 1_000_000;
 
-/// A conversation as a tap sees it. Times are milliseconds, numbers count segments of [`MSS`] bytes.
+/// A conversation as seen by a tap. Times are milliseconds, numbers count segments of [`MSS`] bytes.
 pub struct Play {
     pub analysis: Analysis,
     pub first: u32,
@@ -33,7 +33,7 @@ pub struct Extra<'a> {
 }
 
 impl Play {
-    /// Begins with a handshake of 10 ms, with the first byte at a sequence number.
+    /// Begins with a handshake of 10 ms; `first` is the sequence number of the first byte.
     pub fn with_first(first: u32) -> Self {
         let mut play = Self { analysis: Analysis::new(Limits::default()), first, identification: 1, sack: true };
         let before = first.wrapping_sub(1);
@@ -104,12 +104,12 @@ impl Play {
         self.first.wrapping_add(segment * MSS)
     }
 
-    /// A full segment.
+    /// Plays a full segment.
     pub fn data(&mut self, ms: u64, segment: u32) {
         self.segment(ms * MS, true, self.number(segment), 1, MSS, Extra::default());
     }
 
-    /// An acknowledgement from the receiver of everything before a segment; at first, the last of the handshake.
+    /// Plays an ACK of everything before a segment; the very first one is the last ACK of the handshake.
     pub fn ack(&mut self, ms: u64, segment: u32) {
         if ms == 10 && segment == 0 {
             self.segment(ms * MS, true, self.first, 1, 0, Extra::default());
@@ -118,7 +118,7 @@ impl Play {
         }
     }
 
-    /// An acknowledgement with selective ones, in segments.
+    /// Plays an ACK with SACK blocks, in segments.
     pub fn sack(&mut self, ms: u64, segment: u32, blocks: &[(u32, u32)]) {
         let blocks: Vec<_> = blocks.iter().map(|&(from, to)| (self.number(from), self.number(to))).collect();
         let sack = if self.sack { &blocks[..] } else { &[] };

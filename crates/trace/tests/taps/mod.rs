@@ -1,11 +1,12 @@
-//! What two taps captured, analysed and paired.
+//! Analysis and matching of the captures of two taps.
 
 use landspeed_model::{BuildInfo, TraceDocument};
 use landspeed_trace::{Analysis, Limits, Pairing};
 use landspeed_wire::LinkType;
 use landspeed_wire::capture::Frame;
 
-/// The document of two taps' packets. `packet` says when one passed, what was captured of it and how long it was.
+/// Returns the document of two taps' packets. `packet` returns a packet's time, captured bytes and original
+/// length.
 pub fn document<T>(
     taps: &[Vec<T>; 2],
     translated: bool,

@@ -7,149 +7,151 @@ use crate::persist::FileChange;
 use crate::transaction::RestoreOutcome;
 use crate::{Device, Value};
 
-/// A step as the journal keeps it.
+/// A step of the plan in a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalStep {
-    /// What.
+    /// The setting to change.
     pub target: Target,
-    /// Its device.
+    /// The device of the setting, if it has one.
     pub device: Option<Device>,
-    /// The value when it was planned.
+    /// Value when the plan was made.
     pub before: Value,
-    /// The value it is to have.
+    /// Requested value.
     pub desired: String,
-    /// Whether it is only watched over.
+    /// Whether the step only records the value, to restore it if another step changes it.
     pub keep: bool,
 }
 
 impl JournalStep {
-    /// What, under the name its device has now.
+    /// Returns the setting under the device's current name.
     #[must_use]
     pub fn target_on(&self, name: &str) -> Target {
         crate::sysctl::on_interface(&self.target, name)
     }
 }
 
-/// What the host was like before the first write, to judge it by before a confirmation.
+/// State of the host before the first write, for the health check before a confirmation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Baseline {
-    /// Default routes.
+    /// Default routes of the host.
     pub routes: Vec<String>,
-    /// Devices of the plan and whether they had a carrier.
+    /// Devices of the plan, and whether each had a carrier.
     pub carriers: Vec<(Device, bool)>,
-    /// The management peer: the far address of `SSH_CONNECTION`.
+    /// Management peer: the remote address in `SSH_CONNECTION`.
     pub peer: Option<String>,
-    /// `SSH_CONNECTION` of who applied.
+    /// `SSH_CONNECTION` of the command that applied.
     pub session: Option<String>,
 }
 
-/// What happened.
+/// Content of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "kebab-case")]
 pub enum Entry {
-    /// What is going to be done.
+    /// The plan.
     Planned {
-        /// In order.
+        /// Steps in the order of execution.
         steps: Vec<JournalStep>,
-        /// How long a confirmation is waited for, seconds.
+        /// Time to confirm, seconds.
         confirm_s: u64,
-        /// The host before.
+        /// State of the host before the first write.
         baseline: Baseline,
-        /// Process that applies, and when it was started, clock ticks since boot.
+        /// Process that applies: process id and start time, clock ticks since boot.
         applier: (u32, u64),
-        /// `CLOCK_MONOTONIC`, nanoseconds.
+        /// Time of the plan (`CLOCK_MONOTONIC`, nanoseconds).
         monotonic_ns: u64,
-        /// Whether it lasts only as long as that process. Older journals have none.
+        /// Whether the transaction ends with that process. Missing in older journals.
         #[serde(default)]
         held: bool,
     },
-    /// The watchdog runs, and the time to confirm begins.
+    /// The watchdog runs, and the time to confirm has started.
     Armed {
-        /// Its process.
+        /// Process id of the watchdog.
         watchdog: u32,
-        /// When everything must be written and confirmed (`CLOCK_MONOTONIC`, nanoseconds). Older journals have none.
+        /// Deadline for writing and confirming everything (`CLOCK_MONOTONIC`, nanoseconds). Missing in older
+        /// journals.
         #[serde(default)]
         deadline_ns: Option<u64>,
     },
-    /// A step is about to be written; this is what is there now.
+    /// A step is about to be written.
     Intent {
-        /// Its number, from 0.
+        /// Number of the step, from 0.
         step: usize,
-        /// The value now.
+        /// Current value, before the write.
         before: Value,
     },
     /// A step was written and read back.
     Applied {
-        /// Its number.
+        /// Number of the step, from 0.
         step: usize,
-        /// What was read back.
+        /// Value read back after the write.
         observed: Value,
-        /// Whether the driver took another value than asked for.
+        /// Whether the driver rounded or clamped the requested value.
         rounded: bool,
     },
-    /// Everything is written; a confirmation is due by then (`CLOCK_MONOTONIC`, nanoseconds).
+    /// Everything is written; a confirmation is required before the deadline.
     AwaitingConfirm {
-        /// When it is too late.
+        /// Deadline of the confirmation (`CLOCK_MONOTONIC`, nanoseconds).
         deadline_ns: u64,
     },
-    /// It stays.
+    /// The transaction is confirmed and stays.
     Committed,
-    /// The watchdog goes on without the process that holds the lock: that process did not end and must not write any more.
+    /// The watchdog continues without the lock of a process that does not end. That process must not write any
+    /// more.
     TakenOver {
-        /// That process, and when it was started, clock ticks since boot.
+        /// That process: process id and start time, clock ticks since boot.
         from: (u32, u64),
     },
-    /// It is being rolled back.
+    /// The rollback has started.
     Reverting {
-        /// Why.
+        /// Reason of the rollback.
         why: String,
     },
-    /// A step is about to be put back.
+    /// A step is about to be restored.
     Restoring {
-        /// Its number.
+        /// Number of the step, from 0.
         step: usize,
     },
-    /// A step was dealt with.
+    /// The rollback has processed a step.
     Restored {
-        /// Its number.
+        /// Number of the step, from 0.
         step: usize,
-        /// How.
+        /// Result for this step.
         outcome: RestoreOutcome,
     },
-    /// All is as it was.
+    /// Everything is restored.
     Reverted {
-        /// How that came.
+        /// Reason of the rollback.
         why: String,
     },
-    /// Something is left to a person.
+    /// The rollback is incomplete and needs manual attention.
     NeedsAttention {
-        /// What.
+        /// Settings not restored, with the reason.
         why: String,
     },
-    /// Files are about to be written; this is what was there.
+    /// Files for the next boot are about to be written.
     Persisting {
-        /// The files.
+        /// The files, with their contents before and after.
         files: Vec<FileChange>,
     },
-    /// They are written.
+    /// All of these files are written.
     Persisted,
-    /// They are being put back.
+    /// These files are about to be restored.
     Unpersisting,
-    /// They are as they were.
+    /// These files are restored.
     Unpersisted,
 }
 
-/// One line.
+/// One line of a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// Number in its journal, from 0.
+    /// Number of the record in its journal, from 0.
     pub sequence: u64,
     /// Boot id of the kernel.
     pub boot: String,
     /// Network namespace.
     pub namespace: String,
-    /// When, nanoseconds since the Unix epoch.
+    /// Time of the record, nanoseconds since the Unix epoch.
     pub realtime_ns: u64,
-    /// What.
+    /// Content of the record.
     pub entry: Entry,
 }

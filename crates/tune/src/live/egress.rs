@@ -1,4 +1,4 @@
-//! What a control group (v2) may send through an interface.
+//! Egress rate limit of a cgroup v2 on an interface.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,14 @@ use landspeed_sys::bpf::egress::{self, By, Limit};
 use super::{LiveKnobs, qdisc};
 use crate::{KnobError, Value};
 
-/// Bucket of a class: a millisecond's worth, within what a timer can keep and a switch can take.
+/// Range of a class's burst, bytes: a millisecond's worth, with a minimum for timers and a maximum for
+/// switch buffers.
 const BURST_BYTES: std::ops::RangeInclusive<u64> = 16_384..=4 << 20;
 /// First minor number tried for a class.
 const FIRST_MINOR: u32 = 0x100;
 const ENOENT: i32 = 2;
 
-/// Bits/s; 0 without a limit.
+/// Returns the limit in bits/s; 0 without a limit.
 pub(super) fn read(target: &Target, cgroup: &str, interface: &str) -> Result<Value, KnobError> {
     let (mut netlink, link) = LiveKnobs::link(target, interface)?;
     let limits = ours(target, cgroup, link.index)?;
@@ -66,7 +67,7 @@ pub(super) fn write(target: &Target, cgroup: &str, interface: &str, text: &str) 
             return Err(KnobError::unwritable(target, format!("{interface} sends neither by fq nor by htb: {tree}")));
         }
     }
-    // The new one is in force: now the old ones can go.
+    // The new limit is effective; now remove the old ones.
     for limit in &old {
         egress::lift(&group, limit).map_err(|why| KnobError::unwritable(target, explain(&why)))?;
         if let By::Class(class) = limit.by
@@ -79,7 +80,7 @@ pub(super) fn write(target: &Target, cgroup: &str, interface: &str, text: &str) 
     Ok(())
 }
 
-/// Takes away the programs for an interface that is gone.
+/// Removes the BPF programs for an interface that is gone.
 pub(super) fn forget(cgroup: &str, ifindex: u32) {
     let target = Target::EgressRate { cgroup: cgroup.to_owned(), interface: String::new() };
     let Ok(group) = group(&target, cgroup) else { return };
@@ -93,12 +94,12 @@ fn shape(rate_bytes_per_s: u64) -> HtbClass {
     HtbClass {
         rate_bytes_per_s,
         burst_bytes: burst as u32,
-        // It does not borrow; the kernel complains without one at high rates.
+        // The class does not borrow, but at high rates the kernel warns without a quantum.
         quantum_bytes: 65_536,
     }
 }
 
-/// The limits of this program for an interface of this namespace.
+/// Returns landspeed's limits for an interface of this namespace.
 fn ours(target: &Target, cgroup: &str, ifindex: u32) -> Result<Vec<Limit>, KnobError> {
     let group = group(target, cgroup)?;
     let namespace = namespace().map_err(|why| KnobError::unreadable(target, why))?;
@@ -106,7 +107,7 @@ fn ours(target: &Target, cgroup: &str, ifindex: u32) -> Result<Vec<Limit>, KnobE
     Ok(limits.into_iter().filter(|limit| (limit.namespace, limit.ifindex) == (namespace, ifindex)).collect())
 }
 
-/// The classes of an interface, if one of the limits has one.
+/// Returns the htb classes of an interface with their rates, if one of the limits uses a class.
 fn classes(
     target: &Target,
     netlink: &mut Netlink,
@@ -119,9 +120,9 @@ fn classes(
     netlink.htb_rates(ifindex).map_err(|why| KnobError::unreadable(target, why))
 }
 
-/// The group's directory.
+/// Returns the directory of a cgroup.
 fn group(target: &Target, cgroup: &str) -> Result<PathBuf, KnobError> {
-    // `ip netns exec` hides what is mounted below /sys; the first process still sees it.
+    // `ip netns exec` hides mounts below /sys; process 1 still sees them.
     let mount =
         [("/proc/self/mounts", "/"), ("/proc/1/mounts", "/proc/1/root")].into_iter().find_map(|(list, root)| {
             let mounts = std::fs::read_to_string(list).ok()?;
@@ -138,7 +139,7 @@ fn group(target: &Target, cgroup: &str) -> Result<PathBuf, KnobError> {
     }
 }
 
-/// The number of the calling thread's network namespace.
+/// Inode of the calling thread's network namespace.
 fn namespace() -> std::io::Result<u64> {
     std::fs::metadata("/proc/thread-self/ns/net").map(|file| file.ino())
 }

@@ -1,4 +1,4 @@
-//! What hangs on an interface, and whether the host still reaches what it reached.
+//! Dependents of an interface, and the reachability of routes and peers.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -24,7 +24,7 @@ pub(super) fn ties(interface: &str) -> Ties {
             tied.push(format!("{upper} on top of it"));
         }
     }
-    // A name of the file for virtual functions that is not there means that the device has none.
+    // Without a sriov_numvfs file the device has no virtual functions.
     let functions = std::fs::read_to_string(directory.join("device/sriov_numvfs")).unwrap_or_default();
     match functions.trim() {
         "" | "0" => {}
@@ -33,7 +33,8 @@ pub(super) fn ties(interface: &str) -> Ties {
     Ties { hardware: directory.join("device").exists(), tied }
 }
 
-/// From `/proc/net/route` (destination and gateway in hexadecimal, little-endian; proc(5)) and its IPv6 counterpart.
+/// Default routes from `/proc/net/route` (destination and gateway in hexadecimal, little-endian; proc(5))
+/// and `ipv6_route`.
 pub(super) fn default_routes() -> Vec<String> {
     let mut routes = Vec::new();
     let text = std::fs::read_to_string("/proc/self/net/route").unwrap_or_default();
@@ -63,7 +64,7 @@ pub(super) fn default_routes() -> Vec<String> {
 }
 
 pub(super) fn unreachable(peer: &str) -> Option<String> {
-    // The zone of an address names its link.
+    // The zone of an address is the name of its link.
     let plain = peer.split('%').next().unwrap_or(peer);
     let Ok(address) = plain.parse::<IpAddr>() else { return Some("it is not an address".into()) };
     let mut netlink = match Netlink::open() {

@@ -1,4 +1,4 @@
-//! The queueing disciplines of an interface: read as dumped, set on every sending queue, put back as they were.
+//! Qdiscs of an interface: reads a dump, sets one kind on every transmit queue, restores a tree.
 
 use landspeed_model::Target;
 use landspeed_netlink::configure::RawQdisc;
@@ -18,7 +18,7 @@ fn tree(netlink: &mut Netlink, ifindex: u32) -> Result<QdiscTree, NetlinkError> 
     let mut qdiscs = Vec::new();
     for raw in netlink.raw_qdiscs(ifindex)? {
         let mut extras: Vec<String> = raw.extras.iter().map(ToString::to_string).collect();
-        // Filters hang on a handle; those of ingress hooks stay where they are.
+        // Filters refer to a handle; those of ingress hooks are not affected.
         if raw.handle != 0 && raw.parent != Qdisc::INGRESS && netlink.has_filters(ifindex, raw.handle)? {
             extras.push("filters".into());
         }
@@ -30,14 +30,14 @@ fn tree(netlink: &mut Netlink, ifindex: u32) -> Result<QdiscTree, NetlinkError> 
             extras,
         });
     }
-    // The kernel's order is that of its hash table, which says nothing.
+    // The kernel lists qdiscs in hash table order.
     qdiscs.sort_by_key(|node| (!node.is_root(), node.parent, node.handle));
     let default_kind = std::fs::read_to_string("/proc/sys/net/core/default_qdisc").map(|text| text.trim().to_owned());
     Ok(QdiscTree { default_kind: default_kind.unwrap_or_else(|_| inferred_default(&qdiscs)), qdiscs })
 }
 
-/// The default is one for the whole machine and not shown in other network namespaces. There, what the kernel attached by
-/// itself is the best that is known: it is the default unless that was changed since.
+/// The default qdisc is global, and not readable in other network namespaces. There it is inferred from a
+/// qdisc that the kernel attached automatically, which is correct unless the default was changed since.
 fn inferred_default(qdiscs: &[QdiscNode]) -> String {
     let attached = |node: &&QdiscNode| node.handle == 0 && !["mq", "noqueue"].contains(&node.kind.as_str());
     qdiscs.iter().find(attached).map(|node| node.kind.clone()).unwrap_or_default()
@@ -60,7 +60,7 @@ fn put(netlink: &mut Netlink, ifindex: u32, wanted: &Wanted) -> Result<(), Netli
         return put_one(netlink, ifindex, Qdisc::ROOT, wanted);
     };
     let major = if root.handle == 0 {
-        // Leaves are named by their parent's handle, and the default mq has none: it is made again with one.
+        // Leaves refer to their parent's handle, and the default mq has none: create it again with a handle.
         let handle = free_handle(&now);
         let mq = RawQdisc { kind: "mq".into(), handle, parent: Qdisc::ROOT, ..RawQdisc::default() };
         netlink.add_raw_qdisc(ifindex, &mq)?;
@@ -88,7 +88,7 @@ fn put_one(netlink: &mut Netlink, ifindex: u32, parent: u32, wanted: &Wanted) ->
     }
 }
 
-/// The lowest free major number.
+/// The lowest free major number, as a handle.
 fn free_handle(qdiscs: &[RawQdisc]) -> u32 {
     (1..0x8000_u32)
         .map(|major| major << 16)
@@ -96,8 +96,8 @@ fn free_handle(qdiscs: &[RawQdisc]) -> u32 {
         .unwrap_or(1 << 16)
 }
 
-/// Puts a whole tree back. The root goes first, which brings the kernel's default; then, unless that was it, the root and its
-/// leaves come back with their handles and options.
+/// Restores a complete tree. The root is deleted first, which attaches the kernel's default; unless that is
+/// the tree to restore, the root and its leaves are then created with their handles and options.
 pub(super) fn restore(target: &Target, interface: &str, tree: &QdiscTree) -> Result<(), KnobError> {
     let (mut netlink, link) = LiveKnobs::link(target, interface)?;
     rebuild(&mut netlink, link.index, tree).map_err(|why| KnobError::unwritable(target, why))
@@ -128,11 +128,12 @@ fn rebuild(netlink: &mut Netlink, ifindex: u32, tree: &QdiscTree) -> Result<(), 
     Ok(())
 }
 
-/// The options to send so that these are dumped again. CoDel keeps times in units of 1024 ns and rounds down both when it takes
-/// microseconds and when it reports them (`codel_params`, include/net/codel.h): what is dumped as `d` and sent as `d` is dumped
-/// as `d - 1`. One more is in the same unit always: for `d = ⌊v · 1.024⌋`, `⌊(d + 1) / 1.024⌋ = v`.
+/// Returns the options to send so that the original values are dumped again. CoDel stores times in units of
+/// 1024 ns and rounds down both when it sets microseconds and when it dumps them (`codel_params`,
+/// include/net/codel.h): a dumped value `d`, sent as `d`, is dumped as `d - 1`. `d + 1` is always in the
+/// same unit: for `d = ⌊v · 1.024⌋`, `⌊(d + 1) / 1.024⌋ = v`.
 fn as_it_was(kind: &str, mut options: Vec<u8>) -> Vec<u8> {
-    // TCA_CODEL_TARGET, _INTERVAL, _CE_THRESHOLD and their likes of fq_codel (include/uapi/linux/pkt_sched.h).
+    // TCA_CODEL_TARGET, _INTERVAL and _CE_THRESHOLD, and those of fq_codel (include/uapi/linux/pkt_sched.h).
     let times: &[u16] = match kind {
         "cake" => return without_nat(options),
         "codel" => &[1, 3, 5],
@@ -158,7 +159,7 @@ fn as_it_was(kind: &str, mut options: Vec<u8>) -> Vec<u8> {
     options
 }
 
-/// A kernel without connection tracking reports that cake does not look at it, and refuses that option.
+/// A kernel without connection tracking dumps cake's nat option as off, but refuses to set it.
 fn without_nat(mut options: Vec<u8>) -> Vec<u8> {
     const TCA_CAKE_NAT: u16 = 11;
     let mut off = vec![8, 0, 0, 0, 0, 0, 0, 0];
@@ -170,8 +171,8 @@ fn without_nat(mut options: Vec<u8>) -> Vec<u8> {
     options
 }
 
-/// The root, then whatever hangs on what is there already. Handles say nothing about that. Those that the kernel attached by
-/// itself come with their parents.
+/// Orders the root first, then each qdisc after its parent, because handles do not reflect the order.
+/// Automatically attached ones come with their parents and are left out.
 fn parents_first(tree: &QdiscTree) -> Vec<&QdiscNode> {
     let mut order: Vec<&QdiscNode> = tree.root().into_iter().collect();
     let mut left: Vec<&QdiscNode> = tree.leaves().filter(|leaf| leaf.handle != 0).collect();

@@ -1,5 +1,5 @@
-//! Where interrupts are handled. Their numbers differ from boot to boot and no configuration file of the system names them: a
-//! service of our own finds them by their names, once, when the host is up.
+//! Persists interrupt affinities. Interrupt numbers change between boots, and no system configuration file
+//! refers to interrupts by name: a service written here finds them by name, once, after boot.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use crate::Value;
 use crate::transaction::TuneError;
 
 const SERVICE: &str = "etc/systemd/system/landspeed-interrupts.service";
-/// Pulls in the service by a drop-in file instead of a link.
+/// Drop-in that pulls in the service, instead of a link.
 const WANTED: &str = "etc/systemd/system/multi-user.target.d/landspeed-interrupts.conf";
 
 pub(super) fn plan(kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) -> Result<(), TuneError> {
@@ -23,7 +23,7 @@ pub(super) fn plan(kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) -> Re
             continue;
         };
         let value = value.trim();
-        // What goes into a command line of a shell and a unit: nothing that either would read as more than a name.
+        // Both go into a shell command in a unit: allow only characters without special meaning.
         let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "._@:-".contains(c));
         let plain_list = value.chars().all(|c| c.is_ascii_digit() || ",-".contains(c));
         if let Some(why) = obstacle.as_ref() {
@@ -64,7 +64,7 @@ pub(super) fn plan(kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) -> Re
     plan.file(root, WANTED, wanted)
 }
 
-/// Why a service would not do; `None` if it would.
+/// Returns why a service does not work on this host; `None` if it does.
 fn obstacle(root: &Path) -> Option<String> {
     if !root.join("usr/lib/systemd/systemd").exists() && !root.join("lib/systemd/systemd").exists() {
         return Some(
@@ -72,7 +72,7 @@ fn obstacle(root: &Path) -> Option<String> {
         );
     }
     let wants = "etc/systemd/system/multi-user.target.wants/irqbalance.service";
-    // A link, often to a unit of another root.
+    // Checked as a link, because its target may be in another root.
     std::fs::symlink_metadata(root.join(wants)).is_ok().then(|| {
         "irqbalance is started at boot and moves every interrupt that is not banned. Ban it there (IRQBALANCE_ARGS=--banirq) or \
          disable it"

@@ -1,5 +1,5 @@
-//! What systemd-udevd sets when a device appears: a .link file of our own that carries on what the one in force says, for only
-//! the first that matches is read (systemd.link(5)).
+//! Settings that systemd-udevd applies when a device appears: a .link file that includes the contents of
+//! the current one, because only the first matching file is used (systemd.link(5)).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,12 +13,12 @@ use crate::transaction::TuneError;
 use crate::{Device, Value};
 
 const DIRECTORY: &str = "etc/systemd/network";
-/// What systemd's own 99-default.link says, for hosts where the one in force is not known.
+/// Contents of systemd's 99-default.link, for hosts where the current file is unknown.
 const DEFAULT: &str = "NamePolicy=keep kernel database onboard slot path\n\
                        AlternativeNamesPolicy=database onboard slot path mac\n\
                        MACAddressPolicy=persistent\n";
 
-/// Key, value, and the target it is for.
+/// Key, value, and the name of the setting.
 type Line = (String, String, String);
 
 pub(super) fn plan(kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) -> Result<(), TuneError> {
@@ -94,7 +94,7 @@ fn one(name: &str, device: &Device, lines: Vec<Line>, root: &Path, plan: &mut Pe
     plan.file(root, &file, text)
 }
 
-/// The key of systemd.link(5) and its value.
+/// Returns the key of systemd.link(5) and its value.
 fn assignment(target: &Target, value: &Value) -> Option<(&'static str, String)> {
     let Value::Text(text) = value else { return None };
     let text = text.trim();
@@ -136,7 +136,7 @@ fn assignment(target: &Target, value: &Value) -> Option<(&'static str, String)> 
     })
 }
 
-/// Why a .link file would not do; `None` if it would.
+/// Returns why a .link file does not work for this device; `None` if it does.
 fn obstacle(device: &Device, root: &Path) -> Result<Option<String>, TuneError> {
     let udevd = ["usr/lib/systemd/systemd-udevd", "lib/systemd/systemd-udevd", "usr/bin/udevadm", "bin/udevadm"];
     if !udevd.iter().any(|program| root.join(program).exists()) {
@@ -157,7 +157,7 @@ fn obstacle(device: &Device, root: &Path) -> Result<Option<String>, TuneError> {
             device.name
         )));
     }
-    // Ours must come first: what sorts before it would be read in its place.
+    // Our file must sort first: only the first matching file is used.
     let first = link_file(device, root)?
         .and_then(|path| Path::new(&path).file_name().map(|n| n.to_string_lossy().into_owned()));
     Ok(first
@@ -165,7 +165,7 @@ fn obstacle(device: &Device, root: &Path) -> Result<Option<String>, TuneError> {
         .map(|name| format!("{name} is read first: put it in there")))
 }
 
-/// The .link file in force, as udev noted it (`ID_NET_LINK_FILE`).
+/// The current .link file, as recorded by udev (`ID_NET_LINK_FILE`).
 fn link_file(device: &Device, root: &Path) -> Result<Option<String>, TuneError> {
     let noted = read(&root.join(format!("run/udev/data/n{}", device.ifindex)))?.unwrap_or_default();
     Ok(noted.lines().find_map(|line| line.strip_prefix("E:ID_NET_LINK_FILE=")).map(ToOwned::to_owned))
@@ -178,7 +178,7 @@ fn in_force(device: &Device, root: &Path) -> Result<Option<String>, TuneError> {
     }
 }
 
-/// The assignments of one section.
+/// Returns the assignments of one section.
 fn section(text: &str, wanted: &str) -> Vec<(String, String)> {
     let all = sections(text).into_iter();
     all.filter(|(section, ..)| section == wanted).map(|(_, key, value)| (key, value)).collect()

@@ -1,5 +1,6 @@
-//! Who configures an interface after udev: NetworkManager or systemd-networkd. What they set wins over a .link file, so it goes
-//! to them, in a file of our own beside theirs; what stands in a person's own profile stays that person's.
+//! Network managers that configure an interface after udev: NetworkManager and systemd-networkd. Their
+//! settings override a .link file, so they are written for the manager, in a separate file next to its own;
+//! profiles of the user are not modified.
 
 use std::path::Path;
 
@@ -7,28 +8,28 @@ use super::{Assignment, banner, read, sections};
 use crate::Device;
 use crate::transaction::TuneError;
 
-/// The manager of one interface.
+/// The manager of an interface.
 pub(super) enum Manager {
-    /// Neither.
+    /// Neither of them.
     None,
-    /// NetworkManager, with the profile in force.
+    /// NetworkManager, with its active profile.
     Profile { device: Device, uuid: String, profile: Option<Vec<Assignment>> },
-    /// systemd-networkd, with the .network file in force.
+    /// systemd-networkd, with its active .network file.
     Networkd { device: Device, file: String, text: String },
 }
 
-/// What a manager has to say to a key of systemd.link(5).
+/// Who sets a key of systemd.link(5).
 pub(super) enum Claim {
-    /// Nothing: the .link file decides.
+    /// The .link file.
     None,
-    /// It goes into this file, below the root; `text` makes its content of the value.
+    /// A file of the manager, relative to the root; `text` returns its content for a value.
     File { path: String, text: Box<dyn Fn(&str) -> String> },
-    /// A person has to do it.
+    /// The user, with the instruction to follow.
     ByHand(String),
 }
 
 impl Manager {
-    /// Who has the device now, by what the managers note below `/run`.
+    /// Detects the manager of a device from its state below `/run`.
     pub(super) fn look(device: &Device, root: &Path) -> Result<Self, TuneError> {
         if let Some(state) = read(&root.join(format!("run/NetworkManager/devices/{}", device.ifindex)))?
             && let Some(uuid) = state.lines().find_map(|line| line.strip_prefix("connection-uuid="))
@@ -46,7 +47,7 @@ impl Manager {
         Ok(Self::None)
     }
 
-    /// Whether it sets what a key of systemd.link(5) is about.
+    /// Returns who sets this key of systemd.link(5).
     pub(super) fn claims(&self, key: &str) -> Claim {
         match self {
             Self::Profile { device, uuid, profile } => match (profile, key) {
@@ -64,7 +65,8 @@ impl Manager {
     }
 }
 
-/// A default for this device, which counts where the profile leaves the MTU open (NetworkManager.conf(5), connection section).
+/// Writes a default for this device, which applies if the profile does not set the MTU
+/// (NetworkManager.conf(5), connection section).
 fn mtu_of_network_manager(device: &Device, uuid: &str, profile: &[Assignment]) -> Claim {
     let own = profile.iter().any(|(section, key, value)| {
         ["ethernet", "802-3-ethernet"].contains(&section.as_str()) && key == "mtu" && value != "0" && value != "auto"
@@ -85,7 +87,7 @@ fn mtu_of_network_manager(device: &Device, uuid: &str, profile: &[Assignment]) -
     }
 }
 
-/// A profile with an `[ethtool]` section sets those when it is activated, after udev.
+/// A profile with an `[ethtool]` section applies it on activation, after udev.
 fn by_ethtool(device: &Device, uuid: &str, profile: &[Assignment], key: &str) -> Claim {
     let prefix = match key {
         "RxBufferSize" | "TxBufferSize" => "ring-",
@@ -105,7 +107,7 @@ fn by_ethtool(device: &Device, uuid: &str, profile: &[Assignment], key: &str) ->
     Claim::None
 }
 
-/// A drop-in beside a file that sets the MTU of this interface alone (systemd.network(5)).
+/// Writes a drop-in for a .network file that sets the MTU of this interface only (systemd.network(5)).
 fn mtu_of_networkd(device: &Device, file: &str, text: &str) -> Claim {
     let lines = sections(text);
     if !lines.iter().any(|(section, key, _)| section == "Link" && key == "MTUBytes") {
@@ -134,7 +136,7 @@ fn mtu_of_networkd(device: &Device, file: &str, text: &str) -> Claim {
     }
 }
 
-/// The profile with a UUID; `None` if it is in none of the keyfiles.
+/// Returns the profile with a UUID; `None` if no keyfile contains it.
 fn profile(root: &Path, uuid: &str) -> Result<Option<Vec<Assignment>>, TuneError> {
     for directory in ["etc/NetworkManager/system-connections", "run/NetworkManager/system-connections"] {
         for entry in std::fs::read_dir(root.join(directory)).into_iter().flatten().flatten() {

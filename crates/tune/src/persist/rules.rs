@@ -1,4 +1,5 @@
-//! Files of sysfs: those of a network device by a udev rule, when it appears; those of the CPUs by tmpfiles.d(5).
+//! Persists sysfs attributes: of network devices by a udev rule, applied when the device appears; of CPUs
+//! by tmpfiles.d(5).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -52,7 +53,7 @@ pub(super) fn plan(kept: &[Kept<'_>], root: &Path, tuned: bool, plan: &mut Persi
     merge(root, TMPFILES, "files of CPUs", &tmpfiles, plan)
 }
 
-/// Adds lines to a file of ours; one that begins alike is replaced.
+/// Adds lines to one of our files; existing lines with the same key are replaced.
 fn merge(
     root: &Path,
     file: &str,
@@ -76,7 +77,7 @@ fn merge(
     plan.file(root, file, text)
 }
 
-/// The file below the device's directory.
+/// Path of the attribute below the device's directory.
 fn attribute(target: &Target) -> Option<String> {
     match target {
         Target::Queue { queue, file, .. } => Some(format!("queues/{queue}/{file}")),

@@ -1,4 +1,4 @@
-//! Sysctls: one file of sysctl.d(5), if no other file would win.
+//! Persists sysctls in one file of sysctl.d(5), unless a later file overrides it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use crate::discipline::Wanted;
 use crate::transaction::TuneError;
 
 const NAME: &str = "90-landspeed.conf";
-/// In the order of precedence: of two files of the same name the first counts (sysctl.d(5)).
+/// Directories in order of precedence: of two files with the same name the first is used (sysctl.d(5)).
 const DIRECTORIES: &[&str] =
     &["etc/sysctl.d", "run/sysctl.d", "usr/local/lib/sysctl.d", "usr/lib/sysctl.d", "lib/sysctl.d"];
 
@@ -38,7 +38,7 @@ pub(super) fn plan(
     if let Some(tuned) = tuned
         && !tuned.reapplies
     {
-        // Its profile wins over sysctl.d on this host.
+        // On this host tuned's profile overrides sysctl.d.
         for (name, value) in wanted {
             if let Some(why) = tuned.obstacle() {
                 plan.hand(&name, format!("{why}; the value is {value}"));
@@ -81,7 +81,7 @@ pub(super) fn plan(
     plan.file(root, &format!("etc/sysctl.d/{NAME}"), text)
 }
 
-/// A kind without options becomes the default of all interfaces; no file sets options at boot.
+/// Persists a qdisc kind without options as the default of all interfaces; no boot file sets options.
 fn qdisc(interface: &str, requested: &str, wanted: &mut BTreeMap<String, String>, plan: &mut PersistPlan) {
     let kind = Wanted::parse(requested).ok().and_then(|wanted| wanted.kind());
     match kind {
@@ -102,7 +102,7 @@ fn qdisc(interface: &str, requested: &str, wanted: &mut BTreeMap<String, String>
     }
 }
 
-/// With dots; an interface's own dots stand as slashes then (sysctl.d(5)).
+/// Converts a name to dots as separators; dots of an interface name become slashes (sysctl.d(5)).
 fn plain(name: &str) -> String {
     if name.find(['.', '/']).is_some_and(|at| &name[at..=at] == "/") {
         name.chars()
@@ -125,7 +125,7 @@ fn same(a: &str, b: &str) -> bool {
     a.split_whitespace().eq(b.split_whitespace())
 }
 
-/// Assignments of a file: line from 1, name with dots, value.
+/// Parses the assignments of a file: line number from 1, name with dots, value.
 fn assignments(text: &str) -> impl Iterator<Item = (usize, String, String)> + '_ {
     text.lines().enumerate().filter_map(|(index, line)| {
         let line = line.trim();
@@ -144,8 +144,8 @@ struct Line {
     value: String,
 }
 
-/// What is applied after our file: names sorting behind it in any directory, and `/etc/sysctl.conf`, which `sysctl --system`
-/// reads last.
+/// Assignments applied after our file: in files that sort later in any directory, and in
+/// `/etc/sysctl.conf`, which `sysctl --system` reads last.
 fn later_files(root: &Path) -> Vec<Line> {
     let mut files: BTreeMap<String, PathBuf> = BTreeMap::new();
     for directory in DIRECTORIES {
@@ -161,7 +161,7 @@ fn later_files(root: &Path) -> Vec<Line> {
     paths.push(root.join("etc/sysctl.conf"));
     let mut lines = Vec::new();
     for path in paths {
-        // A file that cannot be read is not applied at boot either.
+        // An unreadable file is not applied at boot either.
         let Ok(Some(text)) = read(&path) else { continue };
         lines.extend(assignments(&text).map(|(line, name, value)| Line { path: path.clone(), line, name, value }));
     }

@@ -7,7 +7,7 @@ use landspeed_testkit::skip;
 use super::*;
 use crate::{Allow, Context, TwinKnobs, plan};
 
-/// A root directory with some files.
+/// A temporary root directory with some files.
 struct Root(tempfile::TempDir);
 
 impl Root {
@@ -25,7 +25,7 @@ impl Root {
         self.0.path()
     }
 
-    /// What would be written for these settings: file below the root to content.
+    /// Plans these settings; returns the files (path below the root and content) and the plan.
     fn owners(&self, settings: &[(Target, &str)]) -> (BTreeMap<String, String>, PersistPlan) {
         let device =
             Device { name: "eth0".into(), ifindex: 3, mac: "aa:bb:cc:00:11:22".into(), bus: "0000:3b:00.0".into() };
@@ -59,7 +59,7 @@ fn interrupt(name: &str) -> (Target, &'static str) {
     (Target::InterruptAffinity { number: 45, name: name.into() }, "0-3,8")
 }
 
-/// Content without its comments.
+/// Lines that are not comments.
 fn said(text: &str) -> Vec<&str> {
     text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect()
 }
@@ -78,7 +78,7 @@ fn an_mtu_persists_in_udev_or_the_network_manager() {
             vec![(links, state.to_owned()), (networkd, network("Name=eth0"))],
             Some(("etc/systemd/network/10-netplan-eth0.network.d/90-landspeed.conf", "MTUBytes=9000")),
         ),
-        // It would hold for other interfaces too.
+        // It would apply to other interfaces too.
         (vec![(links, state.to_owned()), (networkd, network("Name=eth*"))], None),
         (
             vec![(devices, "[device]\nconnection-uuid=u-1\n".to_owned()), (keyfile, profile("[ethernet]\nmtu=0\n"))],
@@ -102,7 +102,7 @@ fn an_mtu_persists_in_udev_or_the_network_manager() {
 }
 
 #[test]
-fn rings_that_a_networkmanager_profile_sets_stay_with_that_profile() {
+fn rings_set_by_a_networkmanager_profile_are_left_to_it() {
     let ring = (Target::Ring { interface: "eth0".into(), side: landspeed_model::Side::Rx }, "8192");
     let pause = (Target::Pause { interface: "eth0".into(), side: landspeed_model::Side::Rx }, "on");
     let root = Root::new(&[
@@ -122,7 +122,8 @@ fn our_tuned_profile_includes_the_active_one() {
         [("sys/devices/system/cpu/cpufreq/policy0/x", ""), ("sys/devices/system/cpu/cpufreq/policy1/x", "")];
     let sysctl = || (Target::Sysctl { name: "net.ipv4.tcp_mtu_probing".into() }, "1");
     let active = ("etc/tuned/active_profile", "throughput-performance\n");
-    // sysctl.d comes after tuned's own sysctls, unless it is configured otherwise: then the profile is their owner.
+    // sysctl.d is applied after tuned's own sysctls, unless configured otherwise: then tuned's profile sets
+    // them.
     for (main, in_profile) in [("", false), ("reapply_sysctl = 0\n", true)] {
         let mode = ("etc/tuned/profile_mode", "auto\n");
         let root = Root::new(&[active, mode, policies[0], policies[1], ("etc/tuned/tuned-main.conf", main)]);
@@ -135,10 +136,11 @@ fn our_tuned_profile_includes_the_active_one() {
         assert_eq!(profile.contains(&"net.ipv4.tcp_mtu_probing=1"), in_profile);
         assert_eq!(written.contains_key("etc/sysctl.d/90-landspeed.conf"), !in_profile);
         assert!(!written.contains_key("etc/tmpfiles.d/landspeed.conf"), "one owner");
-        // The profile is there before it is named.
+        // The profile is written before it is activated.
         assert!(plan.files.last().is_some_and(|file| file.path.ends_with("active_profile")));
     }
-    // Not all CPUs alike; and a second profile of ours keeps the first one's lines and what it includes.
+    // Different values for CPUs need manual work; a second run keeps the lines and the include of our existing
+    // profile.
     let root = Root::new(&[active, policies[0], policies[1]]);
     assert_eq!(root.owners(&[governor(0)]).1.by_hand.len(), 1);
     let again = Root::new(&[
@@ -172,7 +174,7 @@ fn interrupts_are_set_by_name_unless_irqbalance_runs() {
 }
 
 #[test]
-fn systemd_understands_the_service_and_a_shell_its_command() {
+fn interrupt_service_is_valid_for_systemd_and_sh() {
     let systemd = ("usr/lib/systemd/systemd", "");
     let root = Root::new(&[systemd]);
     let (written, _) = root.owners(&[interrupt("eth0-0")]);
@@ -186,7 +188,7 @@ fn systemd_understands_the_service_and_a_shell_its_command() {
         }
         Err(why) => skip!("no systemd-analyze here: {why}"),
     }
-    // The command as systemd hands it on, over a directory that stands for /proc.
+    // The command as systemd would run it, with /proc replaced by a temporary directory.
     let command = said(text).into_iter().find_map(|line| line.strip_prefix("ExecStart=/bin/sh -c '")).expect("there");
     let command = command.trim_end_matches('\'').replace("$$", "$").replace("%%", "%");
     let here = root.path().join("irq/45");
@@ -196,7 +198,7 @@ fn systemd_understands_the_service_and_a_shell_its_command() {
     assert_eq!(std::fs::read_to_string(here.join("smp_affinity_list")).expect("written"), "0-3,8\n");
 }
 
-/// Every file below a directory: its bytes and its mode.
+/// Content and mode of every file below a directory.
 fn snapshot(directory: &Path, into: &mut BTreeMap<PathBuf, (Vec<u8>, u32)>) {
     for entry in std::fs::read_dir(directory).expect("readable").flatten() {
         let mode = entry.metadata().expect("there").permissions().mode();

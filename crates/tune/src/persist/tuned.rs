@@ -1,5 +1,5 @@
-//! Where tuned is active: a profile of our own that includes the active one and says more, and that takes its place. What tuned
-//! sets at every start would otherwise win over files of others, or fight with them.
+//! Persists settings with tuned: a profile that includes the active one, adds settings and replaces it.
+//! tuned applies its settings at every start and would otherwise override other files.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,13 +11,13 @@ use super::{Kept, PersistPlan, banner, read, sections};
 use crate::Value;
 use crate::transaction::TuneError;
 
-/// Our profile.
+/// Name of our profile.
 const NAME: &str = "landspeed";
 const MODE: &str = "etc/tuned/profile_mode";
 const ACTIVE: &str = "etc/tuned/active_profile";
 const CPU: &str = "sys/devices/system/cpu";
 
-/// tuned on a host where a profile is active.
+/// tuned on a host with an active profile.
 pub(super) struct Tuned {
     active: String,
     /// Whether sysctl.d is applied after tuned's own sysctls (`reapply_sysctl`, tuned-main.conf(5); on by default).
@@ -26,7 +26,7 @@ pub(super) struct Tuned {
 }
 
 impl Tuned {
-    /// What is active; `None` where tuned is not used.
+    /// Detects the active profile; `None` if tuned is not used.
     pub(super) fn look(root: &Path) -> Result<Option<Self>, TuneError> {
         let active = read(&root.join(ACTIVE))?.unwrap_or_default().trim().to_owned();
         if active.is_empty() {
@@ -42,18 +42,18 @@ impl Tuned {
         Ok(Some(Self { active, reapplies: !off, sections: BTreeMap::new() }))
     }
 
-    /// Why there cannot be a profile above the active one; `None` if there can.
+    /// Returns why no profile can include the active one; `None` if one can.
     pub(super) fn obstacle(&self) -> Option<String> {
         let several = self.active.split_whitespace().count() > 1;
         several.then(|| format!("tuned has several profiles active ({}): put it into the last of them", self.active))
     }
 
-    /// Adds a line.
+    /// Adds a setting to the profile.
     pub(super) fn set(&mut self, section: &'static str, key: impl Into<String>, value: impl Into<String>) {
         self.sections.entry(section).or_default().insert(key.into(), value.into());
     }
 
-    /// CPU settings, which a profile has for all of them alike.
+    /// Adds CPU settings, which a profile sets for all CPUs alike.
     pub(super) fn cpus(&mut self, kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) {
         for (key, directory, prefix) in [
             ("governor", "sys/devices/system/cpu/cpufreq", "policy"),
@@ -85,12 +85,12 @@ impl Tuned {
         }
     }
 
-    /// Writes the profile and makes it the active one, if there is anything in it.
+    /// Writes the profile and activates it, if it has any settings.
     pub(super) fn finish(mut self, root: &Path, plan: &mut PersistPlan) -> Result<(), TuneError> {
         if self.sections.is_empty() {
             return Ok(());
         }
-        // Since 2.23 profiles have a separate directory.
+        // Profiles are in a separate directory since tuned 2.23.
         let own = ["etc/tuned/profiles", "usr/lib/tuned/profiles"].iter().any(|d| root.join(d).is_dir());
         let file = format!("etc/tuned/{}{NAME}/tuned.conf", if own { "profiles/" } else { "" });
         let mut below = self.active.clone();
@@ -112,11 +112,11 @@ impl Tuned {
             }
         }
         plan.file(root, &file, text)?;
-        // In the automatic mode tuned would choose for itself.
+        // In automatic mode tuned would select a profile itself.
         if read(&root.join(MODE))?.is_some() {
             plan.file(root, MODE, "manual\n".into())?;
         }
-        // Last: a profile that is named has to be there.
+        // Last, because the named profile must exist.
         plan.file(root, ACTIVE, format!("{NAME}\n"))?;
         plan.notes.push(format!(
             "tuned reads its profile when it starts: from the next boot on, or now with `tuned-adm profile {NAME}`"
@@ -125,7 +125,7 @@ impl Tuned {
     }
 }
 
-/// The option of tuned's `cpu` plug-in.
+/// Name of the option in tuned's `cpu` plug-in.
 fn option(target: &Target) -> Option<&'static str> {
     match target {
         Target::Governor { .. } => Some("governor"),

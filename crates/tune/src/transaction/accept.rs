@@ -1,10 +1,11 @@
-//! Whether a driver made of a value what was asked for.
+//! Comparison of a value read back with the requested one.
 
 use landspeed_model::Target;
 
 use crate::Value;
 
-/// Whether what was read back will do: exactly, or (true) rounded or clamped by the driver. The error says how it differs.
+/// Checks the value read back: `false` if it is the requested one, `true` if the driver rounded or clamped
+/// it; otherwise an error with the difference.
 pub(super) fn accept(target: &Target, before: &Value, desired: &str, observed: &Value) -> Result<bool, String> {
     let wanted = Value::text(desired);
     if let (Value::Qdiscs(tree), Target::Qdisc { .. }) = (observed, target) {
@@ -23,7 +24,7 @@ pub(super) fn accept(target: &Target, before: &Value, desired: &str, observed: &
         Target::Ring { .. } | Target::Channels { .. } | Target::Coalescing { .. } | Target::SegmentLimit { .. }
     );
     match (before.number(), wanted.number(), observed.number()) {
-        // Moved the right way, or a step past the goal: a rounding. Not moved, or moved away: not accepted.
+        // Closer to the requested value than before: rounded or clamped. Unchanged or further away: not accepted.
         (Some(before), Some(wanted), Some(observed))
             if drivers && observed.abs_diff(wanted) < before.abs_diff(wanted) =>
         {
@@ -33,7 +34,7 @@ pub(super) fn accept(target: &Target, before: &Value, desired: &str, observed: &
     }
 }
 
-/// Masks and lists of CPUs are printed by the kernel in its own form.
+/// Whether CPU masks or lists are equal, independent of their format.
 fn same_mask(target: &Target, desired: &str, observed: &Value) -> bool {
     let Value::Text(observed) = observed else { return false };
     match target {
@@ -49,7 +50,7 @@ fn same_mask(target: &Target, desired: &str, observed: &Value) -> bool {
     }
 }
 
-/// The CPUs of a list in the kernel's format, ascending. `None` if it is not a list.
+/// Parses a CPU list in the kernel's format, ascending. `None` if it is not a list.
 fn cpus(text: &str) -> Option<Vec<u32>> {
     let mut set = Vec::new();
     for part in text.trim().split(',') {

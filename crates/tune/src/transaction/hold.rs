@@ -1,4 +1,5 @@
-//! Transactions that last as long as the process that applied them: for a measurement with and without a change.
+//! Held transactions: they end with the process that applied them, for measurements with and without a
+//! change.
 
 use landspeed_sys::process::Identity;
 
@@ -10,15 +11,15 @@ use crate::journal::{Entry, Journal};
 use crate::plan::Plan;
 
 impl Engine<'_> {
-    /// Carries a plan out for as long as this process runs. The watchdog rolls it back when this process is gone, and after
-    /// `limit_s` in any case. [`Engine::release`] and [`Engine::keep`] end it.
+    /// Executes a plan for the lifetime of this process. The watchdog rolls it back when the process is gone,
+    /// or after `limit_s` in any case. [`Engine::release`] and [`Engine::keep`] end it.
     pub fn hold(&self, plan: &Plan, limit_s: u64, arm: Arm<'_>) -> Result<Applied, TuneError> {
         let _lock = self.lock()?;
         self.forget_released()?;
         self.carry_out(plan, limit_s, None, true, arm)
     }
 
-    /// Rolls a held transaction back, unless it has come to its end by now. Returns where it stands.
+    /// Rolls back a held transaction, unless it has ended already. Returns its state.
     pub fn release(&self, id: u32) -> Result<State, TuneError> {
         let _lock = self.lock()?;
         let mut journal = Journal::load(&self.context, id)?;
@@ -28,7 +29,7 @@ impl Engine<'_> {
         self.roll_back(&mut journal, "the process that held it ended it", &RollBack::default())
     }
 
-    /// Lets a held transaction stay, if the host is well.
+    /// Confirms a held transaction, if the host passes the health check.
     pub fn keep(&self, id: u32) -> Result<(), TuneError> {
         let _lock = self.lock()?;
         let journal = Journal::load(&self.context, id)?;
@@ -39,13 +40,13 @@ impl Engine<'_> {
         self.commit(journal, None).map(drop)
     }
 
-    /// Whether a held transaction is in force.
+    /// Whether the changes of a held transaction are in effect.
     pub fn is_in_force(&self, id: u32) -> bool {
         Journal::load(&self.context, id).is_ok_and(|journal| matches!(journal.state(), State::AwaitingConfirm { .. }))
     }
 
-    /// Removes the journals of held transactions that were rolled back in full: a series of measurements leaves hundreds of
-    /// them, and the host is as it was. The last one stays, for no number is given twice.
+    /// Removes the journals of held transactions that were rolled back completely: a series of measurements
+    /// creates hundreds. The last one is kept, so that numbers are not reused.
     fn forget_released(&self) -> Result<(), TuneError> {
         let ids = Journal::list(&self.context)?;
         let Some((_, earlier)) = ids.split_last() else { return Ok(()) };
@@ -64,7 +65,7 @@ impl Engine<'_> {
 }
 
 impl Journal {
-    /// The process that it lasts as long as; `None` for one that awaits a confirmation.
+    /// The process that holds the transaction; `None` for one that awaits a confirmation.
     pub fn holder(&self) -> Option<Identity> {
         match self.entries().next()? {
             Entry::Planned { held: true, applier: (pid, started), .. } => {

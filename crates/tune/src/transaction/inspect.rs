@@ -1,4 +1,4 @@
-//! A transaction's settings as they are now, beside what its journal says.
+//! Compares the current settings of a transaction with its journal.
 
 use serde::Serialize;
 
@@ -7,24 +7,24 @@ use crate::Value;
 use crate::history::StepState;
 use crate::journal::Journal;
 
-/// A step's setting now.
+/// Current value of a step's setting, compared with the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "check")]
 pub enum StepCheck {
-    /// It has the value from before the transaction.
+    /// The value from before the transaction.
     AsBefore,
-    /// It has the value that was read back after it was written.
+    /// The value that was read back after the write.
     AsWritten,
-    /// It has another value.
+    /// Another value.
     Differs {
-        /// Which.
+        /// The current value.
         now: Value,
     },
-    /// The device or the setting is gone.
+    /// The device or the setting no longer exists.
     Gone,
-    /// It was not looked at.
+    /// The setting was not read.
     NotChecked {
-        /// Why.
+        /// Reason it was not read.
         why: String,
     },
 }

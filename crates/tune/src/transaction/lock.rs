@@ -1,4 +1,4 @@
-//! Who may write: locks of the state directory, and what to do with a process that holds one and no longer goes on.
+//! Locks of the state directory, and the handling of processes that hold a lock and hang.
 
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
@@ -10,34 +10,35 @@ use landspeed_sys::trust::{Access, Directory};
 use super::{Engine, TuneError};
 use crate::journal::{Context, Entry, Journal, JournalError};
 
-/// How long another command of this program is waited for, nanoseconds.
+/// Timeout of waiting for another command's lock, nanoseconds.
 const LOCK_WAIT_NS: u64 = 10_000_000_000;
-/// How often it is looked at, nanoseconds.
+/// Polling interval of the lock, nanoseconds.
 const LOCK_POLL_NS: u64 = 20_000_000;
-/// How often, while waiting, the open transaction is looked at, nanoseconds.
+/// Interval of checking the open transaction while waiting, nanoseconds.
 const OVERDUE_POLL_NS: u64 = 500_000_000;
-/// How long an apply may go on after its deadline to give up by itself, nanoseconds.
+/// Time an apply has after its deadline to give up by itself, nanoseconds.
 const GRACE_NS: u64 = 1_000_000_000;
-/// How long another command may hold the lock once the deadline has passed, nanoseconds: putting one link back can take 20 s.
+/// Time another command may hold the lock after the deadline, nanoseconds: restoring one link can take 20
+/// s.
 const HOLD_NS: u64 = 60_000_000_000;
-/// The lock that every command takes which writes.
+/// File name of the lock that every writing command takes.
 pub(super) const EVERYBODY: &str = "lock";
-/// The file of a lock that is about to replace [`EVERYBODY`].
+/// File name of a lock that is about to replace [`EVERYBODY`].
 const SUCCESSOR: &str = "lock.new";
-/// The last line of a watchdog's lock file while it runs.
+/// Last word in a watchdog's lock file while it runs.
 const AWAKE: &str = "awake";
 
-/// Excludes other processes. Released with the value or the process.
+/// An exclusive lock, released on drop or when the process ends.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
 }
 
-/// What a lock's file says of the process that holds it.
+/// Holder of a lock according to its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Holder {
     pub(super) process: Identity,
-    /// Since when (`CLOCK_MONOTONIC`, nanoseconds).
+    /// Time the lock was taken (`CLOCK_MONOTONIC`, nanoseconds).
     since_ns: u64,
     awake: bool,
 }
@@ -49,19 +50,19 @@ impl Lock {
         lock
     }
 
-    /// Writes down who holds it. A full disk must not stop a revert, hence best effort.
+    /// Writes the holder into the file. Errors are ignored: a full disk must not prevent a revert.
     fn sign(&self, word: &str) {
         let own = Identity::own();
         let text = format!("{} {} {} {word}", own.pid, own.started, clock::monotonic_ns());
         let _ = self.file.set_len(0).and_then(|()| self.file.write_all_at(text.trim_end().as_bytes(), 0));
     }
 
-    /// Records that the watchdog that holds it runs.
+    /// Records in the file that the watchdog holding the lock is running.
     pub(super) fn announce(&self) {
         self.sign(AWAKE);
     }
 
-    /// Removes the file of this name if it belongs to this lock: the directory may have been replaced.
+    /// Removes the file if it still belongs to this lock: the directory may have been replaced.
     pub(super) fn remove(&self, context: &Context, name: &str) {
         if let Ok(Some(directory)) = context.directory()
             && is_current(&self.file, &directory, name)
@@ -77,7 +78,7 @@ impl Drop for Lock {
     }
 }
 
-/// Who holds the lock of a file, if that is known.
+/// Reads the holder from a lock's file, if it is known.
 pub(super) fn holder(file: &File) -> Option<Holder> {
     let mut bytes = [0_u8; 128];
     let length = file.read_at(&mut bytes, 0).ok()?;
@@ -89,14 +90,14 @@ pub(super) fn holder(file: &File) -> Option<Holder> {
     Some(Holder { process, since_ns, awake: words.next() == Some(AWAKE) })
 }
 
-/// Whether a file is still the one of that name.
+/// Whether the directory entry with this name is still this file.
 fn is_current(file: &File, directory: &Directory, name: &str) -> bool {
     let mine = file.metadata().map(|facts| (facts.dev(), facts.ino()));
     mine.is_ok_and(|mine| directory.identity(name).is_ok_and(|there| there == mine))
 }
 
-/// The process that holds the lock although the time of the transaction is up: the apply itself, or another command that has
-/// had time enough.
+/// Returns the process that holds the lock past the deadline of the transaction: the apply itself, or
+/// another command that has held it for too long.
 pub(super) fn overdue(file: &File, journal: &Journal) -> Option<Identity> {
     let now = clock::monotonic_ns();
     let deadline_ns = journal.deadline_ns()?.saturating_add(GRACE_NS);
@@ -111,7 +112,7 @@ pub(super) fn overdue(file: &File, journal: &Journal) -> Option<Identity> {
 }
 
 impl Engine<'_> {
-    /// Waits a moment for other commands and then holds them off.
+    /// Takes the lock, waiting for other commands for a limited time.
     pub fn lock(&self) -> Result<Lock, TuneError> {
         let deadline = clock::monotonic_ns() + LOCK_WAIT_NS;
         let mut look_at = 0;
@@ -132,7 +133,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Does a dead watchdog's work on a process that holds the lock past the deadline of its transaction.
+    /// Kills a process that holds the lock past the deadline of its transaction, if the watchdog is dead.
     fn end_overdue(&self) {
         let Ok(Some(id)) = self.open_transaction() else { return };
         let (Ok(file), Ok(journal)) = (self.lock_file(EVERYBODY), Journal::load(&self.context, id)) else { return };
@@ -144,7 +145,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A lock of the state directory by name, if it is free.
+    /// Takes a lock of the state directory if it is free.
     pub(super) fn try_lock(&self, name: &str) -> Result<Option<Lock>, TuneError> {
         loop {
             let file = self.lock_file(name)?;
@@ -153,26 +154,26 @@ impl Engine<'_> {
                 Err(TryLockError::WouldBlock) => return Ok(None),
                 Err(TryLockError::Error(cause)) => return Err(self.state_error(cause)),
             }
-            // A process that replaced it meanwhile holds the valid one.
+            // If the file was replaced meanwhile, another process holds the valid lock.
             if is_current(&file, &self.directory()?, name) {
                 return Ok(Some(Lock::new(file)));
             }
         }
     }
 
-    /// The file of a lock.
+    /// Opens the file of a lock, and creates it if necessary.
     pub(super) fn lock_file(&self, name: &str) -> Result<File, TuneError> {
         Ok(self.directory()?.file(name, "lock", Access::Create).map_err(JournalError::from)?)
     }
 
-    /// The file that counts now, unless `file` is that or there is none to be had.
+    /// Opens the current lock file if it replaced `file`; otherwise `None`.
     pub(super) fn successor(&self, file: &File) -> Option<File> {
         let directory = self.context.directory().ok()??;
         let replaced = directory.identity(EVERYBODY).is_ok() && !is_current(file, &directory, EVERYBODY);
         if replaced { directory.file(EVERYBODY, "lock", Access::Create).ok() } else { None }
     }
 
-    /// Puts a lock of one's own in the place of one whose holder does not end: from now on that one is not asked for.
+    /// Replaces the lock of a process that does not end by a new one, which is valid from then on.
     pub(super) fn replace_lock(&self) -> Result<Lock, TuneError> {
         let directory = self.directory()?;
         let _ = directory.remove(SUCCESSOR);
@@ -193,14 +194,14 @@ impl Engine<'_> {
         TuneError::State { path: self.context.state.clone(), cause }
     }
 
-    /// Forgets the lock of an earlier watchdog of this number.
+    /// Removes the lock file of an earlier watchdog with this number.
     pub fn prepare_watch(&self, id: u32) {
         if let Ok(Some(lock)) = self.try_lock(&watch_name(id)) {
             lock.remove(&self.context, &watch_name(id));
         }
     }
 
-    /// The process of a transaction's watchdog, once its lock shows that it runs.
+    /// Process id of a transaction's watchdog, if its lock file shows that it is running.
     pub fn awake(&self, id: u32) -> Option<u32> {
         let directory = self.context.directory().ok()??;
         let file = directory.file(&watch_name(id), "lock", Access::Read).ok()?;
@@ -208,14 +209,13 @@ impl Engine<'_> {
     }
 }
 
-/// The lock that a watchdog holds while it runs.
+/// Name of the lock that a watchdog holds while it runs.
 pub(super) fn watch_name(id: u32) -> String {
     format!("{id:04}.watchdog")
 }
 
 impl Journal {
-    /// When the transaction is to be rolled back unless it is confirmed (`CLOCK_MONOTONIC`, nanoseconds); `None` for one that
-    /// has come to an end.
+    /// Deadline for the confirmation (`CLOCK_MONOTONIC`, nanoseconds); `None` for a finished transaction.
     pub fn deadline_ns(&self) -> Option<u64> {
         if !self.state().is_unfinished() {
             return None;
@@ -235,7 +235,7 @@ impl Journal {
         found
     }
 
-    /// The process that applied it.
+    /// The process that applied the transaction.
     pub fn applier(&self) -> Option<Identity> {
         self.entries().find_map(|entry| match entry {
             Entry::Planned { applier: (pid, started), .. } => Some(Identity { pid: *pid, started: *started }),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_names_its_holder_and_its_state() {
+    fn lock_file_records_holder_and_watchdog_state() {
         let file = empty();
         let lock = Lock::new(file.try_clone().expect("another handle"));
         assert_eq!(holder(&file).map(|held| (held.process, held.awake)), Some((Identity::own(), false)));
@@ -285,7 +285,7 @@ mod tests {
             registry: directory.path().join("registry"),
             fault: None,
         };
-        // Relative to one moment that is long past the boot of the machine's clock.
+        // All times are relative to this one.
         let now = clock::monotonic_ns();
         let planned = |confirm_s| Entry::Planned {
             steps: Vec::new(),

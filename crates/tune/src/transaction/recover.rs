@@ -1,4 +1,4 @@
-//! Ends transactions whose process and watchdog are gone.
+//! Recovers transactions whose process and watchdog are gone.
 
 use landspeed_sys::clock;
 use landspeed_sys::process::Identity;
@@ -8,29 +8,30 @@ use super::{Engine, RollBack, TuneError};
 use crate::history::State;
 use crate::journal::{Entry, Journal};
 
-/// How often the watchdog looks, nanoseconds.
+/// Polling interval of the watchdog, nanoseconds.
 const WATCH_POLL_NS: u64 = 100_000_000;
-/// How long a process may take to end after SIGKILL before the watchdog goes on without its lock, nanoseconds.
+/// Time a process has to end after SIGKILL before the watchdog continues without its lock, nanoseconds.
 const KILL_WAIT_NS: u64 = 5_000_000_000;
-/// How often the watchdog looks whether a process that hangs is gone, nanoseconds.
+/// Polling interval for the end of a hung process, nanoseconds.
 const GONE_POLL_NS: u64 = 500_000_000;
-/// How often the watchdog tries again when something cannot be put back yet.
+/// Number of rollback attempts of the watchdog.
 const ATTEMPTS: u32 = 5;
 
-/// A transaction that was found unfinished and brought to an end.
+/// An unfinished transaction that was recovered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recovered {
-    /// Which.
+    /// Number of the transaction.
     pub id: u32,
-    /// Where it stands now.
+    /// State after the recovery.
     pub state: State,
-    /// Why it is there.
+    /// Reason of that state.
     pub why: String,
 }
 
 impl Engine<'_> {
-    /// Brings orphans to an end, except those named. The caller holds the lock, so no process applies; a watchdog that runs
-    /// does its own work. Also puts back files of a persist that was not finished.
+    /// Rolls back orphaned transactions, except those listed. The caller holds the lock, so no apply is
+    /// running; a transaction with a running watchdog is left to it. Also restores files of an unfinished
+    /// persist.
     pub(crate) fn recover(&self, except: &[u32]) -> Result<Vec<Recovered>, TuneError> {
         let mut found = Vec::new();
         for id in Journal::list(&self.context)?.into_iter().rev().filter(|id| !except.contains(id)) {
@@ -44,7 +45,7 @@ impl Engine<'_> {
             }
             if !self.passed_with_boot(&mut journal)? {
                 let Some(_asleep) = self.try_lock(&watch_name(id))? else { continue };
-                // Another namespace's settings cannot be seen from here: its own commands find it.
+                // Settings of another namespace are not visible here: a command in that namespace recovers it.
                 if self.same_place(&journal).is_err() {
                     continue;
                 }
@@ -57,30 +58,30 @@ impl Engine<'_> {
         Ok(found)
     }
 
-    /// Looks for orphans on behalf of a command that does not write itself.
+    /// Recovers orphans for a command that does not write itself.
     pub fn recover_orphans(&self) -> Result<Vec<Recovered>, TuneError> {
         let _lock = self.lock()?;
         self.recover(&[])
     }
 
-    /// Watches over one transaction until it has ended, and ends it if nothing else does. `awake` is
-    /// called once it is certain to.
+    /// Watches one transaction until it has ended, and rolls it back when necessary. `awake` is called once the
+    /// watchdog is ready.
     pub fn watch(&self, id: u32, awake: impl FnOnce()) -> Result<(), TuneError> {
         let Some(own) = self.try_lock(&watch_name(id))? else { return Ok(()) };
-        // Both stay open: what happens to the directory meanwhile must not keep the host from being put back.
+        // Both files stay open: the rollback must work even if the directory is removed.
         let mut everybody = self.lock_file(EVERYBODY)?;
         let mut journal = Journal::open(&self.context, id)?;
         own.announce();
         awake();
         let mut attempts = 0;
-        // The process that was ended because it held the lock too long, and when.
+        // The process that was killed because it held the lock for too long, and the time.
         let mut ended: Option<(Identity, u64)> = None;
         loop {
             if let Some(successor) = self.successor(&everybody) {
                 everybody = successor;
             }
             if everybody.try_lock().is_ok() {
-                // If it cannot be read again, what is known of it has to do.
+                // If it cannot be read again, the known records are used.
                 let _ = journal.reload();
                 let why = match journal.state() {
                     State::Committed | State::Reverted | State::NeedsAttention => {
@@ -130,9 +131,10 @@ impl Engine<'_> {
         }
     }
 
-    /// Goes on without the lock of a process that does not end, such as one that hangs in a driver. From the first record of
-    /// this on, that process writes nothing any more; commands wait for a lock that replaces its own. Its last call may
-    /// still come to its end and change a setting: that is said, and everything is compared once more when it is gone.
+    /// Continues without the lock of a process that does not end, such as one that hangs in a driver. After the
+    /// first record of the takeover that process writes nothing more; other commands wait for a new lock. Its
+    /// last call may still return and change a setting: this is reported, and everything is compared again when
+    /// the process is gone.
     fn take_over(&self, journal: &mut Journal, process: Identity) -> Result<(), TuneError> {
         let lock = self.replace_lock().ok();
         self.note(journal, Entry::TakenOver { from: (process.pid, process.started) });
@@ -146,7 +148,7 @@ impl Engine<'_> {
         }
         let _lock = self.lock().ok();
         let _ = journal.reload();
-        // A later transaction may have one of the settings by now.
+        // A later transaction may have changed one of the settings meanwhile.
         let later = self.later_here(journal)?.is_some() || self.later_elsewhere(journal).is_some();
         if journal.state() == State::NeedsAttention && !later {
             let why = format!("process {pid}, which hung, is gone, and everything was compared once more");

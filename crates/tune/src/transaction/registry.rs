@@ -1,7 +1,8 @@
-//! The transactions of this host, whatever their state directory: one file each, below `/run`, which a restart empties.
+//! Registry of this host's transactions from all state directories: one file per transaction below `/run`,
+//! which is empty after a restart.
 //!
-//! A state directory knows its own transactions only. Two of them could otherwise change one setting in turn, and the first
-//! to be rolled back would restore a value that belongs to the other.
+//! A state directory contains only its own transactions. Without the registry two of them could change one
+//! setting in turn, and the first rollback would restore a value that belongs to the other.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -18,45 +19,45 @@ use crate::Device;
 use crate::history::State;
 use crate::journal::{Context, Entry, Journal, JournalError, sum};
 
-/// How long the registry is waited for, nanoseconds: it is held for a few file operations.
+/// Timeout of waiting for the registry, nanoseconds: it is locked for a few file operations.
 const WAIT_NS: u64 = 10_000_000_000;
 const POLL_NS: u64 = 5_000_000;
-/// What it is, in errors.
+/// Name of the directory in errors.
 const WHAT: &str = "transaction registry";
-/// Longest entry that is read, bytes.
+/// Maximum length of an entry that is read, bytes.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// A transaction as the registry keeps it.
+/// A transaction in the registry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Registered {
-    /// Its state directory.
+    /// State directory of the transaction.
     state: PathBuf,
-    /// Device and inode of that directory: it may have several names.
+    /// Device and inode of that directory: it may have several paths.
     directory: (u64, u64),
     id: u32,
     boot: String,
     namespace: String,
-    /// When it was planned (`CLOCK_MONOTONIC`, nanoseconds).
+    /// Time of the plan (`CLOCK_MONOTONIC`, nanoseconds).
     planned_ns: u64,
     applier: (u32, u64),
-    /// Its watchdog, once that runs.
+    /// Process id and start time of the watchdog, once it runs.
     watchdog: Option<(u32, u64)>,
     settings: Vec<(Target, Option<Device>)>,
 }
 
-/// Where a transaction of another state directory stands.
+/// State of a transaction of another state directory.
 enum Standing {
-    /// Its values are not those of before.
+    /// Its changes may be in effect.
     In(State),
-    /// Its journal cannot be read, but a process still works on it.
+    /// Its journal cannot be read, but its process or watchdog is alive.
     Unreadable,
-    /// It is over.
+    /// It has ended.
     Over,
 }
 
 impl Engine<'_> {
-    /// Enters a transaction that is about to be written, unless an unfinished one of another state directory has one of its
-    /// settings.
+    /// Registers a transaction before its first write, unless an unfinished one of another state directory has
+    /// one of its settings.
     pub(super) fn register(&self, journal: &Journal) -> Result<(), TuneError> {
         let registry = Registry::open(self)?;
         let Some(mine) = self.entry(journal) else { return Ok(()) };
@@ -78,7 +79,7 @@ impl Engine<'_> {
         registry.write(&mine)
     }
 
-    /// Notes the watchdog of a transaction that is registered.
+    /// Records the watchdog of a registered transaction.
     pub(super) fn register_watchdog(&self, journal: &Journal, watchdog: u32) -> Result<(), TuneError> {
         let registry = Registry::open(self)?;
         let Some(mut mine) = self.entry(journal) else { return Ok(()) };
@@ -87,7 +88,7 @@ impl Engine<'_> {
         registry.write(&mine)
     }
 
-    /// Removes a transaction that is rolled back. One that stays is found to be over by the next that looks.
+    /// Removes a transaction that was rolled back. A stale entry is removed when another transaction registers.
     pub(super) fn unregister(&self, journal: &Journal) {
         if let Some(mine) = self.entry(journal)
             && let Ok(registry) = Registry::open(self)
@@ -96,8 +97,9 @@ impl Engine<'_> {
         }
     }
 
-    /// A transaction of another state directory that changed one of this one's settings after it and still stands. A registry
-    /// that cannot be used does not stop a revert: values that are not this transaction's stay in any case.
+    /// Returns a transaction of another state directory that changed one of the same settings later and was not
+    /// rolled back. If the registry cannot be used, the revert continues: values of other transactions are kept
+    /// in any case.
     pub(super) fn later_elsewhere(&self, journal: &Journal) -> Option<(u32, PathBuf)> {
         let mine = self.entry(journal)?;
         let others = Registry::open(self).and_then(|registry| registry.others(self, &mine)).ok()?;
@@ -109,7 +111,7 @@ impl Engine<'_> {
         later.map(|(_, other)| (other.id, other.state))
     }
 
-    /// What the registry keeps of a transaction of this boot; `None` for one without a plan.
+    /// Returns the registry entry of a transaction; `None` without a plan.
     fn entry(&self, journal: &Journal) -> Option<Registered> {
         let Entry::Planned { steps, applier, monotonic_ns, .. } = journal.entries().next()? else { return None };
         let first = journal.records().first()?;
@@ -127,8 +129,8 @@ impl Engine<'_> {
         })
     }
 
-    /// Whether another entry is of the same state directory, whose own rules hold then. A directory that was made anew may
-    /// have the inode of one that was removed, hence a look at the journal.
+    /// Whether another entry is of the same state directory, which has its own checks. A new directory may
+    /// reuse the inode of a removed one, so the journal is compared too.
     fn is_next_to(&self, mine: &Registered, other: &Registered) -> bool {
         let same =
             || Journal::load(&self.context, other.id).is_ok_and(|found| planned_ns(&found) == Some(other.planned_ns));
@@ -141,7 +143,7 @@ impl Engine<'_> {
         }
         let context = Context { state: other.state.clone(), ..self.context.clone() };
         match Journal::load(&context, other.id) {
-            // The same number may have been given again in a directory that was made anew.
+            // A new directory may have reused the number.
             Ok(journal) if planned_ns(&journal) == Some(other.planned_ns) => match journal.state() {
                 State::Reverted => Standing::Over,
                 state => Standing::In(state),
@@ -164,14 +166,14 @@ fn planned_ns(journal: &Journal) -> Option<u64> {
 }
 
 impl Registered {
-    /// The name of its file.
+    /// File name of the entry.
     fn name(&self) -> String {
         let key = format!("{} {} {}", self.state.display(), self.id, self.planned_ns);
         format!("{}.json", sum(key.as_bytes()))
     }
 }
 
-/// A setting that both transactions change, by its name.
+/// Name of a setting that both transactions change.
 fn shared(mine: &Registered, other: &Registered) -> Option<String> {
     let same_namespace = mine.namespace == other.namespace;
     let same = |a: &(Target, Option<Device>), b: &(Target, Option<Device>)| {
@@ -179,7 +181,7 @@ fn shared(mine: &Registered, other: &Registered) -> Option<String> {
             return false;
         }
         match (&a.1, &b.1) {
-            // A device may have been renamed between the two.
+            // The device may have been renamed in between.
             (Some(mine), Some(theirs)) if mine.is(theirs) => {
                 a.0 == b.0 || a.0 == crate::sysctl::on_interface(&b.0, &mine.name)
             }
@@ -199,7 +201,7 @@ fn of_whole_host(target: &Target) -> bool {
     }
 }
 
-/// The registry, held while it is open.
+/// The open registry, locked until dropped.
 struct Registry {
     directory: Directory,
     _lock: File,
@@ -224,7 +226,7 @@ impl Registry {
         Ok(Self { directory, _lock: lock })
     }
 
-    /// Every entry but those of the same state directory, by file.
+    /// Reads all entries except those of the same state directory, with their file names.
     fn others(&self, engine: &Engine<'_>, mine: &Registered) -> Result<Vec<(String, Registered)>, TuneError> {
         let fail = |cause| TuneError::Registry { path: mine.state.clone(), cause };
         let mut found = Vec::new();
@@ -235,7 +237,7 @@ impl Registry {
             let mut text = String::new();
             let file = self.directory.file(&name, WHAT, Access::Read).map_err(JournalError::from)?;
             file.take(MOST_BYTES).read_to_string(&mut text).map_err(fail)?;
-            // One that was torn by a crash was of a transaction that had not begun.
+            // An incomplete entry belongs to a transaction that crashed before its first write.
             let Ok(entry) = serde_json::from_str::<Registered>(&text) else { continue };
             if entry.name() != mine.name() && !engine.is_next_to(mine, &entry) {
                 found.push((name, entry));

@@ -1,32 +1,34 @@
-//! Rolling a transaction back: in reverse, and only where the value is still what was written. Every step of the plan is compared
-//! with its value from before; what cannot be compared is never reported as done.
+//! Rolls back a transaction: in reverse order, and only where the value is still the written one. Every
+//! step of the plan is compared with its previous value; steps that cannot be compared are never reported
+//! as restored.
 
 use super::{Engine, PutError, RestoreOutcome, TuneError, resets_link};
 use crate::Value;
 use crate::history::{State, StepState};
 use crate::journal::{Entry, Journal, JournalError, JournalStep};
 
-/// How a transaction is rolled back.
+/// Options of a rollback.
 #[derive(Debug, Default)]
 pub(super) struct RollBack {
-    /// Also overwrite what the journal does not know.
+    /// Also overwrite values that are not in the journal.
     pub(super) force: bool,
-    /// By the process that applied it, which knows its writes. Others have only the journal, which may be truncated.
+    /// Whether the caller is the process that applied, which knows all its writes. Others have only the
+    /// journal, which may be truncated.
     pub(super) own: bool,
-    /// Problems that remain even if every value is restored.
+    /// A problem that remains even if every value is restored.
     pub(super) caveat: Option<String>,
 }
 
-/// What a revert came to for a step.
+/// Result of a rollback for one step.
 enum Settled {
-    /// There was nothing to do, and it is known already.
+    /// Nothing to do, and nothing to record.
     Known,
-    /// This.
+    /// A result to record.
     Now(RestoreOutcome),
 }
 
 impl Engine<'_> {
-    /// Rolls a transaction back on request. `force` also overwrites what the journal does not know.
+    /// Rolls back a transaction on request. `force` also overwrites values that are not in the journal.
     pub fn revert(&self, id: Option<u32>, force: bool) -> Result<(u32, State), TuneError> {
         let _lock = self.lock()?;
         let id = match id {
@@ -57,7 +59,8 @@ impl Engine<'_> {
         Ok((id, state))
     }
 
-    /// A later transaction of this state directory that changed one of the same settings and still stands.
+    /// Returns a later transaction of this state directory that changed one of the same settings and was not
+    /// rolled back.
     pub(super) fn later_here(&self, journal: &Journal) -> Result<Option<u32>, TuneError> {
         for later in Journal::list(&self.context)?.into_iter().filter(|&later| later > journal.id) {
             let other = Journal::load(&self.context, later)?;
@@ -70,7 +73,7 @@ impl Engine<'_> {
         Ok(None)
     }
 
-    /// The last transaction that is not rolled back.
+    /// Number of the last transaction that was not rolled back.
     fn last_standing(&self) -> Result<u32, TuneError> {
         for id in Journal::list(&self.context)?.into_iter().rev() {
             let journal = Journal::load(&self.context, id)?;
@@ -85,9 +88,9 @@ impl Engine<'_> {
         journal.records().first().is_some_and(|record| record.boot == self.context.boot)
     }
 
-    /// Whether the machine was restarted since: what was written at run time is gone by itself.
+    /// Whether the machine was restarted since: then runtime settings are gone. Records it.
     pub(super) fn passed_with_boot(&self, journal: &mut Journal) -> Result<bool, TuneError> {
-        // One without a plan does not say when it was made.
+        // Without a plan the time of the transaction is unknown.
         if self.of_this_boot(journal) || !journal.is_planned() {
             return Ok(false);
         }
@@ -98,8 +101,8 @@ impl Engine<'_> {
         Ok(true)
     }
 
-    /// Puts everything back and says how that went. Records that cannot be written do not stop it; a process that has taken the
-    /// transaction over does.
+    /// Restores everything and returns the resulting state. Failed records do not stop it; a takeover by
+    /// another process does.
     pub(super) fn roll_back(&self, journal: &mut Journal, why: &str, how: &RollBack) -> Result<State, TuneError> {
         self.same_place(journal)?;
         if !journal.is_planned() {
@@ -186,21 +189,21 @@ impl Engine<'_> {
     }
 }
 
-/// Whether a value other than the one from before is of this transaction's making.
+/// Whether a value other than the previous one was written by this transaction.
 fn is_ours(journal: &Journal, number: usize, step: &JournalStep, now: &Value) -> bool {
     let began = journal.entries().any(|entry| matches!(entry, Entry::Intent { step, .. } if *step == number));
     let desired = now.same(&Value::text(&*step.desired));
     match journal.step_state(number) {
-        // By its records it was never written.
+        // No record of a write.
         _ if !began => false,
-        // It was put back. The call that hung when the transaction was taken over may have set it once more; any other value, and
-        // any other setting, belongs to another program.
+        // The step was restored. After a takeover the hung call may have written the requested value again; any
+        // other value, and any other setting, belongs to another program.
         StepState::Settled { outcome, .. } if outcome.is_clean() => desired && journal.hung_step() == Some(number),
         StepState::Applied { observed, .. } | StepState::Settled { observed: Some(observed), .. } => {
             now.same(&observed)
         }
-        // A write that was under way can have left a sysctl at the old value or at the new one; a third belongs to another program.
-        // The intermediate state of a driver or a qdisc tree is not visible.
+        // An interrupted write leaves a sysctl at the old or the new value; any other value belongs to another
+        // program. For drivers and qdisc trees intermediate states are unknown.
         StepState::Untouched | StepState::InFlight { .. } | StepState::Settled { .. } => {
             step.keep || desired || !matches!(step.target, landspeed_model::Target::Sysctl { .. })
         }

@@ -1,4 +1,4 @@
-//! Transactions on a host in memory.
+//! Transactions on a simulated host in memory.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -79,7 +79,7 @@ impl Desk {
 }
 
 #[test]
-fn the_order_is_that_of_the_hazards() {
+fn steps_are_ordered_by_dependency() {
     let order: Vec<String> = plan(&changes(), &host(), ALL).steps.into_iter().map(|step| step.name).collect();
     let expected = ["eth0 rx ring", "eth0 mtu", "net.core.rmem_max", "net.ipv4.tcp_rmem", "net.core.default_qdisc"];
     assert_eq!(order, expected);
@@ -101,7 +101,7 @@ fn a_revert_restores_values_in_reverse_order() {
 
 #[test]
 fn originals_are_on_the_disk_before_the_first_write() {
-    // tuned stores them after its writes.
+    // tuned saves original values only after its writes.
     let (desk, twin) = (Desk::new(), host());
     let context = desk.context.clone();
     let checked = Rc::new(Cell::new(0));
@@ -147,7 +147,7 @@ fn clamped_values_are_accepted_and_ignored_ones_are_not() {
 
 #[test]
 fn a_failed_write_rolls_back_the_transaction() {
-    // fasterdata-tuning.sh goes on.
+    // fasterdata-tuning.sh continues after an error.
     let (desk, twin) = (Desk::new(), host());
     let before = twin.values();
     twin.on_write(|target, value| match (target, value) {
@@ -183,7 +183,7 @@ fn foreign_values_are_kept_unless_forced() {
 }
 
 #[test]
-fn a_value_that_changes_under_the_plan_stops_it() {
+fn value_changed_since_the_plan_stops_the_apply() {
     let (desk, twin) = (Desk::new(), host());
     let made = plan(&changes(), &twin, ALL);
     twin.set(&sysctl("net.ipv4.tcp_rmem"), Value::text("1 2 3"));
@@ -203,10 +203,10 @@ fn nothing_is_written_without_a_watchdog() {
 }
 
 #[test]
-fn a_second_transaction_waits_for_the_first_to_be_confirmed() {
+fn second_transaction_is_refused_until_the_first_is_confirmed() {
     let (desk, twin) = (Desk::new(), host());
     desk.apply(&twin, &changes()[..2]).expect("it applies");
-    // A running watchdog: without one the transaction would be an orphan.
+    // With a running watchdog, so that the transaction is not an orphan.
     let engine = desk.engine(&twin);
     let awake = engine.try_lock("0001.watchdog").expect("a directory").expect("nobody else");
     let error = desk.apply(&twin, &[Change::new(mtu(), "9000")]).expect_err("one is open");
@@ -228,7 +228,7 @@ fn an_orphaned_transaction_is_rolled_back() {
 }
 
 #[test]
-fn another_boot_undid_it_and_nothing_is_written() {
+fn transaction_of_an_earlier_boot_writes_nothing() {
     let (desk, twin) = (Desk::new(), host());
     desk.apply(&twin, &changes()).expect("it applies");
     let rebooted = host();
@@ -252,7 +252,7 @@ fn another_network_namespace_is_not_changed() {
 }
 
 #[test]
-fn an_ill_host_is_not_confirmed() {
+fn unreachable_management_peer_prevents_confirmation() {
     let (desk, twin) = (Desk::new(), host());
     let engine = desk.engine(&twin);
     engine
@@ -302,7 +302,7 @@ fn conflicting_values_are_refused_and_current_ones_skipped() {
 
 #[test]
 fn ring_sizes_are_restored_exactly() {
-    // fasterdata-tuning.sh never parses them and restores 0.
+    // fasterdata-tuning.sh does not parse ring sizes and restores 0.
     let (desk, twin) = (Desk::new(), host());
     desk.apply(&twin, &[Change::new(ring(Side::Rx), "8192"), Change::new(ring(Side::Tx), "8192")]).expect("applied");
     desk.engine(&twin).revert(None, false).expect("reverted");
@@ -326,7 +326,7 @@ fn a_group_rate_needs_a_pacing_qdisc() {
         ("fq_codel", Some("fq"), "9000000000", true),
         ("fq_codel", Some("htb"), "9000000000", true),
         ("fq", Some("fq_codel"), "9000000000", false),
-        // Taking a limit off needs nothing.
+        // Removing a limit needs no particular qdisc.
         ("fq_codel", None, "0", true),
     ] {
         let before = if limit == "0" { "8000000" } else { "0" };

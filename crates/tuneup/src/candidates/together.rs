@@ -1,5 +1,5 @@
-//! Several changes at once. A change can be slower alone and faster with another: `splice` needs both ends on their own cores, a
-//! large window more than one core.
+//! Combinations of changes. A change can be slower alone and faster with another: `splice` needs a core for
+//! each host's thread, a large window more than one core.
 
 use landspeed_model::{Parameters, SendMode};
 
@@ -9,11 +9,11 @@ use crate::command::{run_options, send_word};
 use crate::facts::Facts;
 use crate::placement::{Placement, placements};
 
-/// Combinations tried with one verdict.
+/// Maximum number of combinations tried with one verdict.
 const MOST: usize = 8;
 
-/// Combinations that differ from `best` in two settings or more: without restrictions, and with more streams, each congestion
-/// control and each way to send.
+/// Returns combinations that differ from `best` in at least two settings: without restrictions, and with more
+/// streams, each congestion control and each send mode.
 pub(super) fn together(best: &Settings, facts: &Facts) -> Vec<Candidate> {
     let now = &best.parameters;
     let free = Parameters {
@@ -67,7 +67,7 @@ pub(super) fn together(best: &Settings, facts: &Facts) -> Vec<Candidate> {
     candidates
 }
 
-/// What differs, in words.
+/// Descriptions of the differences between two settings.
 fn differences(now: &Parameters, then: &Parameters, facts: &Facts) -> Vec<String> {
     let size = |bytes_or_none: Option<u64>, none: &str| bytes_or_none.map_or(none.to_owned(), bytes);
     let placed = |p: &Parameters| {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn restrictions_are_lifted_together_and_with_each_way_to_send() {
+    fn combinations_lift_restrictions_with_each_send_mode() {
         let parameters = Parameters {
             window_bytes: Some(65_536),
             client_cpus: vec![0],
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_a_combination_that_differs_in_one_setting() {
+    fn combinations_differ_in_at_least_two_settings() {
         let best = Settings { parameters: Parameters::default(), plan: TuneupPlan::default() };
         let facts = facts();
         let found = together(&best, &facts);

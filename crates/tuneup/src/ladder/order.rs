@@ -1,19 +1,19 @@
-//! The order in which changes are tried.
+//! Order in which changes are tried.
 
 use super::{Ladder, Tried};
 use crate::Settings;
 use crate::candidates::{Candidate, candidates, restricted};
 use crate::outcome::Diagnosis;
 
-/// A change that cost less than this share is worth another try once a limit beside it is gone.
+/// Minimum goodput ratio of a rejected change that is retried after a restriction is lifted.
 const NEARLY: f64 = 0.9;
-/// How often one change is tried.
+/// Maximum number of attempts of a change.
 const MOST_ATTEMPTS: u32 = 2;
 
 impl Ladder {
-    /// What is left to try, in order. A change that did not help is tried once more only when another was kept since and the verdict
-    /// now points to it: those that nearly helped before those that did not, and all after what was never tried alone. No change
-    /// leads back to settings that were worse.
+    /// Returns the candidates that are left to try, in order. A rejected change is retried once, only if another
+    /// change was accepted since and the verdict suggests it: first those that nearly helped, then others, all
+    /// after changes never tried alone. Changes back to former settings are excluded.
     pub fn available(&self) -> Vec<Candidate> {
         let Some(diagnosis) = &self.diagnosis else { return Vec::new() };
         let Diagnosis { verdict, facts } = &**diagnosis;
@@ -23,13 +23,13 @@ impl Ladder {
             Some(tried) => tried.attempts < MOST_ATTEMPTS && self.kept > tried.kept && candidate.cause.is_some(),
         });
         let restricted = restricted(&self.best.parameters);
-        // The smallest first: class, and how far the change was from being a gain.
+        // Sort by class, then by how far the change was from a gain.
         found.sort_by(|a, b| {
             let order = |candidate: &Candidate| match self.tried.get(&candidate.key) {
                 None if !candidate.is_together() => (0, 0.0),
                 None if restricted => (1, 0.0),
                 None => (3, 0.0),
-                // A setting of a host has less to do with what else was restricted.
+                // Changes of host settings depend less on other restrictions.
                 Some(tried) if tried.ratio >= NEARLY && candidate.settings.plan == self.best.plan => {
                     (2, -tried.ratio)
                 }
@@ -41,7 +41,7 @@ impl Ladder {
         found
     }
 
-    /// Counts the changes that lead back to former settings as tried, also beside later changes.
+    /// Marks changes that lead back to former settings as tried, also in combination with later changes.
     pub(super) fn exclude_former(&mut self) {
         let Some(diagnosis) = &self.diagnosis else { return };
         let Diagnosis { verdict, facts } = &**diagnosis;
@@ -51,7 +51,8 @@ impl Ladder {
         self.tried.extend(back.map(|candidate| (candidate.key.clone(), worse)).collect::<Vec<_>>());
     }
 
-    /// `settings` with the congestion control that they leave to the kernel, as the last verdict's test had it.
+    /// Returns `settings` with an explicit congestion control: that of the last verdict's test, if they leave it to
+    /// the kernel.
     pub(super) fn explicit(&self, settings: &Settings) -> Settings {
         let mut settings = settings.clone();
         let default = self.diagnosis.as_ref().and_then(|diagnosis| diagnosis.facts.congestion.clone());

@@ -1,4 +1,4 @@
-//! The search's part in a map of cores: when each placement is measured, and which one counts.
+//! Map of cores: measurement of each placement, and choice of the best one.
 
 use landspeed_model::TuneupEnd;
 
@@ -46,7 +46,7 @@ impl Ladder {
         self.mapping = Some(mapping);
     }
 
-    /// The fastest placement of a map counts only after the tests at the end.
+    /// Without final tests, the first settings stay the best.
     pub(super) fn keep_first_unless_proven(&mut self) {
         if self.mapping.is_some() && self.finale.is_none() {
             self.best = self.original.clone();

@@ -1,7 +1,8 @@
-//! What this host does beside the sockets: the processes of the busy flows, the interfaces they leave by, the network stack.
+//! Activity of this host next to the sockets: the processes of the busy flows, the interfaces these use, and
+//! the network stack.
 //!
-//! Counters are read once a second and kept for as long as readings of flows are, so that what moved in any flow's span is known
-//! afterwards. The states of threads are looked at ten times a second, a bounded number of them each time.
+//! Counters are read once a second and kept as long as the samples of flows, so that differences over any
+//! flow's span are known afterwards. Thread states are sampled ten times a second, a limited number each time.
 
 mod process;
 
@@ -15,14 +16,14 @@ use landspeed_netlink::nft::NfTables;
 use self::process::History;
 use crate::flows::ThreadTimes;
 
-/// Threads that are read, two open files each; a process has two besides.
+/// Maximum number of threads read, with two open files each; a process needs two more.
 const MOST_THREADS: usize = 256;
-/// Interfaces that are read.
+/// Maximum number of interfaces read.
 const MOST_INTERFACES: usize = 16;
-/// States of threads that are looked at in one period, about 2 µs each.
+/// Maximum number of thread states sampled per period, about 2 µs each.
 const LOOKS: usize = 32;
 
-/// Everything that is kept.
+/// Readings of processes, interfaces and the network stack.
 pub(crate) struct Beside {
     files: Files,
     netlink: Option<Netlink>,
@@ -31,11 +32,11 @@ pub(crate) struct Beside {
     processes: BTreeMap<u32, History>,
     interfaces: HashMap<u32, VecDeque<(u64, InterfaceMoment)>>,
     stack: VecDeque<(u64, Stack)>,
-    /// The thread that is looked at next.
+    /// Position of the next thread to sample.
     cursor: usize,
 }
 
-/// The network stack and its filters at a moment.
+/// Counters of the network stack and of packet filters at one time.
 struct Stack {
     moment: StackMoment,
     nft: Option<u64>,
@@ -43,7 +44,7 @@ struct Stack {
 }
 
 impl Beside {
-    /// Reads in the calling thread's network namespace, and keeps `keep_ns` of it.
+    /// Creates a reader for the calling thread's network namespace; readings older than `keep_ns` are dropped.
     pub(crate) fn new(keep_ns: u64) -> Self {
         Self {
             files: Files::live(),
@@ -57,8 +58,8 @@ impl Beside {
         }
     }
 
-    /// Reads all counters: of these processes and interfaces, and of the network stack. `filtered`: packets that packet filters
-    /// dropped so far, by the kernel's tracepoint.
+    /// Reads the counters of these processes and interfaces, and of the network stack. `filtered` is the number of
+    /// packets dropped by packet filters so far, from the kernel's tracepoint.
     pub(crate) fn read(
         &mut self,
         now_ns: u64,
@@ -86,14 +87,14 @@ impl Beside {
         }
         let nft = self.nft.as_mut().and_then(|nft| nft.dropped().ok());
         if nft.is_none() {
-            // Not permitted, or not there: it stays so.
+            // Not permitted or not available; this does not change later.
             self.nft = None;
         }
         let stack = Stack { moment: StackMoment::read(&self.files), nft, filtered };
         keep(&mut self.stack, (now_ns, stack), self.keep_ns);
     }
 
-    /// Looks at the states of some threads, in turn.
+    /// Samples the states of some threads, in rotation.
     pub(crate) fn look(&mut self) {
         let all: Vec<(u32, u32)> =
             self.processes.iter().flat_map(|(pid, history)| history.threads().map(|tid| (*pid, tid))).collect();
@@ -106,18 +107,19 @@ impl Beside {
         }
     }
 
-    /// CPU time of a process's only thread. `None` where it has several: which of them serves a socket is not visible.
+    /// CPU time of a single-threaded process. `None` for several threads, because the one that serves a socket is
+    /// not visible.
     pub(crate) fn thread_times(&self, pid: u32) -> Option<ThreadTimes> {
         let (cpu_ns, wait_ns) = self.processes.get(&pid)?.only_thread()?;
         Some(ThreadTimes { pid, cpu_ns, wait_ns })
     }
 
-    /// Cores that all threads of a process used in the last second or so, such as 1.5. `None` until it was read twice.
+    /// CPU utilization of a process in about the last second, in cores, such as 1.5; `None` before two readings.
     pub(crate) fn process_cpu(&self, pid: u32) -> Option<f64> {
         self.processes.get(&pid)?.cores()
     }
 
-    /// What happened in a flow's span.
+    /// Returns the activity of the host during a flow's span.
     pub(crate) fn of(&self, pid: Option<u32>, interface: u32, span_ns: (u64, u64)) -> (WatchHost, HostSeries) {
         let mut host = WatchHost::default();
         if let Some(history) = pid.and_then(|pid| self.processes.get(&pid)) {
@@ -141,7 +143,7 @@ impl Beside {
         (host, series)
     }
 
-    /// Whether rules of nftables are counted.
+    /// Whether counters of nftables rules are available.
     pub(crate) fn sees_nft(&self) -> bool {
         self.nft.is_some()
     }
@@ -155,7 +157,7 @@ fn keep<T>(kept: &mut VecDeque<(u64, T)>, reading: (u64, T), keep_ns: u64) {
     }
 }
 
-/// The readings nearest to the ends of a span, if they are two.
+/// The readings closest to the start and the end of a span; `None` if they are the same.
 fn nearest<T>(kept: &VecDeque<T>, span_ns: (u64, u64), at: impl Fn(&T) -> u64) -> Option<(&T, &T)> {
     let closest = |t_ns: u64| kept.iter().min_by_key(|reading| at(reading).abs_diff(t_ns));
     let (before, now) = (closest(span_ns.0)?, closest(span_ns.1)?);
@@ -167,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_readings_nearest_to_a_span_are_taken() {
+    fn spans_use_the_closest_readings() {
         let kept: VecDeque<u64> = (0..10).map(|k| k * 1000).collect();
         let ends = |from, to| nearest(&kept, (from, to), |t| *t).map(|(a, b)| (*a, *b));
         assert_eq!(ends(2400, 7600), Some((2000, 8000)));
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded_by_time() {
+    fn old_readings_are_dropped() {
         let mut kept = VecDeque::new();
         for second in 0..100_000 {
             keep(&mut kept, (second * 1_000_000_000, ()), 30_000_000_000);

@@ -1,4 +1,4 @@
-//! What the threads of one process do, and what holds them.
+//! CPU time, states, storage I/O and CPU quotas of the threads of a process.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -9,19 +9,19 @@ use landspeed_model::{BlockedThread, QuotaUse, ThreadUse, WatchHost};
 
 use super::nearest;
 
-/// Of a process with more threads none is read.
+/// Maximum number of threads of a process; with more, none is read.
 const MOST_THREADS: usize = 64;
-/// Threads and quotas are looked for again after this time, nanoseconds.
+/// Interval at which threads and quotas are searched again, nanoseconds.
 const CHECK_NS: u64 = 5_000_000_000;
-/// Longest text of a file that is read many times.
+/// Maximum length of a file that is read repeatedly, bytes.
 const LONGEST: usize = 1024;
 
-/// A process and its readings, one a second.
+/// A process and its readings, one per second.
 #[derive(Debug)]
 pub(super) struct History {
     pid: u32,
     threads: BTreeMap<u32, Thread>,
-    /// How many there are; also of a process with too many.
+    /// Number of threads, also if they are too many to read.
     count: Option<u32>,
     stat: Option<File>,
     io: Option<File>,
@@ -35,12 +35,12 @@ struct Thread {
     name: String,
     schedstat: File,
     stat: File,
-    /// Looks at its state, and how often it was D.
+    /// Number of state samples, and of those in state D.
     looks: (u32, u32),
     core: Option<u32>,
 }
 
-/// A control group with a CPU quota.
+/// A cgroup with a CPU quota.
 #[derive(Debug)]
 struct Quota {
     group: String,
@@ -48,16 +48,16 @@ struct Quota {
     stat: File,
 }
 
-/// Counters at a moment.
+/// Counters at one time.
 #[derive(Debug, Clone)]
 struct Reading {
     t_ns: u64,
-    /// CPU time of all threads, those that ended included.
+    /// CPU time of all threads, including those that have ended, nanoseconds.
     cpu_ns: Option<u64>,
     threads: Vec<(u32, ThreadReading)>,
     /// Bytes read from and written to storage.
     io: Option<(u64, u64)>,
-    /// Periods and throttled periods, by group.
+    /// Periods and throttled periods, by cgroup.
     quotas: Vec<(String, u64, u64)>,
 }
 
@@ -82,18 +82,18 @@ impl History {
         }
     }
 
-    /// Threads whose state is looked at.
+    /// Threads whose state is sampled.
     pub(super) fn threads(&self) -> impl Iterator<Item = u32> + '_ {
         self.threads.keys().copied()
     }
 
-    /// Time on a core and waiting for one of the only thread there is, nanoseconds.
+    /// CPU time and run-queue wait of the only thread, nanoseconds; `None` if there are several.
     pub(super) fn only_thread(&self) -> Option<(u64, u64)> {
         let thread = self.threads.values().next().filter(|_| self.count == Some(1))?;
         read(&thread.schedstat, &mut [0; LONGEST]).and_then(two_numbers)
     }
 
-    /// Cores that it used between its last two readings.
+    /// CPU utilization between the last two readings, in cores.
     pub(super) fn cores(&self) -> Option<f64> {
         let mut latest = self.readings.iter().rev();
         let (now, before) = (latest.next()?, latest.next()?);
@@ -101,7 +101,7 @@ impl History {
         (now.t_ns > before.t_ns).then(|| moved_ns as f64 / (now.t_ns - before.t_ns) as f64)
     }
 
-    /// Looks at a thread's state and core.
+    /// Samples the state and core of a thread.
     pub(super) fn look(&mut self, tid: u32) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let mut text = [0; LONGEST];
@@ -111,7 +111,7 @@ impl History {
         thread.core = core.or(thread.core);
     }
 
-    /// Reads all counters. `room`: threads that may be opened besides.
+    /// Reads all counters. `room` is the number of further threads that may be opened.
     pub(super) fn read(&mut self, files: &Files, now_ns: u64, keep_ns: u64, room: usize) {
         if self.checked_ns.is_none_or(|at| now_ns.saturating_sub(at) >= CHECK_NS) {
             self.checked_ns = Some(now_ns);
@@ -124,7 +124,7 @@ impl History {
                 threads.push((tid, ThreadReading { cpu_ns, wait_ns, looks: thread.looks }));
             }
         }
-        // An open file stays that of its process: once that ended nothing is read, also where its number is in use again.
+        // An open file stays bound to its process: after its end nothing can be read, even if the PID is reused.
         let cpu_ns = self.stat.as_ref().and_then(|file| read(file, &mut text)).and_then(cpu_ns);
         if cpu_ns.is_none() {
             self.stat = None;
@@ -142,7 +142,7 @@ impl History {
         }
     }
 
-    /// Opens what there is to read.
+    /// Opens the files to read.
     fn find(&mut self, files: &Files, room: usize) {
         let pid = self.pid;
         let names = Host::names(files, &format!("/proc/{pid}/task"), "").unwrap_or_default();
@@ -159,12 +159,12 @@ impl History {
             }
         }
         self.stat = self.stat.take().or_else(|| files.open(&format!("/proc/{pid}/stat")).ok());
-        // Another user's needs root.
+        // For a process of another user this needs root.
         self.io = self.io.take().or_else(|| files.open(&format!("/proc/{pid}/io")).ok());
         self.quotas = quotas(files, &files.read(&format!("/proc/{pid}/cgroup")).unwrap_or_default());
     }
 
-    /// What it did in a span, into `host`.
+    /// Adds the activity during a span to `host`.
     pub(super) fn describe(&self, span_ns: (u64, u64), host: &mut WatchHost) {
         host.threads = self.count;
         let Some((before, now)) = nearest(&self.readings, span_ns, |reading| reading.t_ns) else { return };
@@ -224,13 +224,13 @@ impl Thread {
     }
 }
 
-/// The text of a short file, from its start.
+/// Reads a short file from its start.
 fn read<'a>(file: &File, into: &'a mut [u8; LONGEST]) -> Option<&'a [u8]> {
     let length = file.read_at(into, 0).ok()?;
     into.get(..length)
 }
 
-/// `/proc/PID/stat` from field 3 on (proc_pid_stat(5)); the name in field 2 may hold anything.
+/// Fields of `/proc/PID/stat` from field 3 on (proc_pid_stat(5)); the name in field 2 may contain anything.
 fn stat_fields(text: &[u8]) -> Option<impl Iterator<Item = &str>> {
     let behind = text.iter().rposition(|&byte| byte == b')')? + 1;
     Some(std::str::from_utf8(text.get(behind..)?).ok()?.split_ascii_whitespace())
@@ -243,13 +243,13 @@ fn state_and_core(text: &[u8]) -> Option<(u8, Option<u32>)> {
     Some((state, fields.nth(35).and_then(|field| field.parse().ok())))
 }
 
-/// User and system time, fields 14 and 15, nanoseconds.
+/// User plus system time (fields 14 and 15), nanoseconds.
 fn cpu_ns(text: &[u8]) -> Option<u64> {
     let mut ticks = stat_fields(text)?.skip(11).map(str::parse::<u64>);
     Some(ticks.next()?.ok()?.saturating_add(ticks.next()?.ok()?).saturating_mul(TICK_NS))
 }
 
-/// Time on a core and time waiting for one, nanoseconds (`schedstat`).
+/// Time on a core and time waiting for one (`schedstat`), nanoseconds.
 fn two_numbers(text: &[u8]) -> Option<(u64, u64)> {
     let mut words = std::str::from_utf8(text).ok()?.split_ascii_whitespace().map(str::parse);
     Some((words.next()?.ok()?, words.next()?.ok()?))
@@ -270,7 +270,7 @@ fn value(text: &[u8], name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
 }
 
-/// The groups of `/proc/PID/cgroup` and those above them that have a CPU quota.
+/// Cgroups with a CPU quota among those of `/proc/PID/cgroup` and their ancestors.
 fn quotas(files: &Files, text: &str) -> Vec<Quota> {
     let mut found = Vec::new();
     for line in text.lines() {
@@ -283,7 +283,7 @@ fn quotas(files: &Files, text: &str) -> Vec<Quota> {
             }
             _ => continue,
         };
-        // The root itself has none.
+        // The root cgroup has no quota.
         let ends = path.match_indices('/').skip(1).map(|(at, _)| at).chain([path.len()]);
         for group in ends.filter_map(|end| path.get(..end)).filter(|group| group.len() > 1) {
             found.extend(roots.iter().find_map(|root| quota(files, &format!("{root}{group}"), group)));
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_texts_give_nothing() {
+    fn invalid_proc_files_are_ignored() {
         assert_eq!(state_and_core(STAT.as_bytes()), Some((b'D', Some(3))));
         for text in ["", "1 (x)", "1 (x) ", ")", "\u{0}"] {
             assert_eq!(state_and_core(text.as_bytes()), None, "{text}");
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_thread_a_quota_and_storage_are_read_over_a_span() {
+    fn busy_thread_quota_and_storage_are_measured_over_a_span() {
         let root = tempfile::tempdir().expect("a directory");
         let at = root.path();
         for (tid, name) in [(10, "main"), (11, "worker")] {
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_with_two_busy_threads_uses_two_cores() {
+    fn two_busy_threads_use_two_cores() {
         const S: u64 = 1_000_000_000;
         let root = tempfile::tempdir().expect("a directory");
         let files = Files::recorded(root.path());
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_with_too_many_threads_is_counted_only() {
+    fn processes_with_too_many_threads_are_only_counted() {
         let root = tempfile::tempdir().expect("a directory");
         for tid in 10..90 {
             write(root.path(), &format!("proc/10/task/{tid}/comm"), "t\n");

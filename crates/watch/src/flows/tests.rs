@@ -8,7 +8,7 @@ use crate::observe;
 
 const S: u64 = 1_000_000_000;
 
-/// A socket whose `tcp_info` can be set.
+/// A socket with adjustable `tcp_info`.
 #[derive(Clone)]
 struct Twin {
     port: u16,
@@ -82,7 +82,7 @@ fn top(top: usize) -> Flows {
 }
 
 #[test]
-fn the_busiest_flows_are_sampled_and_idle_ones_are_not() {
+fn only_the_busiest_flows_are_sampled() {
     let mut flows = top(2);
     let at = |bytes: [u64; 4]| -> Vec<Twin> {
         bytes.iter().zip(1..).map(|(&bytes, n)| Twin::new(n as u16, n).counters(bytes, 0)).collect()
@@ -94,7 +94,7 @@ fn the_busiest_flows_are_sampled_and_idle_ones_are_not() {
     dump(&mut flows, 2 * S, &at([9_900_000, 501, 700, 40]));
     assert_eq!(wanted(&flows), [1, 3]);
     assert_eq!((flows.counts().now, flows.counts().seen, flows.counts().ended), (4, 4, 0));
-    // A flow that pauses is sampled for a while longer.
+    // A flow that pauses is sampled for some time longer.
     dump(&mut flows, 3 * S, &at([9_900_000, 501, 700, 40]));
     assert_eq!(wanted(&flows), [1, 3]);
     dump(&mut flows, 2 * S + KEEP_NS + 1, &at([9_900_000, 501, 700, 40]));
@@ -102,7 +102,7 @@ fn the_busiest_flows_are_sampled_and_idle_ones_are_not() {
 }
 
 #[test]
-fn data_that_waits_without_moving_is_sampled() {
+fn flows_with_stalled_data_are_sampled() {
     let mut flows = top(2);
     let stuck = Twin { send_queue: 9000, ..Twin::new(1, 1) };
     dump(&mut flows, 0, std::slice::from_ref(&stuck));
@@ -110,7 +110,7 @@ fn data_that_waits_without_moving_is_sampled() {
 }
 
 #[test]
-fn a_reused_port_is_another_flow() {
+fn reused_ports_are_different_flows() {
     let mut flows = top(4);
     dump(&mut flows, 0, &[Twin::new(5000, 1)]);
     dump(&mut flows, S, &[Twin::new(5000, 1).counters(7000, 0)]);
@@ -120,7 +120,7 @@ fn a_reused_port_is_another_flow() {
     let moved = |cookie| flows.sampled().find(|flow| flow.id.cookie() == cookie).map(|f| (f.ended, f.moved()));
     assert_eq!((moved(1), moved(2)), (Some((true, 7000)), Some((false, 0))));
     assert_eq!((flows.counts().seen, flows.counts().ended), (2, 1));
-    // A late reading of the old socket changes nothing.
+    // A late sample of the old socket is ignored.
     flows.read(3 * S, &Twin::new(5000, 1).counters(9999, 0).socket(), None);
     assert_eq!(moved_of(&flows, 1), 7000);
 }
@@ -130,7 +130,7 @@ fn moved_of(flows: &Flows, cookie: u64) -> u64 {
 }
 
 #[test]
-fn a_flow_that_ends_between_dumps_keeps_its_bytes() {
+fn flows_that_end_between_dumps_keep_their_bytes() {
     let mut flows = top(4);
     dump(&mut flows, 0, &[]);
     let twin = Twin::new(1, 1).counters(100, 0);
@@ -144,7 +144,7 @@ fn a_flow_that_ends_between_dumps_keeps_its_bytes() {
 }
 
 #[test]
-fn memory_is_bounded_however_many_connections_come_and_go() {
+fn memory_is_bounded_with_many_connections() {
     let mut flows = top(3);
     for second in 0..200 {
         let sockets: Vec<Twin> = (0..50)
@@ -173,7 +173,7 @@ fn memory_is_bounded_however_many_connections_come_and_go() {
 }
 
 #[test]
-fn a_day_of_short_connections_takes_bounded_memory() {
+fn memory_is_bounded_over_a_day_of_short_connections() {
     const EACH: u64 = 300;
     const DUMPS: u64 = 86_400 / 30;
     let mut flows = top(100);
@@ -198,7 +198,7 @@ fn a_day_of_short_connections_takes_bounded_memory() {
 }
 
 #[test]
-fn readings_before_a_pause_do_not_count_after_it() {
+fn samples_before_a_gap_are_dropped() {
     let mut flows = top(1);
     let twin = |n: u64| Twin::new(1, 1).counters(n, 0);
     dump(&mut flows, 0, &[twin(0)]);
@@ -209,7 +209,7 @@ fn readings_before_a_pause_do_not_count_after_it() {
 }
 
 #[test]
-fn only_sockets_of_the_chosen_processes_count() {
+fn only_sockets_of_selected_processes_are_counted() {
     let mut flows = top(4);
     flows.admit_only(HashSet::from([1001]));
     let busy = |n: u64| [Twin::new(1, 1).counters(n, 0), Twin::new(2, 2).counters(n, 0)];
@@ -219,9 +219,10 @@ fn only_sockets_of_the_chosen_processes_count() {
 }
 
 #[test]
-fn counters_that_wrap_go_on_in_the_observation() {
+fn wrapped_counters_continue_in_the_observation() {
     let mut flows = top(1);
-    // total_retrans (100), data_segs_out (156): 32 bits, about to wrap. reord_seen (220) is from before the watch.
+    // total_retrans (100) and data_segs_out (156) are 32-bit counters about to wrap; reord_seen (220) was counted
+    // before the watch.
     let twin = |retransmits: u32, segments: u32, bytes: u64| {
         Twin::new(1, 1).counters(bytes, 10).field(100, retransmits).field(156, segments).field(220, 77)
     };
@@ -240,7 +241,7 @@ fn counters_that_wrap_go_on_in_the_observation() {
 }
 
 #[test]
-fn a_flow_is_judged_in_the_direction_of_most_bytes() {
+fn flow_direction_is_that_of_most_bytes() {
     let mut flows = top(1);
     let twin = |n: u64| Twin::new(1, 1).counters(n, 50 * n);
     dump(&mut flows, 0, &[twin(0)]);
@@ -252,14 +253,14 @@ fn a_flow_is_judged_in_the_direction_of_most_bytes() {
     assert_eq!((seen.role, seen.bytes), (WatchRole::Receiver, 50_000));
     let end = seen.document.streams[0].receiver.as_ref().expect("this end");
     assert_eq!(end.samples[1].thread_cpu_ns, Some(5));
-    // Another process took the socket over: its clock is another.
+    // Another process took over the socket, with another CPU clock.
     flows.read(3 * S, &twin(3000).socket(), Some(ThreadTimes { pid: 10, cpu_ns: 5000, wait_ns: 6 }));
     let times: Vec<_> = flows.sampled().next().expect("a flow").samples.iter().map(|s| s.thread_cpu_ns).collect();
     assert_eq!(times, [None, None, Some(5000)]);
 }
 
 #[test]
-fn a_kernel_without_byte_counters_gets_no_rates() {
+fn kernels_without_byte_counters_have_no_rates() {
     let mut flows = top(1);
     let old = Twin { info: vec![1; 104], send_queue: 5, ..Twin::new(1, 1) };
     dump(&mut flows, 0, std::slice::from_ref(&old));

@@ -1,4 +1,4 @@
-//! A watch as a screen shows it: cheap figures of every busy flow, several times a second.
+//! Live view of a watch: inexpensive metrics of every busy flow, several times a second.
 
 use landspeed_model::{WatchChange, WatchFlow, WatchRecent, WatchRole};
 use landspeed_sys::clock::{monotonic_ns, thread_cpu_ns};
@@ -7,55 +7,55 @@ use super::{Scope, Watch};
 use crate::flows::SampledFlow;
 use crate::history::Point;
 
-/// Figures of the last second are about this time, nanoseconds, or less where there are fewer readings.
+/// Time span of the recent metrics, nanoseconds; shorter if there are fewer samples.
 const RECENT_NS: u64 = 950_000_000;
 
-/// The state of a watch.
+/// State of a watch.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Glance {
     /// Time since the start, nanoseconds.
     pub elapsed_ns: u64,
-    /// Connections that passed the filter, at the last dump.
+    /// Number of connections that matched the filter in the last dump.
     pub connections: u64,
-    /// CPU time of the watch over time passed, share of one core.
+    /// CPU time of the watch relative to elapsed time, share of one core.
     pub cpu_share: f64,
-    /// The flows that are being sampled, in any order.
+    /// Flows being sampled, unordered.
     pub flows: Vec<FlowGlance>,
 }
 
-/// One flow that is being sampled.
+/// A flow being sampled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowGlance {
-    /// The kernel's number of the socket.
+    /// Socket cookie of the kernel.
     pub cookie: u64,
-    /// Address and port of this host.
+    /// Local address and port.
     pub local: String,
-    /// Address and port of the other end.
+    /// Remote address and port.
     pub remote: String,
-    /// Which way most bytes moved in the last 30 s.
+    /// Role of this host in the direction of most bytes in the last 30 s.
     pub role: WatchRole,
-    /// Process that holds the socket, if it is known.
+    /// Process that holds the socket, if known.
     pub pid: Option<u32>,
-    /// Its name.
+    /// Command name of the process.
     pub command: Option<String>,
-    /// User that made the socket.
+    /// User id of the socket's creator.
     pub uid: u32,
-    /// When it was first seen, nanoseconds after the start.
+    /// First observation, nanoseconds after the start.
     pub since_ns: u64,
-    /// Smoothed RTT, microseconds.
+    /// Smoothed RTT, µs.
     pub rtt_us: Option<u32>,
-    /// Minimum RTT, microseconds.
+    /// Minimum RTT, µs.
     pub min_rtt_us: Option<u32>,
     /// Congestion window, segments.
     pub cwnd: u32,
-    /// The last second; `None` with one reading.
+    /// Metrics of the last second; `None` before two samples.
     pub recent: Option<WatchRecent>,
-    /// The last verdict.
+    /// Latest verdict, if there is one.
     pub verdict: Option<WatchChange>,
 }
 
 impl Watch {
-    /// What is known now, without judging anything.
+    /// Returns the current state, without new verdicts.
     pub fn glance(&self) -> Glance {
         let elapsed_ns = self.elapsed_ns();
         let flows = self.flows.sampled().filter(|flow| flow.is_wanted());
@@ -88,7 +88,7 @@ impl Watch {
         }
     }
 
-    /// The last minute of a flow, at most two points each second. Empty if it is not known.
+    /// Returns the points of a flow's last minute, at most two per second; empty if the flow is unknown.
     pub fn minute(&self, cookie: u64) -> Vec<Point> {
         self.flows.flow(cookie).map_or_else(Vec::new, |flow| flow.history.minute())
     }
@@ -98,7 +98,7 @@ impl Watch {
         monotonic_ns().saturating_sub(self.start_ns)
     }
 
-    /// Remembers the verdicts of `flows`, and adds what is known of their past.
+    /// Records the verdicts of `flows`, and adds their history.
     pub(super) fn with_past(&mut self, mut flows: Vec<WatchFlow>, scope: Scope) -> Vec<WatchFlow> {
         let now_ns = self.elapsed_ns();
         for described in &mut flows {
@@ -129,7 +129,7 @@ fn moved(tcp: &landspeed_model::TcpInfo, role: WatchRole) -> i128 {
     }
 }
 
-/// Figures of the last second of readings.
+/// Metrics of the last second.
 fn recent(flow: &SampledFlow, role: WatchRole, process_cpu: Option<f64>) -> Option<WatchRecent> {
     let last = flow.samples.back()?;
     let begins =
@@ -153,7 +153,7 @@ fn recent(flow: &SampledFlow, role: WatchRole, process_cpu: Option<f64>) -> Opti
     })
 }
 
-/// Bytes outstanding over the window that bounds them. `None` without a window.
+/// Outstanding bytes relative to the smaller of congestion window and receive window; `None` without a window.
 fn window_use(tcp: &landspeed_model::TcpInfo) -> Option<f64> {
     let congestion = f64::from(tcp.snd_cwnd) * f64::from(tcp.snd_mss_bytes);
     let window = tcp.snd_wnd_bytes.map_or(congestion, |offered| congestion.min(offered.into()));

@@ -1,23 +1,23 @@
-//! The classic format: a header, then records (draft-ietf-opsawg-pcap).
+//! The classic pcap format: a file header, then records (draft-ietf-opsawg-pcap).
 
 use super::{CaptureError, Frame, LONGEST, Next, Order, Sink};
 use crate::LinkType;
 
-/// Bytes of the file header.
+/// Size of the file header, bytes.
 pub const HEADER: usize = 24;
 
-/// How a file writes its records.
+/// Variant of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Variant {
     order: Order,
-    /// Nanoseconds that its times' fractions count.
+    /// Unit of the fractional part of timestamps, nanoseconds.
     fraction_ns: u64,
-    /// Bytes of a record header: 16, or 24 with the fields of Kuznetzov's patch.
+    /// Size of a record header, bytes: 16, or 24 with the fields of Kuznetzov's patch.
     record: usize,
     name: &'static str,
 }
 
-/// The variant of a magic number, read in little-endian order.
+/// Returns the variant for a magic number that was read in little-endian order.
 pub fn variant(magic: u32) -> Option<Variant> {
     use Order::{Big, Little};
     let (order, fraction_ns, record, name) = match magic {
@@ -32,7 +32,7 @@ pub fn variant(magic: u32) -> Option<Variant> {
     Some(Variant { order, fraction_ns, record, name })
 }
 
-/// A reader past the header.
+/// Reader of the records after the file header.
 #[derive(Debug, Clone)]
 pub struct Pcap {
     variant: Variant,
@@ -40,30 +40,30 @@ pub struct Pcap {
 }
 
 impl Pcap {
-    /// From a file header.
+    /// Parses a file header.
     pub fn new(variant: Variant, header: &[u8; HEADER]) -> Result<Self, CaptureError> {
         let order = variant.order;
         let (major, minor) = (order.u16_at(header, 4), order.u16_at(header, 6));
         if major != 2 {
             return Err(CaptureError::Version { format: "pcap", major, minor });
         }
-        // The upper bits say how long a frame check sequence is.
+        // The upper bits contain the length of the frame check sequence.
         let link = LinkType(order.u32_at(header, 20) & 0x03ff_ffff);
         Ok(Self { variant, link })
     }
 
-    /// What the variant is called.
+    /// Name of the variant.
     pub fn name(&self) -> &'static str {
         self.variant.name
     }
 
-    /// Whether it is in the byte order of nearly all machines.
+    /// Whether the file is little-endian, which is the common case.
     pub fn is_little(&self) -> bool {
         self.variant.order == Order::Little
     }
 
-    /// Gives `sink` all whole records at the front of `bytes`, which are in little-endian order. Says how many bytes they took,
-    /// and how many must be there to go on.
+    /// Fast path for little-endian files: passes all complete records at the start of `bytes` to `sink`. Returns
+    /// the number of bytes consumed, and how many bytes are needed to continue.
     #[inline]
     pub fn drain(&self, bytes: &[u8], sink: &mut impl Sink) -> (usize, Result<usize, CaptureError>) {
         let mut at = 0;
@@ -80,7 +80,7 @@ impl Pcap {
         }
     }
 
-    /// The next record.
+    /// Parses the next record.
     #[inline]
     pub fn next<'a>(&self, bytes: &'a [u8]) -> Result<(usize, Next<'a>), CaptureError> {
         self.record(bytes, self.variant.order)

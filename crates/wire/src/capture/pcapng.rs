@@ -1,4 +1,4 @@
-//! pcapng: sections of blocks (draft-ietf-opsawg-pcapng).
+//! The pcapng format: sections of blocks (draft-ietf-opsawg-pcapng).
 
 use super::{CaptureError, Frame, InterfaceStatistics, LONGEST, Next, Order};
 use crate::LinkType;
@@ -7,24 +7,24 @@ use crate::LinkType;
 pub const SECTION: u32 = 0x0a0d_0d0a;
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 const INTERFACE: u32 = 1;
-/// Obsolete, but in old files.
+/// Obsolete packet block, found in old files.
 const PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
-/// Type, length and the length again.
+/// Size of a block's type and its two length fields, bytes.
 const AROUND: u32 = 12;
-/// Interfaces of a section believed.
+/// Maximum plausible number of interfaces in a section.
 const MOST_INTERFACES: usize = 65_536;
-/// Characters of an interface's name kept.
+/// Maximum stored length of an interface name, characters.
 const LONGEST_NAME: usize = 64;
 
-/// How an interface counts time.
+/// Timestamp resolution of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Resolution {
     Microseconds,
     Nanoseconds,
-    /// Units in a second.
+    /// Units per second.
     Units(u64),
 }
 
@@ -37,11 +37,11 @@ struct Interface {
     name: Option<String>,
 }
 
-/// A reader.
+/// Reader of pcapng blocks.
 #[derive(Debug, Clone)]
 pub struct Pcapng {
     order: Order,
-    /// Of all sections so far; those of the present one begin at `first`.
+    /// Interfaces of all sections so far; those of the current section start at `first`.
     interfaces: Vec<Interface>,
     first: usize,
 }
@@ -58,7 +58,7 @@ impl Pcapng {
         self.interfaces.get(interface as usize)?.name.as_deref()
     }
 
-    /// The next block.
+    /// Parses the next block.
     pub fn next<'a>(&mut self, bytes: &'a [u8]) -> Result<(usize, Next<'a>), CaptureError> {
         let Some(head) = bytes.first_chunk::<12>() else { return Ok((0, Next::More(12))) };
         let mut kind = self.order.u32_at(head, 0);
@@ -159,7 +159,8 @@ impl Pcapng {
         self.frame(u32::from(self.order.u16_at(header, 0)), header, body)
     }
 
-    /// Enhanced and obsolete packet blocks agree from the fifth byte on.
+    /// Parses the common part of enhanced and obsolete packet blocks, which have the same layout from the fifth
+    /// byte on.
     fn frame<'a>(&self, interface: u32, header: &[u8; 20], body: &'a [u8]) -> Result<Next<'a>, CaptureError> {
         let order = self.order;
         let (number, of) = self.of(interface)?;
@@ -215,7 +216,7 @@ impl Interface {
     }
 }
 
-/// `if_tsresol`: a power of ten, or of two with the top bit set.
+/// Parses `if_tsresol`: a negative power of 10, or of 2 if the top bit is set.
 fn units(resolution: u8) -> Result<Resolution, CaptureError> {
     const ODD: CaptureError = CaptureError::Damaged("a time resolution that cannot be");
     let exponent = u32::from(resolution & 0x7f);
@@ -227,7 +228,7 @@ fn units(resolution: u8) -> Result<Resolution, CaptureError> {
     })
 }
 
-/// Options of a block: code and value, until they end or make no sense.
+/// Iterates over the options of a block (code and value), up to the end or the first malformed one.
 struct Options<'a> {
     order: Order,
     rest: &'a [u8],

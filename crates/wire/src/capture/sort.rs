@@ -1,17 +1,18 @@
-//! Frames put in the order of their timestamps, where a capture has them a little out of order: several queues of an interface
-//! are written one after the other.
+//! Sorting of frames by timestamp, for captures that are slightly out of order because the queues of an
+//! interface are written one after the other.
 
 use std::collections::VecDeque;
 
 use super::{Frame, InterfaceStatistics, Sink};
 use crate::LinkType;
 
-/// Frames this much earlier than the latest are sorted; what is earlier yet is a clock that was set, nanoseconds.
+/// Frames at most this much earlier than the latest one are sorted, nanoseconds; an earlier frame is taken as a
+/// clock step.
 pub const SORTED_WITHIN_NS: u64 = 100_000;
-/// Frames that are held back at the beginning and after one that was out of order.
+/// Number of frames that are buffered at the start and after an out-of-order frame.
 const LOOK: u32 = 4_096;
 
-/// A frame that is held back.
+/// A buffered frame.
 #[derive(Debug, Clone)]
 struct Held {
     interface: u32,
@@ -21,15 +22,15 @@ struct Held {
     data: Vec<u8>,
 }
 
-/// Sorts frames within [`SORTED_WITHIN_NS`]. Where a capture is in order, frames pass through it untouched, but for the first
+/// Sorts frames within [`SORTED_WITHIN_NS`]. Frames of an ordered capture are not copied, except for the first
 /// ones.
 #[derive(Debug, Clone)]
 pub struct Sorter {
     held: VecDeque<Held>,
-    /// Buffers to be used again.
+    /// Buffers for reuse.
     spare: Vec<Vec<u8>>,
     latest_ns: u64,
-    /// Frames to be held back yet before the capture is taken to be in order.
+    /// Number of frames to buffer before the capture is considered ordered.
     left: u32,
     sorted: u64,
 }
@@ -40,7 +41,7 @@ impl Default for Sorter {
     }
 }
 
-/// Frames on their way through a sorter.
+/// A sink that passes frames through a sorter to another sink.
 #[derive(Debug)]
 pub struct Sorted<'a, S> {
     sorter: &'a mut Sorter,
@@ -48,17 +49,17 @@ pub struct Sorted<'a, S> {
 }
 
 impl Sorter {
-    /// A sink that sorts frames for another one.
+    /// Returns a sink that sorts frames before they reach `sink`.
     pub fn before<'a, S: Sink>(&'a mut self, sink: &'a mut S) -> Sorted<'a, S> {
         Sorted { sorter: self, sink }
     }
 
-    /// Gives `sink` what is held back: the capture is at its end.
+    /// Passes all buffered frames to `sink`, at the end of the capture.
     pub fn flush(&mut self, sink: &mut impl Sink) {
         self.release(u64::MAX, sink);
     }
 
-    /// Frames that were out of order.
+    /// Number of frames that were out of order and have been sorted.
     pub fn sorted(&self) -> u64 {
         self.sorted
     }
@@ -67,7 +68,7 @@ impl Sorter {
     fn hold(&mut self, frame: &Frame<'_>, sink: &mut impl Sink) {
         let time_ns = frame.time_ns;
         if time_ns.saturating_add(SORTED_WITHIN_NS) < self.latest_ns {
-            // A clock was set: what came before stays before.
+            // The clock was set back: frames before the step stay first.
             self.flush(sink);
             self.latest_ns = time_ns;
         }
@@ -87,7 +88,7 @@ impl Sorter {
         self.release(until_ns, sink);
     }
 
-    /// Gives `sink` what is held back and not later than a time.
+    /// Passes the buffered frames up to a timestamp to `sink`.
     fn release(&mut self, until_ns: u64, sink: &mut impl Sink) {
         while let Some(held) = self.held.front().filter(|held| held.time_ns <= until_ns) {
             let Held { interface, link, time_ns, original, data } = held;
@@ -109,7 +110,7 @@ impl<S: Sink> Sink for Sorted<'_, S> {
             return;
         }
         if frame.time_ns < sorter.latest_ns {
-            // This one comes too late to be sorted; those like it that follow do not.
+            // This frame can no longer be sorted; later out-of-order frames are.
             sorter.left = LOOK;
         }
         sorter.latest_ns = frame.time_ns;
@@ -127,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    /// Times and first bytes of frames, as they come.
+    /// Timestamp and first byte of each frame received.
     #[derive(Default)]
     struct Seen(Vec<(u64, u8)>);
 
@@ -152,14 +153,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn frames_a_little_out_of_order_are_sorted(apart in prop::collection::vec((0_u64..20_000, 0_u64..20_000), 1..300)) {
+        fn slightly_late_frames_are_sorted(apart in prop::collection::vec((0_u64..20_000, 0_u64..20_000), 1..300)) {
             let mut now = 1_000_000_000;
             let mut frames: Vec<(u64, u64)> = Vec::new();
             for (gap, late) in apart {
                 now += gap;
                 frames.push((now + late, now));
             }
-            // Written up to 20 µs late.
+            // Frames are written up to 20 µs late.
             frames.sort_unstable();
             let written: Vec<u64> = frames.iter().map(|(_, time_ns)| *time_ns).collect();
             let mut truth = written.clone();

@@ -1,5 +1,6 @@
-//! Captures written: each function puts one block of pcapng, or a header or record of pcap, at the end of a buffer. Times are
-//! nanoseconds since the Unix epoch, the byte order is little-endian. (draft-ietf-opsawg-pcapng, draft-ietf-opsawg-pcap)
+//! Writers of captures: each function appends a pcapng block, or a pcap header or record, to a buffer. Times
+//! are nanoseconds since the Unix epoch, the byte order is little-endian (draft-ietf-opsawg-pcapng,
+//! draft-ietf-opsawg-pcap).
 
 use crate::LinkType;
 
@@ -10,7 +11,7 @@ const STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
 const JOURNAL: u32 = 9;
 
-// Options of every block, of a section, of an interface, of its statistics and of a packet.
+// Option codes of all blocks, sections, interfaces, interface statistics and packets.
 const END: u16 = 0;
 const COMMENT: u16 = 1;
 const SECTION_HARDWARE: u16 = 2;
@@ -32,14 +33,14 @@ const STATISTICS_KERNEL_DROPPED: u16 = 7;
 const STATISTICS_DELIVERED: u16 = 8;
 const PACKET_FLAGS: u16 = 2;
 
-/// `if_tsresol`: 10^-9 s.
+/// Value of `if_tsresol` for 10⁻⁹ s.
 const NANOSECONDS: u8 = 9;
-/// `if_filter`: what follows is text in the language of pcap-filter(7).
+/// First byte of `if_filter` for a filter as text (pcap-filter(7)).
 const FILTER_TEXT: u8 = 0;
-/// Bytes of an option's value at most.
+/// Maximum length of an option value, bytes.
 const LONGEST_OPTION: usize = u16::MAX as usize;
 
-/// The header of a pcap file with times in nanoseconds, of which at most `snap_bytes` of each packet are kept.
+/// Writes the header of a pcap file with nanosecond timestamps and a snap length of `snap_bytes`.
 pub fn pcap_header(into: &mut Vec<u8>, link: LinkType, snap_bytes: u32) {
     const NANOSECOND_PCAP: u32 = 0xa1b2_3c4d;
     const VERSION_2_4: u32 = 0x0004_0002;
@@ -48,7 +49,7 @@ pub fn pcap_header(into: &mut Vec<u8>, link: LinkType, snap_bytes: u32) {
     }
 }
 
-/// A packet of a pcap file: `data` is what was kept of `original_bytes`.
+/// Writes a packet record of a pcap file: `data` are the captured bytes of `original_bytes`.
 pub fn pcap_record(into: &mut Vec<u8>, time_ns: u64, data: &[u8], original_bytes: u32) {
     const SECOND_NS: u64 = 1_000_000_000;
     for word in [(time_ns / SECOND_NS) as u32, (time_ns % SECOND_NS) as u32, data.len() as u32, original_bytes] {
@@ -57,111 +58,111 @@ pub fn pcap_record(into: &mut Vec<u8>, time_ns: u64, data: &[u8], original_bytes
     into.extend(data);
 }
 
-/// Who wrote a capture, and on what.
+/// Description of the host and program that write a capture (section header options).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Section<'a> {
-    /// Hardware.
+    /// Hardware of the host.
     pub hardware: Option<&'a str>,
     /// Operating system.
     pub system: Option<&'a str>,
-    /// Program.
+    /// Program that writes the capture.
     pub application: Option<&'a str>,
-    /// Whatever else is to be said.
+    /// Comments on the section.
     pub comments: &'a [String],
 }
 
-/// An interface that was captured on.
+/// Description of a captured interface.
 #[derive(Debug, Clone, Copy)]
 pub struct Interface<'a> {
-    /// Name.
+    /// Interface name.
     pub name: &'a str,
-    /// Driver and the like.
+    /// Description, such as the driver.
     pub description: Option<&'a str>,
-    /// What its frames begin with.
+    /// Link-layer header type.
     pub link: LinkType,
-    /// Bytes kept of each packet at most; 0 for all.
+    /// Snap length, bytes; 0 for unlimited.
     pub snap_bytes: u32,
-    /// Its address.
+    /// MAC address.
     pub mac: Option<[u8; 6]>,
-    /// Bits per second.
+    /// Link speed, bits/s.
     pub speed_bps: Option<u64>,
-    /// What was let through, in the language of pcap-filter(7).
+    /// Capture filter (pcap-filter(7)).
     pub filter: Option<&'a str>,
-    /// Operating system.
+    /// Operating system of the interface's host.
     pub system: Option<&'a str>,
-    /// Whatever else is to be said.
+    /// Comments on the interface.
     pub comments: &'a [String],
 }
 
-/// Which way a packet went (`epb_flags`, bits 0 and 1).
+/// Direction of a packet (`epb_flags`, bits 0 and 1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PacketDirection {
-    /// Came in.
+    /// Inbound.
     In,
-    /// Went out.
+    /// Outbound.
     Out,
 }
 
-/// For whom it was (`epb_flags`, bits 2 to 4).
+/// Reception type of a packet (`epb_flags`, bits 2 to 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reception {
-    /// Unknown.
+    /// Not specified.
     Unknown,
-    /// This host.
+    /// Addressed to this host.
     Unicast,
-    /// A group.
+    /// Addressed to a multicast group.
     Multicast,
-    /// All.
+    /// Addressed to all hosts.
     Broadcast,
-    /// Another host.
+    /// Addressed to another host (promiscuous mode).
     Elsewhere,
 }
 
-/// A packet.
+/// A packet to write.
 #[derive(Debug, Clone, Copy)]
 pub struct Packet<'a> {
     /// Number of its interface in the section, from 0.
     pub interface: u32,
-    /// When.
+    /// Timestamp, nanoseconds since the Unix epoch.
     pub time_ns: u64,
-    /// Length it had.
+    /// Original length, bytes.
     pub original_bytes: u32,
-    /// What is kept of it.
+    /// Captured bytes.
     pub data: &'a [u8],
-    /// A VLAN tag (protocol and tag) to be put back behind the two addresses of an Ethernet frame: it is in neither length.
+    /// VLAN tag (TPID and TCI) to reinsert after the MAC addresses; not included in either length.
     pub vlan: Option<[u8; 4]>,
-    /// Its direction.
+    /// Direction at the interface.
     pub direction: PacketDirection,
-    /// For whom.
+    /// Reception type.
     pub reception: Reception,
 }
 
-/// Counts of an interface at the end of a capture.
+/// Statistics of an interface at the end of a capture.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Counts {
-    /// When it began.
+    /// Start of the capture, nanoseconds since the Unix epoch.
     pub start_ns: u64,
-    /// When it ended.
+    /// End of the capture, nanoseconds since the Unix epoch.
     pub end_ns: u64,
-    /// Packets the interface received and sent meanwhile, by its own counters.
+    /// Packets received and sent during the capture, from the interface's counters.
     pub received: Option<u64>,
-    /// Packets the interface dropped meanwhile, by its own counters.
+    /// Packets dropped by the interface during the capture, from its counters.
     pub dropped: Option<u64>,
     /// Packets that passed the filter.
     pub accepted: u64,
-    /// Packets that found no room in the ring.
+    /// Packets dropped because the ring was full.
     pub kernel_dropped: u64,
-    /// Packets written.
+    /// Packets written to the capture.
     pub delivered: u64,
 }
 
-/// A section's header: a capture begins with one.
+/// Writes a section header block, which starts a capture.
 pub fn section(into: &mut Vec<u8>, section: &Section<'_>) {
     block(into, SECTION, |into| {
         into.extend_from_slice(&BYTE_ORDER.to_le_bytes());
         into.extend_from_slice(&1_u16.to_le_bytes());
         into.extend_from_slice(&0_u16.to_le_bytes());
-        // The section's length is not known.
+        // The length of the section is unknown.
         into.extend_from_slice(&u64::MAX.to_le_bytes());
         for comment in section.comments {
             option(into, COMMENT, comment.as_bytes());
@@ -173,7 +174,7 @@ pub fn section(into: &mut Vec<u8>, section: &Section<'_>) {
     });
 }
 
-/// An interface; they are numbered in the order they come.
+/// Writes an interface description block. Interfaces are numbered in the order of their blocks.
 pub fn interface(into: &mut Vec<u8>, interface: &Interface<'_>) {
     block(into, INTERFACE, |into| {
         into.extend_from_slice(&(interface.link.0 as u16).to_le_bytes());
@@ -201,15 +202,15 @@ pub fn interface(into: &mut Vec<u8>, interface: &Interface<'_>) {
     });
 }
 
-/// A packet.
+/// Writes an enhanced packet block.
 #[inline]
 pub fn packet(into: &mut Vec<u8>, packet: &Packet<'_>) {
-    // Addresses, then the tag: only where the addresses are whole can it be put back.
+    // The tag goes after the MAC addresses, so both must have been captured.
     let tag = packet.vlan.filter(|_| packet.data.len() >= 12);
     let tag_bytes = if tag.is_some() { 4 } else { 0 };
     let captured = packet.data.len() + tag_bytes;
     let padding = captured.next_multiple_of(4) - captured;
-    // Header, packet, one option of four bytes, the end of options, the length again.
+    // Header, packet, one option of four bytes, end of options, second length field.
     let length = 28 + captured + padding + 12 + 4;
     let flags = match packet.direction {
         PacketDirection::In => 1_u32,
@@ -252,7 +253,7 @@ pub fn packet(into: &mut Vec<u8>, packet: &Packet<'_>) {
     into.extend_from_slice(tail.get(3 - padding..).unwrap_or_default());
 }
 
-/// Counts of an interface.
+/// Writes an interface statistics block.
 pub fn statistics(into: &mut Vec<u8>, interface: u32, counts: &Counts) {
     block(into, STATISTICS, |into| {
         into.extend_from_slice(&interface.to_le_bytes());
@@ -278,8 +279,8 @@ pub fn statistics(into: &mut Vec<u8>, interface: u32, counts: &Counts) {
     });
 }
 
-/// An entry in systemd's journal export format, which readers show beside the packets. A line break in a value would end the
-/// field, so it becomes a blank.
+/// Writes an entry in systemd's journal export format, which Wireshark shows between the packets. Line breaks
+/// in values become spaces, because they would end the field.
 pub fn journal(into: &mut Vec<u8>, time_ns: u64, fields: &[(&str, &str)]) {
     block(into, JOURNAL, |into| {
         let start = into.len();
@@ -292,7 +293,7 @@ pub fn journal(into: &mut Vec<u8>, time_ns: u64, fields: &[(&str, &str)]) {
     });
 }
 
-/// Type, length, what `body` writes (a multiple of four bytes), and the length again.
+/// Writes a block: type, length, the output of `body` (a multiple of four bytes), and the length again.
 fn block(into: &mut Vec<u8>, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
     let start = into.len();
     into.extend_from_slice(&kind.to_le_bytes());
@@ -317,7 +318,7 @@ fn text(into: &mut Vec<u8>, code: u16, value: Option<&str>) {
     }
 }
 
-/// The upper half first, then the lower.
+/// Writes a timestamp: upper half, then lower half.
 fn time(into: &mut Vec<u8>, ns: u64) {
     into.extend_from_slice(&((ns >> 32) as u32).to_le_bytes());
     into.extend_from_slice(&(ns as u32).to_le_bytes());
@@ -403,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn another_reader_takes_it_too() {
+    fn written_pcapng_is_readable_by_another_implementation() {
         let mut file = Vec::new();
         section(&mut file, &Section::default());
         interface(&mut file, &described("eth0"));

@@ -1,16 +1,16 @@
-//! Turns a graph of tests into instructions.
+//! Code generation: converts a graph of tests to instructions.
 
 use std::collections::HashMap;
 
 use super::graph::{ACCEPT, Graph, Load, NodeId, REJECT};
 use super::{Instruction, op};
 
-/// What the registers hold before a node, the same on every way to it.
+/// Register contents before a node, as far as they are the same on every path to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Registers {
     /// The value in `A`.
     value: Option<Load>,
-    /// Where the IPv4 header begins whose length is in `X`.
+    /// Offset of the IPv4 header whose length is in `X`.
     header: Option<u32>,
 }
 
@@ -23,10 +23,10 @@ impl Registers {
     }
 }
 
-/// Instructions from the last to the first: the distance to what follows is then known.
+/// Program under construction, last instruction first, so that jump distances are known.
 struct Backwards {
     code: Vec<Instruction>,
-    /// Instructions from a node's first one to the end.
+    /// Number of instructions from a node's first one to the end.
     begins: HashMap<NodeId, usize>,
 }
 
@@ -35,15 +35,16 @@ impl Backwards {
         self.code.push(Instruction { code, jt: 0, jf: 0, k });
     }
 
-    /// Instructions to skip to reach `target` from one that is pushed next.
+    /// Number of instructions to skip from the next emitted one to `target`.
     fn skip(&self, target: usize) -> usize {
         self.code.len() - target
     }
 
-    /// A comparison. A target that is too far for its 8 bits is reached through a jump behind it.
+    /// Emits a comparison. A target beyond the range of 8 bits is reached by an unconditional jump after the
+    /// comparison.
     fn branch(&mut self, comparison: u16, k: u32, yes: NodeId, no: NodeId) {
         let mut targets = [self.begins[&yes], self.begins[&no]];
-        // One jump moves the other target further away by one.
+        // A jump emitted for one target increases the distance to the other by one.
         for at in [0, 1] {
             if self.skip(targets[at]) >= usize::from(u8::MAX) {
                 let skip = self.skip(targets[at]);
@@ -56,7 +57,7 @@ impl Backwards {
     }
 }
 
-/// The program of a graph; what passes is cut to `snap_bytes`.
+/// Generates the program of a graph; accepted packets are truncated to `snap_bytes`.
 pub fn emit(graph: &Graph, root: NodeId, snap_bytes: u32) -> Vec<Instruction> {
     let order = graph.reachable(root);
     let registers = follow_registers(graph, root, &order);

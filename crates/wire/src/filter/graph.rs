@@ -1,4 +1,4 @@
-//! An expression as an acyclic graph of tests, each with the node that follows if it holds and if it does not.
+//! Representation of an expression as an acyclic graph of tests, each with a successor for either result.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,27 +9,27 @@ use super::op;
 pub struct Load {
     /// `LOAD_BYTE`, `LOAD_HALF` or `LOAD_WORD`.
     pub width: u16,
-    /// Where the IPv4 header begins whose length is added to the offset.
+    /// Offset of the IPv4 header whose length is added to `offset`, if any.
     pub behind_ipv4: Option<u32>,
-    /// Bytes from the frame's begin, or something [`super::ANCILLARY`].
+    /// Offset in the frame, bytes, or an ancillary offset ([`super::ANCILLARY`]).
     pub offset: u32,
-    /// Bits that count.
+    /// Mask applied to the loaded value.
     pub mask: u32,
 }
 
-/// A comparison of a value with a constant.
+/// Comparison of a loaded value with a constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Test {
-    /// The value.
+    /// Value to load.
     pub load: Load,
     /// `IF_EQUAL`, `IF_ABOVE`, `IF_AT_LEAST` or `IF_ANY_BIT`.
     pub comparison: u16,
-    /// The constant.
+    /// Constant to compare with.
     pub k: u32,
 }
 
 impl Test {
-    /// Its result for a value.
+    /// Result of the test for a value.
     fn of(&self, value: u32) -> bool {
         match self.comparison {
             op::IF_EQUAL => value == self.k,
@@ -40,51 +40,51 @@ impl Test {
     }
 }
 
-/// Index of a node. Nodes that follow a node have smaller ones.
+/// Index of a node. Successors have smaller indices.
 pub type NodeId = usize;
 
-/// The packet is rejected.
+/// End node: the packet is rejected.
 pub const REJECT: NodeId = 0;
-/// The packet passes.
+/// End node: the packet is accepted.
 pub const ACCEPT: NodeId = 1;
-/// Nodes before the first test.
+/// Number of end nodes before the first test.
 const ENDS: usize = 2;
-/// Rounds of simplification at most; a few suffice.
+/// Maximum number of simplification rounds; a few are enough.
 const MOST_ROUNDS: usize = 8;
 
-/// A test and what follows it.
+/// A test and its successors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Node {
-    /// The test.
+    /// Test of this node.
     pub test: Test,
-    /// Next if it holds.
+    /// Successor if the test is true.
     pub yes: NodeId,
-    /// Next if it does not.
+    /// Successor if the test is false.
     pub no: NodeId,
 }
 
-/// Nodes, no two of them alike.
+/// A graph without duplicate nodes.
 #[derive(Debug, Default)]
 pub struct Graph {
     nodes: Vec<Node>,
     known: HashMap<Node, NodeId>,
 }
 
-/// What is known of a value after some tests.
+/// Knowledge about a loaded value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Known {
     Value(u32),
-    /// Results of tests.
+    /// Results of earlier tests.
     Results(Vec<(Test, bool)>),
 }
 
-/// Results remembered of one value: lists of ports need not be remembered whole.
+/// Maximum number of stored results per value: long lists of ports need not be stored in full.
 const MOST_RESULTS: usize = 8;
 
-/// What is known of the packet on the way to a node.
+/// Knowledge about the packet at a node, by loaded value.
 type Facts = BTreeMap<Load, Known>;
 
-/// The result of a test where the facts decide it.
+/// Result of a test, if the facts determine it.
 fn result(facts: &Facts, test: &Test) -> Option<bool> {
     match facts.get(&test.load)? {
         Known::Value(value) => Some(test.of(*value)),
@@ -92,7 +92,7 @@ fn result(facts: &Facts, test: &Test) -> Option<bool> {
     }
 }
 
-/// Adds the result of a test that was not known.
+/// Adds the result of a test that was unknown.
 fn learn(facts: &mut Facts, test: Test, result: bool) {
     if result && test.comparison == op::IF_EQUAL {
         facts.insert(test.load, Known::Value(test.k));
@@ -103,7 +103,7 @@ fn learn(facts: &mut Facts, test: Test, result: bool) {
     }
 }
 
-/// Keeps what is also true under other facts.
+/// Keeps only facts that are also true in `other`.
 fn intersect(facts: &mut Facts, other: &Facts) {
     facts.retain(|load, known| match (&mut *known, other.get(load)) {
         (_, None) => false,
@@ -121,8 +121,8 @@ fn intersect(facts: &mut Facts, other: &Facts) {
 }
 
 impl Graph {
-    /// The node with this test. A test whose results both reject is not made, even where it would read past a frame's end:
-    /// that rejects too.
+    /// Returns the node with this test, new or existing. If both successors reject, no test is needed: it would
+    /// also reject a frame that is too short.
     pub fn node(&mut self, test: Test, yes: NodeId, no: NodeId) -> NodeId {
         if yes == REJECT && no == REJECT {
             return REJECT;
@@ -136,12 +136,12 @@ impl Graph {
         id
     }
 
-    /// A node by its id; `None` for the two ends.
+    /// Returns a node by its id; `None` for the end nodes.
     pub fn get(&self, id: NodeId) -> Option<&Node> {
         self.nodes.get(id.checked_sub(ENDS)?)
     }
 
-    /// Nodes that can be reached, each before those that follow it; the ends are left out.
+    /// Returns the reachable nodes, each before its successors, without the end nodes.
     pub fn reachable(&self, root: NodeId) -> Vec<NodeId> {
         let mut reached = vec![false; root + 1];
         reached[root] = true;
@@ -156,8 +156,8 @@ impl Graph {
         order
     }
 
-    /// Skips tests whose results are known from the tests before them, and joins nodes that became alike. Every value that
-    /// is read on the way of a packet is still read, so a packet that ends too early is rejected where it was before.
+    /// Skips tests whose results are known from earlier tests, and merges nodes that become equal. Every value is
+    /// still loaded on each path, so a frame that is too short is rejected as before.
     pub fn simplify(&mut self, root: NodeId) -> NodeId {
         let mut root = root;
         for _ in 0..MOST_ROUNDS {
@@ -178,7 +178,7 @@ impl Graph {
         let mut facts: HashMap<NodeId, Facts> = HashMap::from([(root, Facts::new())]);
         let mut skipped: Vec<(NodeId, Node)> = Vec::new();
         for id in order {
-            // A node that is skipped on every way to it has no facts.
+            // A node that is skipped on every path has no facts.
             let (Some(node), Some(known)) = (self.get(id), facts.remove(&id)) else { continue };
             let mut follow = |outcome: bool, mut target: NodeId| {
                 let mut known = known.clone();

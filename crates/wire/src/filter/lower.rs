@@ -1,8 +1,8 @@
-//! Turns an expression into a graph of tests, in the order in which tcpdump's program makes them.
+//! Conversion of an expression to a graph of tests, in the order of tcpdump's program.
 //!
-//! Offsets depend on the VLAN tags before them. The kernel removes the outermost tag from a received frame and passes it to a
-//! filter separately; on transmission it may be in the frame. So the part after a first `vlan` exists twice, for a tag that
-//! was taken out and for one in the frame, and a node has two entries.
+//! Offsets depend on preceding VLAN tags. The kernel removes the outermost tag of a received frame and passes
+//! it as metadata; on transmission it may be in the frame. So everything after the first `vlan` exists twice,
+//! for a removed tag and for one in the frame, and a node has two entry points.
 
 use super::graph::{ACCEPT, Graph, Load, NodeId, REJECT, Test};
 use super::parse::{Expression, Primitive, Protocol, Side};
@@ -12,25 +12,25 @@ use crate::link::{IPV4, IPV6};
 
 const ARP: u16 = 0x0806;
 const RARP: u16 = 0x8035;
-/// 802.1Q, 802.1ad, and what came before it.
+/// EtherTypes of VLAN tags: 802.1Q, 802.1ad, and its pre-standard value.
 const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
-/// Bytes of a tag in a frame.
+/// Length of a tag in a frame, bytes.
 const TAG_BYTES: u32 = 4;
-/// Bits of a tag that are the VLAN's identifier.
+/// VLAN identifier in a tag (mask).
 const TAG_ID: u32 = 0x0fff;
 
 const ICMP: u8 = 1;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-/// The IPv6 fragment header.
+/// Next-header value of the IPv6 fragment header.
 const FRAGMENT6: u8 = 44;
 const ICMP6: u8 = 58;
 const SCTP: u8 = 132;
 
-/// Where a packet goes on: with the outermost tag out of the frame, or none asked for; and with it in the frame.
+/// Entry points: without an outermost tag in the frame (removed, or no `vlan` yet), and with one.
 type Entries = [NodeId; 2];
 
-/// The first node of an expression.
+/// Adds an expression to the graph; returns its first node.
 pub fn lower(expression: &Expression, link: LinkType, graph: &mut Graph) -> NodeId {
     let mut lowering = Lowering { graph, ethernet: link == LinkType::ETHERNET };
     lowering.expression(expression, [ACCEPT; 2], [REJECT; 2])[0]
@@ -55,7 +55,7 @@ impl Lowering<'_> {
             Expression::Not(inner) => self.expression(inner, no, yes),
             Expression::Primitive(Primitive::Vlan(id), 0) => [self.first_tag(*id, yes, no); 2],
             Expression::Primitive(primitive, tags) => [0, 1].map(|entry| {
-                // The first tag counts where it is in the frame.
+                // The outermost tag counts only if it is in the frame.
                 let in_frame = tags.saturating_sub(1) + if *tags > 0 { entry } else { 0 };
                 let (yes, no) = (yes[entry as usize], no[entry as usize]);
                 Framed { graph: self.graph, ethernet: self.ethernet, tags: in_frame * TAG_BYTES }
@@ -64,7 +64,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The outermost tag: out of the frame, or in it.
+    /// Tests the outermost tag, in the metadata or in the frame.
     fn first_tag(&mut self, id: Option<u16>, yes: Entries, no: Entries) -> NodeId {
         let in_frame = Framed { graph: self.graph, ethernet: true, tags: 0 }.tag(id, yes[1], no[1]);
         let taken_out = match id {
@@ -78,7 +78,7 @@ impl Lowering<'_> {
     }
 }
 
-/// Frames with as many bytes of tags before the EtherType.
+/// Tests of frames with `tags` bytes of VLAN tags before the EtherType.
 struct Framed<'a> {
     graph: &'a mut Graph,
     ethernet: bool,
@@ -99,7 +99,7 @@ impl Framed<'_> {
         }
     }
 
-    /// An 802.1Q tag in the frame.
+    /// Tests for a VLAN tag in the frame.
     fn tag(&mut self, id: Option<u16>, yes: NodeId, no: NodeId) -> NodeId {
         let tagged = match id {
             None => yes,
@@ -111,7 +111,7 @@ impl Framed<'_> {
         TAGS.iter().rev().fold(no, |no, kind| self.ethertype(*kind, tagged, no))
     }
 
-    /// What the link layer says follows.
+    /// Tests the EtherType; without Ethernet, the IP version.
     fn ethertype(&mut self, kind: u16, yes: NodeId, no: NodeId) -> NodeId {
         let test = match (self.ethernet, kind) {
             (true, _) => equal(half(12 + self.tags), kind.into()),
@@ -122,7 +122,7 @@ impl Framed<'_> {
         self.graph.node(test, yes, no)
     }
 
-    /// Where the network header begins.
+    /// Offset of the network header.
     fn network(&self) -> u32 {
         if self.ethernet { 14 + self.tags } else { 0 }
     }
@@ -166,7 +166,7 @@ impl Framed<'_> {
         }
     }
 
-    /// The source passes, the destination passes, either or both; `test` makes the nodes of one of them.
+    /// Combines tests of source and destination according to `side`; `test` adds the nodes for one of them.
     fn sides(
         &mut self,
         side: Side,
@@ -225,7 +225,8 @@ impl Framed<'_> {
         self.ethertype(IPV6, found, no)
     }
 
-    /// IPv6 before IPv4; no extension headers of IPv6, no later fragments of IPv4.
+    /// Tests ports, IPv6 first as in tcpdump; packets with IPv6 extension headers and later IPv4 fragments have
+    /// none.
     fn ports(
         &mut self,
         within: Option<Protocol>,

@@ -1,50 +1,50 @@
-//! The subset of `pcap-filter(7)`: text in, an expression out.
+//! Parser for the subset of `pcap-filter(7)`.
 //!
-//! `and` and `or` have the same precedence and bind to the left; `not` binds tightest. A value after `and` or `or` takes the
-//! qualifiers of the primitive before it: `port 80 or 443`.
+//! `and` and `or` have the same precedence and are left-associative; `not` binds tightest. A bare value after
+//! `and` or `or` takes the qualifiers of the preceding primitive: `port 80 or 443`.
 
 use std::net::Ipv6Addr;
 
 use super::Refusal;
 use crate::LinkType;
 
-/// Bytes of an expression at most.
+/// Maximum length of an expression, bytes.
 const MOST_BYTES: usize = 64 << 10;
-/// Primitives of an expression at most: each may take twenty instructions.
+/// Maximum number of primitives in an expression; each may need 20 instructions.
 const MOST_PRIMITIVES: usize = 512;
-/// Parentheses and `not` inside each other at most.
+/// Maximum nesting depth of parentheses and `not`.
 const MOST_NESTED: usize = 64;
-/// `vlan` in one expression at most.
+/// Maximum number of `vlan` in an expression.
 const MOST_TAGS: u32 = 8;
 
-/// An expression.
+/// A filter expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expression {
     And(Box<Self>, Box<Self>),
     Or(Box<Self>, Box<Self>),
     Not(Box<Self>),
-    /// A primitive, and how many times `vlan` stands before it in the text: it looks behind that many tags.
+    /// A primitive, and the number of `vlan` before it in the text: it applies after that many tags.
     Primitive(Primitive, u32),
 }
 
-/// A test of a packet.
+/// A test of a packet without operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Primitive {
-    /// A protocol's name.
+    /// Protocol name alone, such as `tcp`.
     Protocol(Protocol),
-    /// `host` and `net` of IPv4, in IP, ARP and RARP unless one is named.
+    /// `host` or `net` with IPv4, in IP, ARP and RARP unless a protocol is given.
     Network4 { within: Option<Protocol>, side: Side, address: u32, mask: u32 },
-    /// `host` and `net` of IPv6.
+    /// `host` or `net` with IPv6.
     Network6 { side: Side, address: u128, mask: u128 },
-    /// `port` and `portrange`, of TCP, UDP and SCTP unless one is named.
+    /// `port` or `portrange`, in TCP, UDP and SCTP unless a protocol is given.
     Ports { within: Option<Protocol>, side: Side, first: u16, last: u16 },
-    /// `vlan`, with this identifier if there is one.
+    /// `vlan`, with an optional identifier.
     Vlan(Option<u16>),
     /// `outbound`: sent by this host.
     Outbound,
 }
 
-/// A protocol that has a name in the subset.
+/// Protocols with a name in the subset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     Ip,
@@ -58,7 +58,7 @@ pub enum Protocol {
     Icmp6,
 }
 
-/// Which end of a packet an address or a port is of.
+/// Direction qualifier of an address or port: `src`, `dst`, `src or dst` (the default), `src and dst`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     Source,
@@ -67,7 +67,7 @@ pub enum Side {
     Both,
 }
 
-/// What a value is.
+/// Type qualifier of a value: `host`, `net`, `port`, `portrange`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Host,
@@ -76,7 +76,7 @@ enum Kind {
     PortRange,
 }
 
-/// What stands before a value.
+/// Qualifiers before a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Qualifiers {
     protocol: Option<Protocol>,
@@ -84,7 +84,7 @@ struct Qualifiers {
     kind: Kind,
 }
 
-/// Parses an expression; `None` for the empty one.
+/// Parses an expression; `None` if it is empty.
 pub fn parse(text: &str, link: LinkType) -> Result<Option<Expression>, Refusal> {
     if text.len() > MOST_BYTES {
         return Err(Refusal::Invalid { column: 1, why: format!("longer than {MOST_BYTES} bytes") });
@@ -102,10 +102,10 @@ pub fn parse(text: &str, link: LinkType) -> Result<Option<Expression>, Refusal> 
     }
 }
 
-/// A word or a sign, and its column.
+/// A token and its column.
 type Token<'a> = (&'a str, usize);
 
-/// Splits a text into words and signs. Any other character is a token, which no rule accepts.
+/// Splits a text into tokens. Other characters become tokens that no rule accepts.
 fn split(text: &str) -> Result<Vec<Token<'_>>, Refusal> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | ':' | '-' | '_');
     let mut tokens = Vec::new();
@@ -131,7 +131,7 @@ fn split(text: &str) -> Result<Vec<Token<'_>>, Refusal> {
 struct Parser<'a> {
     tokens: Vec<Token<'a>>,
     next: usize,
-    /// The column behind the last character.
+    /// Column after the last character.
     end: usize,
     tags: u32,
     primitives: usize,
@@ -139,7 +139,7 @@ struct Parser<'a> {
     link: LinkType,
 }
 
-/// An expression, and the qualifiers that a value after it takes.
+/// An expression, and the qualifiers for a bare value after it.
 type Qualified = (Expression, Option<Qualifiers>);
 
 impl<'a> Parser<'a> {
@@ -151,7 +151,7 @@ impl<'a> Parser<'a> {
         self.tokens.get(self.next + further).map(|(token, _)| *token)
     }
 
-    /// Takes the next token if it is one of these.
+    /// Consumes the next token if it is one of these.
     fn take(&mut self, tokens: &[&str]) -> bool {
         let taken = self.peek().is_some_and(|token| tokens.contains(&token));
         self.next += usize::from(taken);
@@ -162,7 +162,7 @@ impl<'a> Parser<'a> {
         self.tokens.get(self.next).map_or(self.end, |(_, column)| *column)
     }
 
-    /// The next token is not what the subset has here.
+    /// Error for a next token that the subset does not allow here.
     fn unexpected(&self, expected: &'static str) -> Refusal {
         let column = self.column();
         match self.peek() {
@@ -183,7 +183,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Terms and values with `and` and `or` between them.
+    /// Parses terms and bare values, joined by `and` and `or`.
     fn expression(&mut self) -> Result<Qualified, Refusal> {
         let (mut left, mut qualifiers) = self.term()?;
         loop {
@@ -202,14 +202,14 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Whether a value comes, maybe negated and in parentheses.
+    /// Whether a bare value follows, possibly negated or in parentheses.
     fn is_value_next(&self) -> bool {
         let begin = self.tokens.get(self.next..).unwrap_or_default();
         let first = begin.iter().map(|(token, _)| *token).find(|token| !matches!(*token, "(" | "not" | "!"));
         first.is_some_and(|token| token.starts_with(|c: char| c.is_ascii_digit()) || token.contains(':'))
     }
 
-    /// A primitive, a negated term, or an expression in parentheses.
+    /// Parses a primitive, a negated term, or an expression in parentheses.
     fn term(&mut self) -> Result<Qualified, Refusal> {
         if self.take(&["not", "!"]) {
             self.nest()?;
@@ -221,7 +221,7 @@ impl<'a> Parser<'a> {
             self.nest()?;
             let (inner, _) = self.expression()?;
             self.close()?;
-            // tcpdump takes no value behind it either.
+            // No bare value may follow, as in tcpdump.
             return Ok((inner, None));
         }
         self.primitive()
@@ -312,7 +312,7 @@ impl<'a> Parser<'a> {
         Ok(vlan)
     }
 
-    /// A value, maybe negated, or several in parentheses.
+    /// Parses a bare value, possibly negated, or several in parentheses.
     fn value(&mut self, qualifiers: Qualifiers) -> Result<Expression, Refusal> {
         if self.take(&["not", "!"]) {
             self.nest()?;
@@ -349,7 +349,7 @@ impl<'a> Parser<'a> {
         Ok(Expression::Primitive(primitive, self.tags))
     }
 
-    /// Takes a decimal number.
+    /// Parses a decimal number and consumes the token.
     fn number(&mut self, token: &str, most: u16, expected: &'static str) -> Result<u16, Refusal> {
         let number = decimal(token).ok_or_else(|| self.unexpected(expected))?;
         let number = u16::try_from(number).ok().filter(|number| *number <= most);
@@ -413,7 +413,7 @@ impl<'a> Parser<'a> {
         Ok(Primitive::Network4 { within: protocol, side, address, mask })
     }
 
-    /// `/ bits`, if it comes.
+    /// Parses an optional prefix length (`/ bits`).
     fn prefix(&mut self, most: u16) -> Result<Option<u32>, Refusal> {
         if !self.take(&["/"]) {
             return Ok(None);
@@ -452,14 +452,14 @@ fn protocol(name: &str) -> Option<Protocol> {
     })
 }
 
-/// A decimal number. One that begins with 0 would be octal or hexadecimal: it is left to tcpdump.
+/// Parses a decimal number. Numbers with a leading 0 would be octal or hexadecimal and are left to tcpdump.
 fn decimal(token: &str) -> Option<u32> {
     let plain = token == "0" || !token.starts_with('0');
     token.parse().ok().filter(|_| plain && token.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// One to four parts of an IPv4 address, and how many bits they are: the rest is zero. A single 0 is left to tcpdump, which
-/// takes it for the host 0.0.0.0.
+/// Parses one to four parts of an IPv4 address; returns it and the number of bits given, the rest is zero. A
+/// single 0 is left to tcpdump, which takes it as the host 0.0.0.0.
 fn dotted(token: &str) -> Option<(u32, u32)> {
     let mut address = 0;
     let mut bits = 0;
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_words_are_named_with_their_column() {
+    fn unknown_tokens_are_reported_with_their_column() {
         for (text, column, found) in [
             ("tpc", 1, "tpc"),
             ("tcp port http", 10, "http"),
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_any_compiler_are_invalid() {
+    fn invalid_expressions_are_not_left_to_tcpdump() {
         for (text, column, word) in [
             ("tcp port", 9, "missing"),
             ("tcp and (udp", 13, "missing"),

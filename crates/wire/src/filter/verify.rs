@@ -1,18 +1,19 @@
-//! Checks a program before it is attached: it ends, stays inside itself and its memory, and uses operations that exist.
+//! Verification of a program before it is attached: it terminates, does not leave its code or scratch memory,
+//! and uses valid operations.
 
 use super::{Instruction, op};
 
-/// Instructions of a program at most (`BPF_MAXINSNS`).
+/// Maximum number of instructions in a program (`BPF_MAXINSNS`).
 pub const MOST_INSTRUCTIONS: usize = 4096;
-/// Words of scratch memory (`BPF_MEMWORDS`).
+/// Size of scratch memory, 32-bit words (`BPF_MEMWORDS`).
 const MEMORY_WORDS: u32 = 16;
-/// Bits of an operation that are its class, and the class of jumps.
+/// Mask of the instruction class, and the class of jumps.
 const CLASS: u16 = 0x07;
 const CLASS_JUMP: u16 = 0x05;
-/// Operations of classic BPF (`linux/bpf_common.h`).
+/// Valid classic BPF operations (`linux/bpf_common.h`).
 #[rustfmt::skip]
 const OPERATIONS: &[u16] = &[
-    // ld and ldx: immediate, packet length, the packet at k or X + k, an IPv4 header's length, scratch memory.
+    // ld and ldx: immediate, packet length, packet bytes at k or X + k, IPv4 header length, scratch memory.
     0x00, 0x01, 0x80, 0x81, 0x20, 0x28, 0x30, 0x40, 0x48, 0x50, 0xb1, 0x60, 0x61,
     // st, stx.
     0x02, 0x03,
@@ -25,31 +26,31 @@ const OPERATIONS: &[u16] = &[
     0x06, 0x16, 0x07, 0x87,
 ];
 
-/// What is wrong with a program.
+/// Reason why a program is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ProgramError {
-    /// Empty, or longer than the kernel takes.
+    /// Empty, or longer than the kernel accepts.
     #[error("it has {0} instructions; 1 to {MOST_INSTRUCTIONS} are allowed")]
     Length(usize),
-    /// Not classic BPF.
+    /// An operation is not classic BPF; with the index of the instruction.
     #[error("instruction {0} has the unknown operation {1:#x}")]
     Operation(usize, u16),
-    /// Past the end.
+    /// A jump beyond the end.
     #[error("instruction {0} jumps past the end")]
     Jump(usize),
-    /// Outside the scratch memory.
+    /// An access outside of the scratch memory.
     #[error("instruction {0} uses scratch memory word {1}; there are {MEMORY_WORDS}")]
     Memory(usize, u32),
-    /// A division by zero or a shift by more than a word.
+    /// A division by zero, or a shift by 32 bits or more.
     #[error("instruction {0} has the invalid operand {1}")]
     Operand(usize, u32),
-    /// Falls off the end.
+    /// The last instruction is not a return.
     #[error("its last instruction is not a return")]
     NoReturn,
 }
 
-/// Checks that a program is valid classic BPF: known operations, forward jumps inside it, scratch memory that exists, no
-/// division by the constant zero, a return at the end.
+/// Checks that a program is valid classic BPF: known operations, forward jumps within the program, existing
+/// scratch memory, no division by a constant zero, a return at the end.
 pub fn verify(program: &[Instruction]) -> Result<(), ProgramError> {
     if program.is_empty() || program.len() > MOST_INSTRUCTIONS {
         return Err(ProgramError::Length(program.len()));

@@ -1,4 +1,4 @@
-//! Expressions and frames with the verdict that pcap-filter(7) promises.
+//! Expressions and frames with the verdicts that pcap-filter(7) specifies.
 
 use landspeed_wire::LinkType;
 use landspeed_wire::filter::{Instruction, Refusal, compile, verify};
@@ -10,7 +10,7 @@ use crate::filter::machine::{Seen, run};
 
 const SNAP_BYTES: u32 = 96;
 
-/// A frame of this EtherType, with tags in it.
+/// An Ethernet frame with this EtherType and these VLAN tags.
 fn ethernet(tags: &[u16], kind: u16, packet: &[u8]) -> Seen {
     let mut frame = vec![2; 12];
     for tag in tags {
@@ -21,14 +21,15 @@ fn ethernet(tags: &[u16], kind: u16, packet: &[u8]) -> Seen {
     Seen { frame, whole: true, ..Seen::default() }
 }
 
-/// 10.0.0.1:1000 to 10.0.0.2:80, with 4 bytes of options; `fragment` is the offset field.
+/// IPv4 packet from 10.0.0.1:1000 to 10.0.0.2:80, with 4 bytes of options; `fragment` is the field of flags and
+/// offset.
 fn ipv4(protocol: u8, fragment: u16) -> Vec<u8> {
     let [high, low] = fragment.to_be_bytes();
     let header = [0x46, 0, 0, 48, 0, 0, high, low, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 1, 1, 1, 1];
     [&header[..], &[3, 232, 0, 80], &[0; 16]].concat()
 }
 
-/// 2001:db8::1 port 1000 to 2001:db8::2 port 80.
+/// IPv6 packet from 2001:db8::1 port 1000 to 2001:db8::2 port 80.
 fn ipv6(next: u8) -> Vec<u8> {
     let mut packet = vec![0x60, 0, 0, 0, 0, 20, next, 64];
     for last in [1, 2] {
@@ -48,7 +49,7 @@ fn passes(text: &str, link: LinkType, seen: &Seen) -> bool {
     bytes != 0
 }
 
-/// Each frame passes those expressions and none of the others.
+/// Asserts that a frame passes the first expressions and none of the others.
 fn decide(link: LinkType, seen: &Seen, passing: &[&str], rejecting: &[&str]) {
     for text in passing {
         assert!(passes(text, link, seen), "{text} rejects {seen:x?}");
@@ -60,7 +61,7 @@ fn decide(link: LinkType, seen: &Seen, passing: &[&str], rejecting: &[&str]) {
 }
 
 #[test]
-fn protocols_hosts_networks_and_ports_are_found() {
+fn protocols_hosts_networks_and_ports_match() {
     decide(
         LinkType::ETHERNET,
         &ethernet(&[], 0x0800, &ipv4(6, 0)),
@@ -123,20 +124,20 @@ fn vlan_tags_are_found_in_frame_and_metadata() {
             ["vlan", "vlan 5", "vlan 5 and tcp port 80", "vlan and host 10.0.0.1", "udp or (vlan and port 80)"];
         decide(LinkType::ETHERNET, seen, &found, &["vlan 6", "vlan 5 and udp", "vlan and vlan", "vlan 6 or arp"]);
     }
-    // Without `vlan` an expression looks where no tag is.
+    // Expressions without `vlan` use the offsets of untagged frames.
     assert!(!passes("tcp", LinkType::ETHERNET, &in_frame) && passes("tcp", LinkType::ETHERNET, &taken_out));
     let two = Seen { tag: Some(5), ..ethernet(&[6], 0x0800, &ipv4(6, 0)) };
     decide(LinkType::ETHERNET, &two, &["vlan 5 and vlan 6 and tcp"], &["vlan 6", "vlan 5 and tcp"]);
 }
 
 #[test]
-fn direction_is_the_kernels() {
+fn direction_uses_the_kernels_packet_type() {
     let sent = Seen { outgoing: true, ..ethernet(&[], 0x0800, &ipv4(6, 0)) };
     decide(LinkType::ETHERNET, &sent, &["outbound", "outbound and tcp"], &["inbound"]);
 }
 
 #[test]
-fn raw_packets_begin_with_ip() {
+fn raw_ip_packets_match_without_ethernet_header() {
     let seen = |frame| Seen { frame, whole: true, ..Seen::default() };
     decide(LinkType::RAW, &seen(ipv4(6, 0)), &["ip", "tcp port 80", "host 10.0.0.2"], &["ip6", "udp", "host ::1"]);
     decide(LinkType::RAW, &seen(ipv6(6)), &["ip6", "tcp port 80", "net 2001:db8::/32"], &["ip", "udp"]);
@@ -144,7 +145,7 @@ fn raw_packets_begin_with_ip() {
 }
 
 #[test]
-fn a_frame_that_ends_too_early_is_rejected() {
+fn truncated_frames_are_rejected() {
     let mut seen = ethernet(&[], 0x0800, &ipv4(6, 0));
     seen.frame.truncate(14 + 24 + 3);
     assert!(passes("tcp", LinkType::ETHERNET, &seen) && passes("src port 1000", LinkType::ETHERNET, &seen));
@@ -154,12 +155,12 @@ fn a_frame_that_ends_too_early_is_rejected() {
 }
 
 #[test]
-fn the_empty_expression_passes_everything() {
+fn empty_expression_accepts_everything() {
     assert_eq!(compile(" \n", LinkType::ETHERNET, 42), Ok(vec![Instruction::pass(42)]));
 }
 
 #[test]
-fn expressions_that_contradict_themselves_reject_all_packets() {
+fn contradictory_expressions_are_refused_as_rejecting_all() {
     for text in ["ip and arp", "tcp and udp", "host 10.0.0.1 and ip and arp", "tcp port 80 and not tcp"] {
         assert_eq!(compile(text, LinkType::ETHERNET, SNAP_BYTES), Err(Refusal::RejectsAll), "{text}");
     }
@@ -176,7 +177,7 @@ fn programs_are_short() {
 }
 
 #[test]
-fn lists_longer_than_a_conditional_jump_are_still_right() {
+fn lists_beyond_the_conditional_jump_range_compile_correctly() {
     let ports: Vec<String> =
         (2000..2400).map(|port| format!("host 10.9.9.{} and tcp port {port}", port % 250)).collect();
     let text = format!("({}) or dst port 80", ports[..200].join(" or "));
@@ -206,7 +207,7 @@ proptest! {
     }
 
     #[test]
-    fn any_program_is_judged(bytes in prop::collection::vec(prop_oneof![0_u8..8, any::<u8>()], 0..200)) {
+    fn random_programs_are_verified_without_panic(bytes in prop::collection::vec(prop_oneof![0_u8..8, any::<u8>()], 0..200)) {
         filters::program(&bytes);
     }
 }

@@ -1,4 +1,4 @@
-//! Random expressions of the subset.
+//! Strategies for random expressions of the subset.
 
 use landspeed_wire::LinkType;
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ fn one_of(words: &'static [&'static str]) -> BoxedStrategy<String> {
     select(words).prop_map(str::to_owned).boxed()
 }
 
-/// Values of one kind, negated or listed now and then.
+/// Values of one kind, sometimes negated or in a list.
 fn values(value: BoxedStrategy<String>) -> impl Strategy<Value = String> {
     let listed = (value.clone(), select(&["or", "and", "||", "&&"][..]), value.clone());
     prop_oneof![
@@ -58,7 +58,7 @@ fn primitive(link: LinkType, live: bool) -> BoxedStrategy<String> {
     prop_oneof![3 => frames, 2 => one_of(&["vlan", "vlan 5", "vlan 6", "inbound", "outbound"])].boxed()
 }
 
-/// Expressions; with what only a live capture knows (tags, direction) or without.
+/// Random expressions; `live` adds tags and direction, which only a live capture has.
 pub fn expression(link: LinkType, live: bool) -> impl Strategy<Value = String> {
     primitive(link, live).prop_recursive(4, 12, 2, |inner| {
         let joint = select(&[" and ", " or ", " && ", "||"][..]);

@@ -1,4 +1,4 @@
-//! Frames of few addresses, ports and tags, so that expressions of the same ones find some.
+//! Strategies for frames with few addresses, ports and tags, so that random expressions match some of them.
 
 use landspeed_wire::LinkType;
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ fn host6() -> impl Strategy<Value = [u8; 16]> {
     select(&HOSTS6[..]).prop_map(|host| host.parse::<std::net::Ipv6Addr>().expect("an address").octets())
 }
 
-/// A transport header that begins with ports.
+/// A transport header that starts with ports.
 fn transport() -> impl Strategy<Value = Vec<u8>> {
     (select(&PORTS[..]), select(&PORTS[..])).prop_map(|(source, destination)| {
         let mut header = [source.to_be_bytes(), destination.to_be_bytes()].concat();
@@ -24,13 +24,13 @@ fn transport() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// An EtherType and what follows it.
+/// An EtherType and the packet after it.
 fn packet() -> impl Strategy<Value = (u16, Vec<u8>)> {
     static PROTOCOLS: [u8; 7] = [6, 17, 132, 1, 58, 44, 47];
     let four = (select(&HOSTS4[..]), select(&HOSTS4[..]), select(&PROTOCOLS[..]), 5_u8..=15, 0_u8..6, transport())
         .prop_map(|(source, destination, protocol, words, fragment, transport)| {
             let mut header = vec![0x40 | words, 0, 0, 0, 0, 0, 0, 0, 64, protocol, 0, 0];
-            // Mostly whole; or don't-fragment, a first and two later fragments.
+            // Mostly unfragmented; or with DF set, a first fragment, or two later ones.
             [header[6], header[7]] = [[0, 0], [0x40, 0], [0x20, 0], [0x20, 1], [0x10, 0], [0, 0]][fragment as usize];
             header.extend(source.iter().chain(&destination));
             header.resize(usize::from(words) * 4, 1);
@@ -59,7 +59,7 @@ fn packet() -> impl Strategy<Value = (u16, Vec<u8>)> {
     prop_oneof![6 => four, 4 => six, 2 => arp, 1 => other]
 }
 
-/// A frame; one in five ends too early.
+/// A random frame; one in five is truncated.
 pub fn seen(link: LinkType) -> impl Strategy<Value = Seen> {
     let tag = || (select(&[0x8100_u16, 0x88a8, 0x9100][..]), select(&TAGS[..]));
     let in_frame = prop_oneof![3 => Just(vec![]), 2 => prop::collection::vec(tag(), 1..3)];

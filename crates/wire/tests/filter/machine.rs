@@ -1,22 +1,22 @@
-//! Runs classic BPF as the kernel does.
+//! Interpreter for classic BPF with the kernel's semantics.
 
 use landspeed_wire::filter::Instruction;
 
-/// What a filter sees of a packet.
+/// Input of a filter: a packet with its metadata.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
-    /// The frame, without a tag that was taken out.
+    /// The frame, without a removed VLAN tag.
     pub frame: Vec<u8>,
-    /// A VLAN tag that was taken out of the frame.
+    /// VLAN tag that the kernel removed from the frame.
     pub tag: Option<u16>,
-    /// Whether this host sends it.
+    /// Whether this host sends the packet.
     pub outgoing: bool,
-    /// Whether the frame ends where its headers say.
+    /// Whether the frame is as long as its headers claim.
     pub whole: bool,
 }
 
 impl Seen {
-    /// `bytes` at an offset; ancillary ones as the kernel has them.
+    /// Loads `bytes` at an offset; ancillary offsets as in the kernel.
     fn load(&self, offset: u32, bytes: usize) -> Option<u32> {
         match offset {
             0xffff_f004 => return Some(if self.outgoing { 4 } else { 0 }),
@@ -30,7 +30,7 @@ impl Seen {
     }
 }
 
-/// Bytes of the packet that pass; 0 if it is rejected.
+/// Runs a program; returns the number of accepted bytes, 0 for a rejected packet.
 pub fn run(program: &[Instruction], seen: &Seen) -> u32 {
     let (mut a, mut x, mut memory) = (0_u32, 0_u32, [0_u32; 16]);
     let mut at = 0;

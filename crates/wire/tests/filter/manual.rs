@@ -1,5 +1,5 @@
-//! A hundred expressions after pcap-filter(7): what the compiler takes, what it leaves to tcpdump, what both refuse.
-//! Decision 7 has their numbers.
+//! A hundred expressions from pcap-filter(7): those that the compiler supports, those that it leaves to
+//! tcpdump, and those that both refuse. Decision 7 has the numbers.
 
 use landspeed_testkit::skip;
 use landspeed_wire::LinkType;
@@ -74,7 +74,7 @@ static COMPILED: [&str; 60] = [
     "outbound and udp",
 ];
 
-/// Outside the subset. With the last two, `vlan`, landspeed does not use tcpdump's program.
+/// Outside of the subset. For the last two (with `vlan`) landspeed does not use tcpdump's program either.
 static LEFT: [&str; 30] = [
     "tcp[tcpflags] & (tcp-syn|tcp-fin) != 0",
     "tcp[13] & 2 != 0",
@@ -136,7 +136,7 @@ fn manual_page_expressions_compile_or_go_to_tcpdump() {
 }
 
 #[test]
-fn the_expressions_of_the_manual_get_the_verdict_of_tcpdump() {
+fn manual_page_expressions_give_the_verdicts_of_tcpdump() {
     const LIVE: &[&str] = &["-i", "lo", "-O"];
     if let Err(why) = tcpdump(LIVE, "vlan") {
         skip!("tcpdump does not compile filters for an interface here: {why}");

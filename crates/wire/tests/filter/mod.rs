@@ -1,4 +1,4 @@
-//! Filter programs, run over frames.
+//! Filter programs, run on frames.
 
 mod decisions;
 mod expressions;

@@ -1,4 +1,4 @@
-//! The compiler against tcpdump's: random expressions, random frames, both programs in the same interpreter.
+//! The compiler against tcpdump's: random expressions and frames, both programs in the same interpreter.
 
 use std::cell::Cell;
 use std::process::Command;
@@ -14,10 +14,10 @@ use crate::filter::frames::seen;
 use crate::filter::machine::{Seen, run};
 
 pub const SNAP_BYTES: u32 = 96;
-/// Frames for each expression.
+/// Number of frames per expression.
 const FRAMES: usize = 40;
 
-/// tcpdump's program, or what it says.
+/// Returns tcpdump's program, or its error message.
 pub fn tcpdump(arguments: &[&str], text: &str) -> Result<Vec<Instruction>, String> {
     let output = Command::new("tcpdump").args(arguments).args(["-s", "96", "-ddd", "--", text]).output();
     let output = output.map_err(|error| error.to_string())?;
@@ -32,19 +32,19 @@ pub fn tcpdump(arguments: &[&str], text: &str) -> Result<Vec<Instruction>, Strin
     Ok(program.collect())
 }
 
-/// What a test compares with.
+/// Parameters of a comparison with tcpdump.
 #[derive(Clone, Copy)]
 struct Oracle {
     arguments: &'static [&'static str],
     link: LinkType,
-    /// It compiles for an interface, which knows tags and direction. Its optimizer (libpcap 1.10.3) then makes wrong programs:
-    /// that of `not ip or not vlan 5` never reads the tag.
+    /// Whether tcpdump compiles for an interface, which has tags and direction. Its optimizer (libpcap 1.10.3) then
+    /// generates wrong programs: that of `not ip or not vlan 5` never reads the tag.
     live: bool,
     cases: u32,
 }
 
-/// Runs each compiler's program over every frame. Frames that end too early are compared with tcpdump's program before
-/// optimization: its optimizer may drop a read that would have rejected them.
+/// Runs the programs of both compilers on every frame. Truncated frames are compared with tcpdump's unoptimized
+/// program only: its optimizer may remove a load that would have rejected them.
 fn compare(oracle: Oracle, text: &str, seen: &[Seen], passed: &Cell<usize>) -> Result<(), TestCaseError> {
     let unoptimized = tcpdump(&[oracle.arguments, &["-O"]].concat(), text).map_err(TestCaseError::fail)?;
     let optimized = if oracle.live { Ok(unoptimized.clone()) } else { tcpdump(oracle.arguments, text) };
@@ -78,22 +78,22 @@ fn compare_all(oracle: Oracle) {
     if let Err(failure) = outcome {
         panic!("{failure}");
     }
-    // Frames and expressions must have something in common, or nothing was compared.
+    // Guards against frames and expressions that have nothing in common.
     let compared = oracle.cases as usize * FRAMES;
     assert!((compared / 10..compared * 9 / 10).contains(&passed.get()), "{} of {compared} passed", passed.get());
 }
 
 #[test]
-fn ethernet_frames_get_the_verdict_of_tcpdump() {
+fn verdicts_on_ethernet_frames_match_tcpdump() {
     compare_all(Oracle { arguments: &["-y", "EN10MB"], link: LinkType::ETHERNET, live: false, cases: 128 });
 }
 
 #[test]
-fn raw_ip_packets_get_the_verdict_of_tcpdump() {
+fn verdicts_on_raw_ip_packets_match_tcpdump() {
     compare_all(Oracle { arguments: &["-y", "RAW"], link: LinkType::RAW, live: false, cases: 128 });
 }
 
 #[test]
-fn tags_and_direction_get_the_verdict_of_a_live_tcpdump() {
+fn verdicts_on_tags_and_direction_match_live_tcpdump() {
     compare_all(Oracle { arguments: &["-i", "lo"], link: LinkType::ETHERNET, live: true, cases: 96 });
 }

@@ -1,4 +1,5 @@
-//! Many clients on one server at once. No rival to compare with: iperf3 serves one, nuttcp one after another.
+//! Many concurrent clients on one server. No rival can do this: iperf3 serves one client at a time, nuttcp one
+//! after another.
 
 use anyhow::Result;
 use serde_json::Value;
@@ -10,10 +11,10 @@ use crate::bench::row::{Better, Unit};
 
 const CLIENTS: usize = 64;
 
-/// Length of each of the 64 tests, seconds.
+/// Duration of each of the 64 tests, seconds.
 const RUN_S: u32 = 3;
 
-/// How many of 64 tests on one server complete with data moved and balanced accounting.
+/// Counts how many of 64 tests on one server complete with data received and balanced accounting.
 pub fn case(bench: &Bench, name: &str) -> Case {
     Case::new(name).rounds(1).metric("of 64 tests, complete and balanced", Unit::Count, Better::Higher, None).with(
         Role::Ours,

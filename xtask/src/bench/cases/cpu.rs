@@ -1,5 +1,5 @@
-//! What a byte costs at the same paced rate: CPU time of server and client together, measured from outside in
-//! the same way for every tool, set-up and tear-down included.
+//! CPU cost per byte at a fixed paced rate: CPU time of server and client together, measured from outside in the
+//! same way for every tool, set-up and tear-down included.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ use crate::bench::net::free_port;
 use crate::bench::row::{Better, Unit};
 use crate::bench::tools::{Bulk, Offer, Transfer};
 
-/// TCP at 5 Gb/s: paced by the kernel (ours, `--fq-rate`) and by the program (`-b`).
+/// TCP at 5 Gb/s, paced by the kernel (landspeed and `--fq-rate`) or by the program (`-b`).
 pub fn tcp(bench: &Bench, name: &str) -> Case {
     let (tools, seconds) = (&bench.tools, bench.seconds);
     let at = |extra: &'static [&'static str]| cost(5e9, move |tool, port| tool.tcp(port, seconds, extra));
@@ -31,7 +31,8 @@ pub fn udp(bench: &Bench, name: &str) -> Case {
     let (tools, seconds) = (&bench.tools, bench.seconds);
     let paced = |extra: &'static [&'static str]| cost(1e9, move |tool, port| tool.udp(port, seconds, OFFER, extra));
     case(name)
-        // Exact departures spin through gaps of 12 µs and so take a core by design: the target applies to `--coarse`.
+        // Exact departures spin through gaps of 12 µs, which takes a full core by design: the target applies to
+        // `--coarse`.
         .with(Role::Ours, "landspeed --coarse", &tools.ours(), paced(&["--coarse"]))
         .with(Role::OursToo, "landspeed, exact", &tools.ours(), paced(&[]))
         .with(Role::Rival, "iperf3", &tools.iperf3, paced(&[]))
@@ -48,8 +49,8 @@ fn case(name: &str) -> Case {
     )
 }
 
-/// A new server for every run: only a reaped process's CPU time is known. A run below the rate is discarded:
-/// costs are compared at the same rate.
+/// Starts a new server for every run, because CPU time is known only for reaped processes. A run that misses the
+/// rate is discarded: costs are compared at equal rates.
 fn cost(
     rate_bps: f64,
     run: impl Fn(&dyn Bulk, u16) -> Result<Transfer> + 'static,

@@ -1,7 +1,9 @@
-//! Emulated paths: `landspeed emulate` beside rattan, mahimahi and netem, each on one core between two network namespaces.
+//! Path emulators: `landspeed emulate`, rattan, mahimahi and netem, each on one core between two network
+//! namespaces.
 //!
-//! The sender and the receiver share the other core. Rates count frames at the receiver's interface. Delay errors are the same for
-//! all: a frame carries the time at which it is sent, the kernel stamps its arrival, and both clocks are `CLOCK_REALTIME`.
+//! The sender and the receiver share the other core. Rates count frames at the receiver's interface. Delay errors
+//! are measured in the same way for all: each frame carries its send time, the kernel timestamps its arrival, and
+//! both clocks are `CLOCK_REALTIME`.
 
 use std::cell::RefCell;
 use std::process::Command;
@@ -18,25 +20,25 @@ use crate::bench::row::{Better, Unit};
 use crate::bench::tools::Found;
 use crate::machine;
 
-/// More than any emulator carries here.
+/// Link rate of the emulated path, above the capacity of any emulator here.
 const RATE_BPS: u64 = 100_000_000_000;
 const DELAY_MS: u64 = 10;
-/// Largest share of frames that a rate without loss may lose.
+/// Maximum loss ratio of a rate that counts as loss-free.
 const LOSS_FREE: f64 = 0.001;
-/// Most steps of the search.
+/// Maximum steps of the search.
 const STEPS: u32 = 7;
-/// How close the search comes to the largest rate.
+/// Relative precision at which the search stops.
 const PRECISION: f64 = 0.03;
-/// Loads of the delay cases, shares of a maximum.
+/// Loads of the delay cases, as shares of a maximum rate.
 const LOADS: [f64; 3] = [0.01, 0.5, 0.8];
-/// Frames of the delay cases, bytes from the Ethernet header on.
+/// Frame size in the delay cases, bytes including the Ethernet header.
 const FRAME_BYTES: usize = 1514;
-/// How long each load lasts, nanoseconds.
+/// Duration of each load, nanoseconds.
 const LOAD_NS: u64 = 1_000_000_000;
 
 type Contestant = (Role, &'static str, Found<Emulator>);
 
-/// Who takes part.
+/// Returns the emulators to compare.
 fn contestants(bench: &Bench) -> Vec<Contestant> {
     let program = |name: &str, rival: &str| {
         machine::find(name).ok_or_else(|| format!("{name} is not there: `cargo xtask bench rivals {rival}`"))
@@ -67,17 +69,17 @@ fn has_netem() -> Result<(), String> {
     }
 }
 
-/// A path of `mtu` bytes that no emulator fills.
+/// Returns a path for frames of this size, with a rate that no emulator reaches.
 fn path(frame_bytes: usize) -> Path {
     Path { rate_bps: RATE_BPS, delay_ms: DELAY_MS, mtu: (frame_bytes as u32 - 14).max(1500) }
 }
 
-/// Frames per second, or bits per second of long frames, over 10 ms.
+/// Throughput of a path with 10 ms delay: frames per second, or bits per second for jumbo frames.
 pub fn rate(bench: &Bench, name: &str, frame_bytes: usize) -> Case {
     rates(bench, name, frame_bytes, path(frame_bytes), &["landspeed", "rattan", "netem", "mahimahi", "no emulator"])
 }
 
-/// Bits per second of long frames over 1600 ms: 2 GB in flight at 10 Gb/s.
+/// Throughput of jumbo frames on a path with 1600 ms delay, bits per second: 2 GB in flight at 10 Gb/s.
 pub fn long(bench: &Bench, name: &str) -> Case {
     let path = Path { rate_bps: 10_000_000_000, delay_ms: 1600, mtu: 9000 };
     rates(bench, name, 9014, path, &["landspeed", "rattan", "netem"]).rounds(3)
@@ -101,7 +103,7 @@ fn rates(bench: &Bench, name: &str, frame_bytes: usize, path: Path, who: &[&str]
                 rig.settle(frame_bytes)?;
                 let warm_ns = path.delay_ms * 1_000_000 + 200_000_000;
                 let [offered, over] = overload(&rig, frame_bytes, warm_ns, 500_000_000)?;
-                // What an overloaded emulator has queued leaves first.
+                // Drain the queue of the overloaded emulator.
                 offer(&rig, frame_bytes, Some(100.0), 20_000_000)?;
                 let most = search(1.3 * over, |rate| offer(&rig, frame_bytes, Some(rate), 300_000_000))?;
                 rig.stop()?;
@@ -112,14 +114,14 @@ fn rates(bench: &Bench, name: &str, frame_bytes: usize, path: Path, who: &[&str]
     case
 }
 
-/// The largest rate below `high` without loss, frames per second.
+/// Searches for the highest rate below `high` without loss, frames per second.
 fn search(mut high: f64, mut attempt: impl FnMut(f64) -> Result<Offered>) -> Result<f64> {
     ensure!(high > 0.0, "nothing arrives under overload");
     let mut low = 0.0;
     for step in 0..STEPS {
         let rate = if step == 0 { 0.7 * high } else { f64::midpoint(low, high) };
         let outcome = attempt(rate)?;
-        // A sender that cannot go faster has found its own limit.
+        // Limited by the sender, not by the emulator.
         let reached = outcome.sent_per_s();
         if outcome.lost() <= LOSS_FREE {
             low = reached.max(low);
@@ -136,7 +138,8 @@ fn search(mut high: f64, mut attempt: impl FnMut(f64) -> Result<Offered>) -> Res
     Ok(low)
 }
 
-/// The largest rate that this method delivers without loss: each frame sent by itself, with its time.
+/// Measures the highest loss-free rate of the delay measurement, which sends timestamped frames one by one;
+/// frames per second.
 fn maximum(rig: &mut Rig) -> Result<f64> {
     rig.settle(FRAME_BYTES)?;
     let over = delays(rig, FRAME_BYTES, None, 300_000_000)?.offered;
@@ -145,18 +148,18 @@ fn maximum(rig: &mut Rig) -> Result<f64> {
     search(1.3 * high, |rate| Ok(delays(rig, FRAME_BYTES, Some(rate), 200_000_000)?.offered))
 }
 
-/// Delay errors at shares of each emulator's own maximum.
+/// Delay errors at shares of each emulator's own maximum rate.
 pub fn delay_own(bench: &Bench, name: &str) -> Case {
     delay(bench, name, false)
 }
 
-/// Delay errors at the same loads for all: shares of the slower maximum of landspeed and its rivals.
+/// Delay errors at equal loads: shares of the lowest maximum rate of landspeed and its rivals.
 pub fn delay_equal(bench: &Bench, name: &str) -> Case {
     delay(bench, name, true)
 }
 
 fn delay(bench: &Bench, name: &str, is_equal: bool) -> Case {
-    // The largest rates: each contestant's, measured once before the first round.
+    // Maximum rate of each contestant, measured once before the first round.
     let maxima: Rc<RefCell<Vec<(Role, f64)>>> = Rc::default();
     let mut case = Case::new(name);
     for load in LOADS {
@@ -189,7 +192,7 @@ fn delay(bench: &Bench, name: &str, is_equal: bool) -> Case {
                     let found = delays(&rig, FRAME_BYTES, Some(most * load), LOAD_NS)?;
                     ensure!(found.offered.lost() < 0.05, "{:.0} % lost", found.offered.lost() * 100.0);
                     let of = |p| found.errors.quantile(p).unwrap_or(0) as f64;
-                    // A wire has no delay: its own time is what the method measures.
+                    // Without an emulator the path has no delay; the error is that of the method.
                     values.extend([of(0.5), of(0.99)]);
                 }
                 rig.stop()?;

@@ -1,4 +1,4 @@
-//! iperf3's protocol: the same server, and two clients compared.
+//! iperf3 compatibility: two clients against the same server, and two servers against the same client.
 
 use std::rc::Rc;
 
@@ -12,11 +12,11 @@ use crate::bench::child::Running;
 use crate::bench::row::{Better, Unit};
 use crate::bench::tools::{Bulk, Found, Landspeed, Offer, Transfer};
 
-/// One tool's client against another's server.
+/// A client of one tool with the server of another.
 struct Between {
     client: Rc<dyn Bulk>,
     server: Rc<dyn Bulk>,
-    /// What makes the client speak the server's protocol.
+    /// Client options that select the server's protocol.
     dialect: &'static [&'static str],
 }
 
@@ -34,7 +34,7 @@ impl Bulk for Between {
     }
 }
 
-/// `landspeed serve` as iperf3's clients see it.
+/// `landspeed serve` on its port for iperf3 clients.
 struct Iperf3Door(Rc<Landspeed>);
 
 impl Bulk for Iperf3Door {
@@ -51,7 +51,7 @@ impl Bulk for Iperf3Door {
     }
 }
 
-/// Both clients against an iperf3 server: ours first.
+/// Returns landspeed's client and iperf3's client, both against an iperf3 server.
 fn clients(bench: &Bench) -> (Found<dyn Bulk>, Found<dyn Bulk>) {
     let both = bench.tools.ours().and_then(|ours| Ok((ours, bench.tools.iperf3.clone()?)));
     let ours =
@@ -59,7 +59,7 @@ fn clients(bench: &Bench) -> (Found<dyn Bulk>, Found<dyn Bulk>) {
     (ours, bench.tools.iperf3.clone())
 }
 
-/// Both servers before an iperf3 client: ours first.
+/// Returns landspeed's server and iperf3's server, both with an iperf3 client.
 fn servers(bench: &Bench) -> (Found<dyn Bulk>, Found<dyn Bulk>) {
     let both = bench.tools.landspeed.clone().and_then(|ours| Ok((ours, bench.tools.iperf3.clone()?)));
     let ours = both.map(|(ours, client)| {
@@ -69,13 +69,13 @@ fn servers(bench: &Bench) -> (Found<dyn Bulk>, Found<dyn Bulk>) {
     (ours, bench.tools.iperf3.clone())
 }
 
-/// One TCP stream to an iperf3 server, or from it.
+/// One TCP stream to or from an iperf3 server.
 pub fn client_tcp(bench: &Bench, name: &str, way: &'static [&'static str]) -> Case {
     let (ours, theirs) = clients(bench);
     tcp(bench, name, way, "client", &ours, &theirs)
 }
 
-/// One TCP stream from an iperf3 client, or to it.
+/// One TCP stream from or to an iperf3 client.
 pub fn server_tcp(bench: &Bench, name: &str, way: &'static [&'static str]) -> Case {
     let (ours, theirs) = servers(bench);
     tcp(bench, name, way, "server", &ours, &theirs)
@@ -95,13 +95,13 @@ fn tcp(
         .with(Role::Rival, &format!("iperf3 as {role}"), theirs, stream(bench.seconds, way))
 }
 
-/// Datagrams to an iperf3 server.
+/// UDP to an iperf3 server.
 pub fn client_udp(bench: &Bench, name: &str, size: u64) -> Case {
     let (ours, theirs) = clients(bench);
     udp(bench, name, size, "client", &ours, &theirs)
 }
 
-/// Datagrams from an iperf3 client.
+/// UDP from an iperf3 client.
 pub fn server_udp(bench: &Bench, name: &str, size: u64) -> Case {
     let (ours, theirs) = servers(bench);
     udp(bench, name, size, "server", &ours, &theirs)

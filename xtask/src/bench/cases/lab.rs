@@ -1,4 +1,4 @@
-//! The lab: real time for virtual time, beside ns-3 where both can do the same.
+//! The lab: real time per virtual time, compared with ns-3 where both can run the same scenario.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,16 +18,16 @@ const SINGLE: &str = include_str!("../lab/single-flow.toml");
 const LONG_FAT: &str = include_str!("../lab/long-fat.toml");
 const CROSS: &str = include_str!("../lab/cross.toml");
 const NS3_SOURCE: &str = include_str!("../lab/single-flow.cc");
-/// The libraries the ns-3 program needs (Debian: libns3-dev).
+/// Libraries that the ns-3 program links with (Debian: libns3-dev).
 const NS3_LIBRARIES: [&str; 6] = ["core", "network", "internet", "point-to-point", "applications", "traffic-control"];
-/// Virtual length of every scenario, seconds: `time` in the scenarios.
+/// Virtual duration of every scenario, seconds: `time` in the scenarios.
 const VIRTUAL_S: u32 = 5;
-/// Real time after which the rival stops where it is, seconds: at 10 Gb/s over 50 ms it may need hours.
+/// Real time after which ns-3 stops, seconds: at 10 Gb/s over 50 ms a full run may need hours.
 const RIVAL_LIMIT_S: u32 = 20;
-/// A run that takes longer counts as hung.
+/// Time limit; a run that takes longer counts as hung.
 const LIMIT: Duration = Duration::from_mins(10);
 
-/// One CUBIC flow, 10 Gb/s over 50 ms, MTU 9000; target: 0.7 s for a virtual second, and faster than ns-3.
+/// One CUBIC flow, 10 Gb/s over 50 ms, MTU 9000; target: 0.7 s per virtual second, and faster than ns-3.
 pub fn single(bench: &Bench, name: &str) -> Case {
     pace(name, Some(1.0)).with(Role::Ours, "landspeed, target 0.70", &bench.tools.landspeed, one(SINGLE)).with(
         Role::Rival,
@@ -48,7 +48,7 @@ pub fn long_fat(bench: &Bench, name: &str) -> Case {
     pace(name, None).with(Role::Ours, "landspeed, target 5.00", &bench.tools.landspeed, one(LONG_FAT))
 }
 
-/// Its memory.
+/// Memory of the `long_fat` run.
 pub fn memory(bench: &Bench, name: &str) -> Case {
     Case::new(name).rounds(1).metric("peak memory", Unit::Bytes, Better::Lower, None).with(
         Role::Ours,
@@ -66,7 +66,7 @@ pub fn cross(bench: &Bench, name: &str) -> Case {
     pace(name, None).with(Role::Ours, "landspeed, target 1.50", &bench.tools.landspeed, one(CROSS))
 }
 
-/// From the start of the kernel until the flows get ready.
+/// Boot time: from the start of the kernel until the flows get ready.
 pub fn boot(bench: &Bench, name: &str) -> Case {
     Case::new(name).metric("boot", Unit::Ns, Better::Lower, None).with(
         Role::Ours,
@@ -79,7 +79,7 @@ pub fn boot(bench: &Bench, name: &str) -> Case {
     )
 }
 
-/// Two at once beside one alone: virtual seconds for a real one, both together over one.
+/// Two concurrent runs compared with one: total virtual seconds per real second, relative to one run.
 pub fn two(bench: &Bench, name: &str) -> Case {
     Case::new(name).metric("speed of two at once over one", Unit::Ratio, Better::Higher, None).with(
         Role::Ours,
@@ -114,7 +114,7 @@ fn written(scenario: &str) -> Result<tempfile::NamedTempFile> {
     Ok(file)
 }
 
-/// A run of the lab.
+/// A running lab.
 struct Lab {
     running: Running,
     document: tempfile::NamedTempFile,
@@ -128,7 +128,7 @@ fn start(tool: &Landspeed, scenario: &Path) -> Result<Lab> {
 }
 
 impl Lab {
-    /// Its document; a run whose checks failed is not a measurement.
+    /// Waits for the end and returns the document. A run with a failed check is an error.
     fn finish(self) -> Result<Value> {
         let finished = self.running.finish(LIMIT)?;
         ensure!(finished.status.success(), "landspeed lab: {}", finished.last_words());
@@ -140,7 +140,7 @@ impl Lab {
     }
 }
 
-/// Real seconds for a virtual one.
+/// Real seconds per virtual second.
 fn cost(document: &Value) -> Result<f64> {
     Ok(number(document, "wall_s")? / number(document, "virtual_s")?)
 }
@@ -149,7 +149,7 @@ fn number(document: &Value, key: &str) -> Result<f64> {
     document[key].as_f64().with_context(|| format!("the lab's document has no number `{key}`"))
 }
 
-/// Real seconds over the virtual ones that were reached in them, as the ns-3 program says both.
+/// Returns real seconds per virtual second reached, from the two numbers that the ns-3 program prints.
 fn over_reached(said: &str) -> Result<f64> {
     let numbers: Vec<f64> =
         said.split_whitespace().map(str::parse).collect::<Result<_, _>>().context("ns-3 says times")?;
@@ -158,7 +158,7 @@ fn over_reached(said: &str) -> Result<f64> {
     Ok(real_s / virtual_s)
 }
 
-/// The ns-3 program, built for this run.
+/// The ns-3 program, compiled for this run.
 struct Ns3 {
     path: PathBuf,
     _directory: tempfile::TempDir,
@@ -194,13 +194,13 @@ mod tests {
     }
 
     #[test]
-    fn a_rival_is_charged_for_what_it_reached() {
+    fn ns3_cost_uses_the_virtual_time_it_reached() {
         assert!((over_reached("20 0.5\n").expect("two numbers") - 40.0).abs() < 1e-9);
         assert!(over_reached("20").is_err() && over_reached("20 0").is_err());
     }
 
     #[test]
-    fn every_scenario_lasts_as_long_as_its_rival() {
+    fn every_scenario_lasts_the_common_virtual_time() {
         for scenario in [SINGLE, LONG_FAT, CROSS] {
             assert!(scenario.contains(&format!("time = \"{VIRTUAL_S}s\"")), "{scenario}");
         }

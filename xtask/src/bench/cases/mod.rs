@@ -1,4 +1,4 @@
-//! The cases, one file for each kind.
+//! Benchmark cases, one file per kind.
 
 mod concurrent;
 mod cpu;
@@ -21,10 +21,10 @@ use super::Bench;
 use super::case::Case;
 use super::row::Unit;
 
-/// Builds a case under its name.
+/// Builds a case with the given name.
 type Build = fn(&Bench, &str) -> Case;
 
-/// Every case, in the order they run.
+/// All cases, in the order in which they run.
 pub const ALL: &[(&str, Build)] = &[
     ("tcp-copy-cubic", |bench, name| tcp::copy(bench, name, "cubic")),
     ("tcp-copy-bbr", |bench, name| tcp::copy(bench, name, "bbr")),
@@ -75,7 +75,8 @@ pub const ALL: &[(&str, Build)] = &[
     ("trace-memory", trace::memory),
 ];
 
-/// A run at nine tenths of the asked rate or less did not hold it. (A pacer that counts headers too stays above that.)
+/// Returns an error if a run reached only nine tenths of the requested rate or less. (A pacer that also counts
+/// headers stays above that.)
 fn hold(seen_bps: f64, asked_bps: f64) -> Result<()> {
     ensure!(seen_bps > 0.9 * asked_bps, "held {} of {}", Unit::Bps.show(seen_bps), Unit::Bps.show(asked_bps));
     Ok(())

@@ -1,4 +1,4 @@
-//! How evenly 1 Gb/s of datagrams leaves, seen by a capture on the interface.
+//! Departure jitter of datagrams at 1 Gb/s, from a capture on the interface.
 
 use std::rc::Rc;
 
@@ -15,10 +15,10 @@ use crate::bench::tools::{Bulk, Offer};
 const RATE_BPS: f64 = 1e9;
 const SIZE: u64 = 1448;
 
-/// Length of a run, seconds: a capture of some 170,000 frames.
+/// Duration of a run, seconds: a capture of about 170,000 frames.
 const RUN_S: u32 = 2;
 
-/// 99th percentile of how far each gap between departures is from the gap of the nominal rate.
+/// Measures the 99th percentile of the difference between departure gaps and the nominal gap.
 pub fn case(bench: &Bench, name: &str) -> Case {
     let tools = &bench.tools;
     let case = Case::new(name)
@@ -28,7 +28,7 @@ pub fn case(bench: &Bench, name: &str) -> Case {
     if let Some(why) = capture::unavailable() {
         return case.without("all tools", &why);
     }
-    // nuttcp spins on the clock, so it costs a core and paces well; landspeed has no target against that.
+    // nuttcp busy-waits on the clock: it takes a full core and paces well. Landspeed has no target against it.
     let case = case
         .with(Role::Ours, "landspeed", &tools.ours(), captured(0, &[]))
         .with(Role::OursToo, "landspeed --coarse", &tools.ours(), captured(0, &["--coarse"]))
@@ -37,7 +37,7 @@ pub fn case(bench: &Bench, name: &str) -> Case {
     case.with(Role::RivalToo, "xfr", &tools.xfr, captured(0, &[]))
 }
 
-/// `data_port` is how far the tool's data port is from its control port.
+/// `data_port` is the offset of the tool's data port from its control port.
 fn captured(data_port: u16, extra: &'static [&'static str]) -> impl FnOnce(Rc<dyn Bulk>) -> Result<Measure> {
     move |tool| {
         let port = free_port()?;

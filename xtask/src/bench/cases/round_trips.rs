@@ -1,4 +1,4 @@
-//! Request and response, one at a time, 64 bytes each way.
+//! Request/response, one at a time, 64 bytes in each direction.
 
 use crate::bench::Bench;
 use crate::bench::case::{Case, Measure, Role};
@@ -8,18 +8,18 @@ use crate::bench::tools::{RoundTrips, Transport};
 
 const SIZE: u32 = 64;
 
-/// UDP, wherever the scheduler puts both ends.
+/// UDP without pinning: the scheduler places client and server.
 pub fn udp(bench: &Bench, name: &str) -> Case {
     case(bench, name, Transport::Udp, None)
 }
 
-/// TCP, wherever the scheduler puts both ends.
+/// TCP without pinning: the scheduler places client and server.
 pub fn tcp(bench: &Bench, name: &str) -> Case {
     case(bench, name, Transport::Tcp, None)
 }
 
-/// UDP with the server on core 0 and the client on core 1: a same-core round trip is several times faster than one
-/// between cores, and left alone the scheduler picks either.
+/// UDP with the server on core 0 and the client on core 1. A round trip on one core is several times faster than
+/// one between cores, and without pinning the scheduler picks either.
 pub fn udp_pinned(bench: &Bench, name: &str) -> Case {
     pinned(bench, name, Transport::Udp)
 }

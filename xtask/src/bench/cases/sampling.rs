@@ -1,11 +1,11 @@
-//! What looking costs: goodput while sampling every millisecond against every second.
+//! Cost of sampling: goodput with a sample every millisecond compared with one every second.
 
 use super::tcp::stream;
 use crate::bench::Bench;
 use crate::bench::case::{Case, Role};
 use crate::bench::row::{Better, Unit};
 
-/// The rival is ourselves, looking away.
+/// The rival is landspeed itself with the longer interval.
 pub fn case(bench: &Bench, name: &str) -> Case {
     let ours = bench.tools.ours();
     Case::new(name)

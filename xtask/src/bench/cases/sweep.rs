@@ -1,4 +1,5 @@
-//! Sweeps of a scenario: what they cost beside their runs, two jobs beside one, and two nodes of Slurm beside two jobs.
+//! Sweeps of a scenario: overhead beyond the runs, two jobs compared with one, and two Slurm nodes compared with
+//! two jobs.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -19,14 +20,14 @@ const SCENARIO: &str = include_str!("../lab/single-flow.toml");
 /// Sixteen runs, an even number for two jobs: five blocks of two cells and a control, and the repeat.
 const PLAN: &str = "name = \"bench\"\nblocks = 5\n[lab]\nscenario = \"scenario.toml\"\nset = { time = \"2s\" }\n\
                     [[factor]]\nname = \"sample\"\nkey = \"sample\"\nlevels = [\"1ms\", \"2ms\"]\n";
-/// The decks' buffer curve with 15 seeds: 61 runs.
+/// The gallery's buffer-size curve with 15 seeds: 61 runs.
 const CURVE: &str = "name = \"Throughput over buffer size\"\nblocks = 15\n[lab]\nscenario = \"gallery:buffer-size\"\nflow = \"tcp\"\n\
                      set = { time = \"2s\", \"flow.cross.time\" = \"4.2s\" }\n[[factor]]\nname = \"buffer\"\n\
                      key = \"switch.west.queue.limit\"\nlevels = [\"64KB\", \"1MB\", \"16MB\"]\n";
-/// A sweep that takes longer counts as hung.
+/// Time limit; a sweep that takes longer counts as hung.
 const LIMIT: Duration = Duration::from_mins(10);
 
-/// Real time without a run for each job, and the speed of two jobs over one.
+/// Measures the overhead share of a sweep, and the speedup of two jobs.
 pub fn case(bench: &Bench, name: &str) -> Case {
     Case::new(name)
         .metric("time without a run", Unit::Ratio, Better::Lower, None)
@@ -41,7 +42,7 @@ pub fn case(bench: &Bench, name: &str) -> Case {
         })
 }
 
-/// Real time of the buffer curve on two nodes of Slurm on this machine, with the digests of local runs.
+/// Measures the buffer curve on two Slurm nodes on this machine; the digests must equal those of local runs.
 pub fn slurm(bench: &Bench, name: &str) -> Case {
     let digests: Rc<RefCell<Option<Vec<String>>>> = Rc::default();
     let alike = move |document: &Value| -> Result<f64> {
@@ -69,7 +70,7 @@ pub fn slurm(bench: &Bench, name: &str) -> Case {
         })
 }
 
-/// The document of a sweep in a directory of its own below `place`.
+/// Runs a sweep in a new directory below `place` and returns its document.
 fn sweep(command: &mut Command, plan: &str, options: &[&str], place: &Path) -> Result<Value> {
     let directory = tempfile::tempdir_in(place)?;
     std::fs::write(directory.path().join("scenario.toml"), SCENARIO)?;
@@ -82,7 +83,7 @@ fn sweep(command: &mut Command, plan: &str, options: &[&str], place: &Path) -> R
     serde_json::from_slice(&text).context("sweep.json is not JSON")
 }
 
-/// Digests of all runs, cell by cell.
+/// Returns the digests of all runs in a comparable order.
 fn digests_of(document: &Value) -> Result<Vec<String>> {
     let cells = document["cells"].as_array().context("no cells")?;
     let runs = cells.iter().flat_map(|cell| cell["runs"].as_array().into_iter().flatten());

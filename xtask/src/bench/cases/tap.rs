@@ -1,7 +1,7 @@
-//! Taking packets: what it costs who sends them, what is dropped, and what the tap itself costs. Small datagrams as fast as
-//! one thread can send them, over a virtual link, with the same bytes of each kept by every tool. The kernel copies a packet
-//! for a tap in the context of its sender, so the sender's CPU time shows that; its rate does too, but also whatever
-//! else runs on this machine.
+//! Packet capture: cost for the sender, drops, and CPU time of the tap itself. One thread sends small datagrams
+//! over a virtual link as fast as it can; every tool keeps the same bytes of each. The kernel copies a packet for
+//! a tap in the context of its sender, so that cost appears in the sender's CPU time. The sender's rate shows it
+//! too, but also depends on other load on this machine.
 
 use std::net::UdpSocket;
 use std::path::PathBuf;
@@ -27,10 +27,10 @@ const TARGET: &str = "10.94.0.2:9";
 const FILTER: &[&str] = &["udp", "dst", "port", "9"];
 /// Payload of a datagram, bytes.
 const PAYLOAD: usize = 18;
-/// Kept of each frame, bytes.
+/// Snapshot length, bytes.
 const SNAP: &str = "96";
 
-/// The link; it goes when the last contestant does.
+/// A virtual link, removed when the last contestant is dropped.
 struct Link;
 
 impl Link {
@@ -43,7 +43,7 @@ impl Link {
         for interface in [INTERFACE, PEER] {
             run(&format!("link set {interface} up"))?;
         }
-        // No host has this address: the frames cross the link and are dropped behind it.
+        // No host has this address: the frames cross the link and are dropped by the peer.
         run(&format!("neighbour add 10.94.0.2 lladdr 02:00:00:00:00:99 dev {INTERFACE}"))?;
         Ok(link)
     }
@@ -57,7 +57,7 @@ impl Drop for Link {
     }
 }
 
-/// The capturing tool.
+/// A capture tool.
 enum Tool {
     NoCapture,
     Landspeed(PathBuf),
@@ -65,7 +65,7 @@ enum Tool {
     Dumpcap(PathBuf),
 }
 
-/// Rate of the sender, share dropped, and CPU time a packet of the tap.
+/// Measures the sender's rate, the share dropped, and the tap's CPU time per packet.
 pub fn case(bench: &Bench, name: &str) -> Case {
     let case = Case::new(name)
         .metric("time of sender and tap, each packet", Unit::Ns, Better::Lower, Some(1.0))
@@ -130,7 +130,7 @@ fn start(tool: &Tool, file: &std::path::Path, json: &std::path::Path) -> Result<
         }
         Tool::Tcpdump(path, extra) => {
             let mut command = Command::new(path);
-            // Started as root, it would become another user and could not write the file.
+            // Without `-Z root`, tcpdump drops privileges and cannot write the file.
             command
                 .args(["-i", INTERFACE, "-n", "-s", SNAP, "-Z", "root"])
                 .args(*extra)
@@ -148,14 +148,14 @@ fn start(tool: &Tool, file: &std::path::Path, json: &std::path::Path) -> Result<
     Running::start(&mut command)?.until("capturing", |said| said.contains(ready)).map(Some)
 }
 
-/// What the sender did.
+/// Result of the sender.
 struct Sent {
     packets: u64,
-    /// CPU time of its thread, including softirqs that ran in its context.
+    /// CPU time of the sending thread, including softirqs that ran in its context.
     cpu_s: f64,
 }
 
-/// Sends as fast as one thread can, for so long.
+/// Sends as fast as one thread can, for this many seconds.
 fn send(seconds: u32) -> Result<Sent> {
     let socket = UdpSocket::bind("10.94.0.1:0").context("the link has no address")?;
     socket.connect(TARGET)?;
@@ -183,7 +183,7 @@ fn wait(seconds: u32) {
     thread::sleep(Duration::from_secs(u64::from(seconds)));
 }
 
-/// Drops as the tool reports them.
+/// Returns the drops that the tool reports.
 fn dropped(tool: &Tool, finished: &Finished, json: &std::path::Path) -> Result<f64> {
     let number_before = |words: &str| -> Option<f64> {
         let before = finished.stderr.split(words).next().filter(|before| before.len() < finished.stderr.len())?;
@@ -196,7 +196,8 @@ fn dropped(tool: &Tool, finished: &Finished, json: &std::path::Path) -> Result<f
             document["dropped"].as_f64().context("no count of drops")
         }
         Tool::Tcpdump(..) => number_before(" packets dropped by kernel").context("no count of drops"),
-        // "Packets received/dropped on interface 'x': 10/0 (pcap:0/dumpcap:0/flushed:0/ps_ifdrop:0) (100.0%)"
+        // dumpcap prints "Packets received/dropped on interface 'x': 10/0 (pcap:0/dumpcap:0/flushed:0/ps_ifdrop:0)
+        // (100.0%)".
         Tool::Dumpcap(_) => {
             let counts = finished.stderr.rsplit_once("': ").context("no count of drops")?.1;
             counts.split(['/', ' ']).nth(1).and_then(|word| word.parse().ok()).context("no count of drops")

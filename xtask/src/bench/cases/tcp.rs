@@ -1,4 +1,4 @@
-//! One TCP stream as fast as it goes.
+//! One TCP stream at full speed.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use crate::bench::net::free_port;
 use crate::bench::row::{Better, Unit};
 use crate::bench::tools::{Bulk, Found, Tools};
 
-/// Data copied in and out, as programs usually move it.
+/// Data is copied on both sides, as most programs do.
 pub fn copy(bench: &Bench, name: &str, congestion: &'static str) -> Case {
     let (tools, seconds) = (&bench.tools, bench.seconds);
     if let Err(why) = bench.set_congestion_control(congestion) {
@@ -26,7 +26,7 @@ pub fn copy(bench: &Bench, name: &str, congestion: &'static str) -> Case {
         .with(Role::Rival, "xfr", &tools.xfr, stream(seconds, &["--no-zerocopy"]))
 }
 
-/// Two streams at once, copied in and out.
+/// Two concurrent streams, copied on both sides.
 pub fn copy_two(bench: &Bench, name: &str) -> Case {
     let (tools, seconds) = (&bench.tools, bench.seconds);
     if let Err(why) = bench.set_congestion_control("cubic") {
@@ -39,7 +39,7 @@ pub fn copy_two(bench: &Bench, name: &str) -> Case {
         .with(Role::Rival, "xfr -P 2", &tools.xfr, stream(seconds, &["-P", "2", "--no-zerocopy"]))
 }
 
-/// The kernel sends from pages it need not copy, and the receiver counts without reading.
+/// Zero-copy send, and a receiver that discards the data without copying it.
 pub fn zerocopy_discard(bench: &Bench, name: &str, congestion: &'static str, target: f64) -> Case {
     let (tools, seconds) = (&bench.tools, bench.seconds);
     if let Err(why) = bench.set_congestion_control(congestion) {
@@ -67,7 +67,7 @@ fn goodput(name: &str, target: f64) -> Case {
     Case::new(name).metric("goodput", Unit::Bps, Better::Higher, Some(target))
 }
 
-/// Starts a tool's server once; each run is a client with these options.
+/// Starts a tool's server once; each run is a client with the options `extra`.
 pub fn stream(seconds: u32, extra: &[&'static str]) -> impl FnOnce(Rc<dyn Bulk>) -> Result<Measure> + use<> {
     let extra = extra.to_vec();
     move |tool| {

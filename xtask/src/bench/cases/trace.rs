@@ -1,4 +1,4 @@
-//! Analyses of a capture: beside tcptrace, tshark and the plain reading of the same file.
+//! Capture analysis, compared with tcptrace, tshark and plain reading of the same file.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -18,22 +18,22 @@ use crate::bench::row::{Better, Unit};
 use crate::bench::tools::{Found, Landspeed};
 use crate::machine::{self, now};
 
-/// A run that takes longer counts as hung: tshark takes minutes.
+/// Time limit; a run that takes longer counts as hung. tshark takes minutes.
 const LIMIT: Duration = Duration::from_mins(15);
-/// Data segments of the bulk capture: 5.9 million frames with their acknowledgements.
+/// Data segments of the bulk capture: 5.9 million frames with the ACKs.
 const SEGMENTS: u64 = 3_400_000;
-/// Connections of the other capture: 5 million frames.
+/// Connections of the capture with many flows: 5 million frames.
 const FLOWS: u32 = 200_000;
-/// Data segments where tshark takes part, which keeps everything in memory: 0.35 million frames.
+/// Data segments of the capture for tshark, which keeps everything in memory: 0.35 million frames.
 const FEW_SEGMENTS: u64 = 200_000;
-/// Bytes read at once.
+/// Bytes per read.
 const CHUNK: usize = 256 << 10;
-/// Contestants.
+/// Names of the contestants.
 const ONE_CORE: &str = "landspeed, one core";
 const TWO_CORES: &str = "landspeed, two cores";
 const READING: &str = "read() of the file";
 
-/// A capture made for this run.
+/// A capture generated for this run.
 struct Capture {
     path: PathBuf,
     frames: u64,
@@ -50,7 +50,7 @@ fn capture(write: impl FnOnce(&Path) -> Result<u64>) -> Found<Capture> {
     make().map_err(|error| format!("no capture could be made: {error:#}"))
 }
 
-/// Packets in a second of real time.
+/// Packets per second of real time.
 fn pace(capture: &Capture, started: Instant) -> f64 {
     capture.frames as f64 / started.elapsed().as_secs_f64()
 }
@@ -86,7 +86,7 @@ fn rival(
     }))
 }
 
-/// The same file read and not looked at.
+/// Reads the same file without analysing it.
 fn reading(capture: &Found<Capture>) -> Found<dyn Fn() -> Result<f64>> {
     let capture = capture.clone()?;
     Ok(Rc::new(move || {
@@ -106,7 +106,7 @@ fn speed(name: &str, target: Option<f64>) -> Case {
     Case::new(name).metric("packets", Unit::PacketsPerS, Better::Higher, target)
 }
 
-/// A capture analysed on one core and on two, beside tcptrace and `read()`.
+/// Compares the analysis of a capture on one core and on two cores with tcptrace and `read()`.
 fn beside(bench: &Bench, case: Case, capture: &Found<Capture>) -> Case {
     let tool = &bench.tools.landspeed;
     let case = with(case, Role::Ours, ONE_CORE, &ours(tool, capture, "1"));
@@ -115,19 +115,19 @@ fn beside(bench: &Bench, case: Case, capture: &Found<Capture>) -> Case {
     with(case, Role::RivalToo, READING, &reading(capture)).target(TWO_CORES, ONE_CORE, 1.6)
 }
 
-/// One connection of 5.9 million frames. Targets: eight times tcptrace, 0.45 of plain reading, two cores 1.6 of one.
+/// One connection of 5.9 million frames. Targets: 8 × tcptrace, 0.45 × plain reading, two cores 1.6 × one.
 pub fn bulk(bench: &Bench, name: &str) -> Case {
     let capture = capture(|path| Ok(conversation::bulk(path, None, SEGMENTS)?.frames));
     beside(bench, speed(name, Some(8.0)), &capture).target(ONE_CORE, READING, 0.45)
 }
 
-/// 200,000 connections, 20,000 at a time, 5 million frames. Targets: 0.2 of plain reading, two cores 1.6 of one.
+/// 200,000 connections, 20,000 at a time, 5 million frames. Targets: 0.2 × plain reading, two cores 1.6 × one.
 pub fn many(bench: &Bench, name: &str) -> Case {
     let capture = capture(|path| conversation::many(path, FLOWS));
     beside(bench, speed(name, Some(8.0)), &capture).target(ONE_CORE, READING, 0.2).rounds(3)
 }
 
-/// A capture that tshark can finish.
+/// A capture small enough for tshark.
 pub fn tshark(bench: &Bench, name: &str) -> Case {
     let capture = capture(|path| Ok(conversation::bulk(path, None, FEW_SEGMENTS)?.frames));
     let case = with(speed(name, Some(100.0)), Role::Ours, ONE_CORE, &ours(&bench.tools.landspeed, &capture, "1"));
@@ -135,7 +135,8 @@ pub fn tshark(bench: &Bench, name: &str) -> Case {
     with(case, Role::Rival, "tshark -z conv,tcp", &tshark).rounds(3)
 }
 
-/// Two taps of the bulk transfer, each packet found again. Targets: 5 million packets in a second, those of both captures.
+/// Two taps of the bulk transfer, every packet matched between them. Target: 5 million packets per second,
+/// counting both captures.
 pub fn two_taps(bench: &Bench, name: &str) -> Case {
     let captures = capture(|path| Ok(conversation::bulk(path, Some(&far(path)), SEGMENTS / 2)?.frames));
     let found: Found<(Rc<Landspeed>, Rc<Capture>)> =
@@ -164,12 +165,12 @@ pub fn two_taps(bench: &Bench, name: &str) -> Case {
     })
 }
 
-/// The capture of the other tap.
+/// Path of the second tap's capture.
 fn far(near: &Path) -> PathBuf {
     near.with_file_name("far.pcap")
 }
 
-/// Memory for 200,000 flows at once, and for one flow of many packets. Targets: 64 MiB and 1 KiB for each flow.
+/// Memory for 200,000 concurrent flows, and for one flow of many packets. Targets: 64 MiB, plus 1 KiB per flow.
 pub fn memory(bench: &Bench, name: &str) -> Case {
     let mut case = Case::new(name).rounds(1).metric("peak memory", Unit::Bytes, Better::Lower, None);
     let captures = [

@@ -1,4 +1,4 @@
-//! The highest UDP rate at which nothing is lost.
+//! Highest UDP rate without loss.
 
 use std::rc::Rc;
 
@@ -11,11 +11,11 @@ use crate::bench::row::{Better, Unit};
 use crate::bench::search::{self, Probe};
 use crate::bench::tools::{Bulk, Found, Offer, Tools};
 
-/// Length of one run of the search, seconds: there are up to thirteen in a round.
+/// Duration of one run of the search, seconds: a round has up to thirteen.
 const PROBE_S: u32 = 1;
 
-/// Datagrams of `size` bytes, and what arrives when the sender does not hold back. Loss is the tool's own count or the kernel's, whichever is more: a tool that does not
-/// see a loss has it all the same.
+/// Loss-free rate of datagrams of `size` bytes, and the goodput of an unlimited sender. The loss is the larger of
+/// the tool's count and the kernel's: a tool may not notice a loss.
 pub fn loss_free(bench: &Bench, name: &str, size: u64, target: f64) -> Case {
     let (tools, tolerated) = (&bench.tools, bench.tolerated_loss);
     let buffer = largest_buffer().to_string();
@@ -25,7 +25,7 @@ pub fn loss_free(bench: &Bench, name: &str, size: u64, target: f64) -> Case {
         .metric("goodput flat out, losing", Unit::Bps, Better::Higher, Some(target.min(2.0)))
         .with(Role::Ours, "landspeed", &tools.ours(), search(size, tolerated, &[]))
         .with(Role::Rival, "iperf3 --gsro", &gsro(tools), search(size, tolerated, &["--gsro"]))
-        // Its best: the largest buffer that this host allows, as landspeed asks for by default.
+        // iperf3's best case: the largest buffer that this host allows, which landspeed requests by default.
         .with(
             Role::Rival,
             &format!("iperf3 --gsro -w {buffer}"),
@@ -36,13 +36,13 @@ pub fn loss_free(bench: &Bench, name: &str, size: u64, target: f64) -> Case {
         .with(Role::RivalToo, "xfr", &tools.xfr, search(size, tolerated, &[]))
 }
 
-/// The largest socket buffer that an ordinary program may ask for in both directions, bytes.
+/// Returns the largest socket buffer that an unprivileged program may request in both directions, bytes.
 fn largest_buffer() -> u64 {
     let limit = |name: &str| std::fs::read_to_string(format!("/proc/sys/net/core/{name}")).ok()?.trim().parse().ok();
     limit("rmem_max").zip(limit("wmem_max")).map_or(212_992, |(receive, send): (u64, u64)| receive.min(send))
 }
 
-/// An iperf3 that has GSO and GRO.
+/// Returns iperf3 if it supports GSO and GRO.
 fn gsro(tools: &Tools) -> Found<dyn Bulk> {
     tools
         .iperf3
@@ -50,7 +50,7 @@ fn gsro(tools: &Tools) -> Found<dyn Bulk> {
         .and_then(|iperf3| if tools.iperf3_is_new { Ok(iperf3) } else { Err("this iperf3 has no --gsro".to_owned()) })
 }
 
-/// Starts a tool's server once; each run is a search for the highest rate that loses nothing.
+/// Starts a tool's server once; each run is a search for the highest loss-free rate.
 pub fn search(size: u64, tolerated: f64, extra: &[&str]) -> impl FnOnce(Rc<dyn Bulk>) -> Result<Measure> + use<> {
     let extra: Vec<String> = extra.iter().map(ToString::to_string).collect();
     move |tool| {

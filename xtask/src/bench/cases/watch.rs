@@ -1,4 +1,5 @@
-//! What watching costs: CPU time of `landspeed watch` beside `ss -tinm` run at the same rates and bcc's tcptop, as a share of one core.
+//! Cost of watching: CPU time of `landspeed watch`, of `ss -tinm` at the same rates, and of bcc's tcptop, as a
+//! share of one core.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -20,14 +21,14 @@ use crate::bench::child::{Running, cpu_of_children, run_well};
 use crate::bench::row::{Better, Unit};
 use crate::machine::{self, now};
 
-/// Time between two writes of a busy connection.
+/// Interval between the writes of a busy connection.
 const WRITE_EVERY: Duration = Duration::from_millis(10);
-/// What each of them writes, bytes.
+/// Bytes per write.
 const WRITE_BYTES: usize = 2000;
-/// A watch this long has its steady rate.
+/// Minimum duration, seconds, for a steady state.
 const LEAST_S: u32 = 10;
 
-/// Connections over loopback, both ends here: some that move data all the time, the rest idle. They end with it.
+/// Loopback connections with both ends in this process: some always busy, the rest idle. Closed when dropped.
 struct Sockets {
     stop: Arc<AtomicBool>,
     mover: Option<JoinHandle<()>>,
@@ -52,7 +53,7 @@ impl Sockets {
             let mut buffer = vec![7; WRITE_BYTES];
             while !ends.load(Ordering::Relaxed) {
                 for [near, far] in &mut moving {
-                    // Both ends are ours and the bytes fit the buffers: neither waits.
+                    // The bytes fit into the socket buffers, so neither call blocks.
                     if near.write_all(&buffer).and_then(|()| far.read_exact(&mut buffer)).is_err() {
                         return;
                     }
@@ -74,12 +75,12 @@ impl Drop for Sockets {
     }
 }
 
-/// 10,000 idle sockets and 2 busy ones; everybody looks once a second.
+/// 10,000 idle sockets and 2 busy ones; every tool samples once a second.
 pub fn idle(bench: &Bench, name: &str) -> Case {
     case(bench, name, 10_000, 2, Duration::from_secs(1))
 }
 
-/// 100 busy sockets; `ss` looks ten times a second, as `watch` does at busy flows.
+/// 100 busy sockets; `ss` samples ten times a second, as `watch` does for busy flows.
 pub fn busy(bench: &Bench, name: &str) -> Case {
     case(bench, name, 0, 100, Duration::from_millis(100))
 }
@@ -140,7 +141,7 @@ fn tcptop(program: &Path, seconds: u32, _every: Duration) -> Result<f64> {
     })
 }
 
-/// CPU time of the children that `work` starts and waits for, over the time it takes.
+/// CPU time of the children that `work` starts and waits for, divided by the elapsed time.
 fn share(work: impl FnOnce() -> Result<()>) -> Result<f64> {
     let (started, before) = (now(), cpu_of_children()?);
     work()?;

@@ -1,4 +1,4 @@
-//! The sender and the receiver: one thread that sends frames at their times, reads those that arrive, and compares their times.
+//! Load for emulators: one thread sends frames on schedule, receives them, and compares their timestamps.
 
 use std::os::fd::AsFd as _;
 
@@ -12,46 +12,46 @@ use landspeed_sys::thread::pin_to_core;
 
 use super::rig::{LOAD_CORE, Rig};
 
-/// Ethernet and IPv4 header and UDP header before the payload.
+/// Length of the Ethernet, IPv4 and UDP headers, bytes.
 const HEADERS: usize = 14 + 20 + 8;
 const ETHERNET: usize = 14;
-/// What marks a frame of ours.
+/// Marks frames sent by this benchmark.
 const MAGIC: [u8; 6] = *b"LSbnch";
 
 /// Frames sent and delivered.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Offered {
-    /// Sent.
+    /// Frames sent.
     pub sent: u64,
-    /// Arrived.
+    /// Frames that arrived.
     pub delivered: u64,
-    /// Time of sending, nanoseconds.
+    /// Duration of sending, nanoseconds.
     pub length_ns: u64,
 }
 
 impl Offered {
-    /// Frames per second that were sent.
+    /// Frames sent per second.
     pub fn sent_per_s(&self) -> f64 {
         self.sent as f64 * 1e9 / self.length_ns.max(1) as f64
     }
 
-    /// Share of frames that did not arrive.
+    /// Share of frames that did not arrive, 0..=1.
     pub fn lost(&self) -> f64 {
         1.0 - self.delivered as f64 / self.sent.max(1) as f64
     }
 }
 
-/// How far from the path's delay frames arrived.
+/// Delay errors of frames.
 #[derive(Debug)]
 pub struct Delays {
-    /// How many.
+    /// Frames sent and delivered.
     pub offered: Offered,
-    /// Absolute difference, nanoseconds.
+    /// Absolute difference from the path's delay, nanoseconds.
     pub errors: LatencyHistogram,
 }
 
-/// Sends frames of `frame_bytes` for `length_ns`, at `rate` frames per second or as fast as it goes; counts what the receiver's
-/// interface counts.
+/// Sends frames of `frame_bytes` for `length_ns`, at `rate` frames per second or unlimited; counts arrivals at
+/// the receiver's interface.
 pub fn offer(rig: &Rig, frame_bytes: usize, rate: Option<f64>, length_ns: u64) -> Result<Offered> {
     in_thread(|| {
         let ring = open(rig, true, frame_bytes, 1 << 20)?;
@@ -74,7 +74,7 @@ pub fn offer(rig: &Rig, frame_bytes: usize, rate: Option<f64>, length_ns: u64) -
             }
         }
         let length_ns = monotonic_ns() - start_ns;
-        // Until everything in the path has arrived, also what an emulator that cannot keep up has queued.
+        // Wait until everything in the path has arrived, including the queue of an emulator that cannot keep up.
         let mut arrived = rig.arrived()?;
         let mut last_ns = monotonic_ns();
         let (quiet_ns, end_ns) = (rig.path.delay_ms * 1_000_000 + 100_000_000, last_ns + 5_000_000_000);
@@ -89,7 +89,7 @@ pub fn offer(rig: &Rig, frame_bytes: usize, rate: Option<f64>, length_ns: u64) -
     })
 }
 
-/// Sends frames as fast as it goes and returns the frames per second that arrived, after `warm_ns`.
+/// Sends frames at full speed and returns the frames per second sent and arrived, measured after `warm_ns`.
 pub fn overload(rig: &Rig, frame_bytes: usize, warm_ns: u64, length_ns: u64) -> Result<[f64; 2]> {
     in_thread(|| {
         let ring = open(rig, true, frame_bytes, 1 << 20)?;
@@ -131,7 +131,7 @@ fn open(rig: &Rig, is_left: bool, frame_bytes: usize, ring_bytes: usize) -> Resu
     Ok(ring)
 }
 
-/// A UDP datagram. Interfaces without a link header get the IP packet of the same Ethernet frame.
+/// Builds a UDP datagram. For interfaces without a link header, the Ethernet header is cut off.
 fn frame(rig: &Rig, frame_bytes: usize) -> Vec<u8> {
     let mut frame = vec![0; frame_bytes];
     frame[..6].copy_from_slice(&rig.right_mac.unwrap_or([0; 6]));
@@ -151,7 +151,8 @@ fn frame(rig: &Rig, frame_bytes: usize) -> Vec<u8> {
     frame.split_off(if rig.right_mac.is_some() { 0 } else { ETHERNET })
 }
 
-/// Sends frames of `frame_bytes` one at a time, each with its time, and compares it with the kernel's time of its arrival.
+/// Sends frames of `frame_bytes` one by one with a timestamp, and compares it with the kernel's receive
+/// timestamp.
 pub fn delays(rig: &Rig, frame_bytes: usize, rate: Option<f64>, length_ns: u64) -> Result<Delays> {
     ensure!(frame_bytes >= HEADERS + MAGIC.len() + 8, "no room for a time");
     in_thread(|| {

@@ -1,4 +1,4 @@
-//! Emulators between two network namespaces, measured from outside with one method for all of them.
+//! Emulators between two network namespaces, all measured from outside with the same method.
 
 mod load;
 mod rig;

@@ -1,4 +1,5 @@
-//! Two network namespaces with an emulator between them. All of it belongs to processes that are killed when the benchmark ends.
+//! Two network namespaces with an emulator between them. Everything belongs to processes that are killed when the
+//! benchmark ends.
 
 use std::fs::{self, File};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -19,21 +20,21 @@ use super::load::offer;
 use crate::bench::child::{Running, run_well};
 use crate::machine;
 
-/// Core of the sender and the receiver; the emulator has [`EMULATOR_CORE`].
+/// Core of the sender and the receiver; the emulator runs on [`EMULATOR_CORE`].
 pub const LOAD_CORE: u32 = 0;
 /// Core of the emulator.
 pub const EMULATOR_CORE: u32 = 1;
-/// Longest life of a namespace's process, seconds.
+/// Maximum lifetime of a namespace's process, seconds.
 const LIFE_S: &str = "900";
-/// A user without privileges (the kernel's overflow user).
+/// An unprivileged user (the kernel's overflow user).
 const UNPRIVILEGED: &str = "65534";
-/// What `ip` may take.
+/// Time limit of an `ip` command.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Who emulates.
+/// Emulator under test.
 #[derive(Debug, Clone)]
 pub enum Emulator {
-    /// None: one virtual link between both namespaces. It shows what the method itself measures.
+    /// No emulator: one virtual link between the namespaces, which shows the error of the method.
     Wire,
     /// `landspeed emulate --between`.
     Landspeed(PathBuf),
@@ -45,18 +46,18 @@ pub enum Emulator {
     Netem,
 }
 
-/// The path to emulate, the same in both directions.
+/// The emulated path, the same in both directions.
 #[derive(Debug, Clone, Copy)]
 pub struct Path {
     /// Rate, bits/s.
     pub rate_bps: u64,
     /// One-way delay, milliseconds.
     pub delay_ms: u64,
-    /// Longest IP packet, bytes.
+    /// Maximum IP packet size, bytes.
     pub mtu: u32,
 }
 
-/// An emulator at work.
+/// A running emulator with its namespaces.
 #[derive(Debug)]
 pub struct Rig {
     /// The sender's namespace.
@@ -67,11 +68,11 @@ pub struct Rig {
     pub left_interface: String,
     /// The receiver's interface.
     pub right_interface: String,
-    /// Process in the receiver's namespace.
+    /// Process id of a process in the receiver's namespace.
     pub right_pid: u32,
-    /// MAC address of the receiver; `None` where interfaces carry IP packets without a link header.
+    /// MAC address of the receiver; `None` if interfaces carry IP packets without a link header.
     pub right_mac: Option<[u8; 6]>,
-    /// The path that is emulated.
+    /// The emulated path.
     pub path: Path,
     emulator: Option<Running>,
     _filter: FrameFilter,
@@ -148,7 +149,8 @@ impl Rig {
                  right = \"down_bw\"\ndown_bw = \"down_delay\"\ndown_delay = \"left\"\n[resource]\ncpu = [{EMULATOR_CORE}]\n"
             ),
         )?;
-        // Its namespaces have names below /run/netns: there they are of a mount namespace that ends with it.
+        // rattan creates named namespaces below /run/netns; a private mount namespace makes them end with the
+        // process.
         let mut command = killed_with_us();
         command
             .args(["unshare", "--mount", "sh", "-c"])
@@ -190,7 +192,8 @@ impl Rig {
         ensure!(path.mtu <= 1500, "its interfaces have an MTU of 1500");
         let right = keeper()?;
         inside(right.id(), "echo 1 > /proc/sys/net/ipv4/ip_forward && ip link set lo up")?;
-        // It is setuid root and refuses root as its user, who may not see the directory of the original.
+        // mm-delay is setuid root and refuses to be run by root; the unprivileged user cannot access the original's
+        // directory.
         let copy = files.path().join("mm-delay");
         fs::copy(program, &copy)?;
         fs::set_permissions(&copy, fs::Permissions::from_mode(0o4755))?;
@@ -226,7 +229,7 @@ impl Rig {
         let [left, middle, right] = linked(mtu)?;
         inside(middle.id(), "ip link add b0 type bridge && ip link set b0 up")?;
         for port in ["m0", "m1"] {
-            // By default it drops what exceeds 1000 packets.
+            // The default limit of netem is 1000 packets.
             inside(
                 middle.id(),
                 &format!(
@@ -269,7 +272,7 @@ impl Rig {
         })
     }
 
-    /// Frames that arrived at the receiver's interface so far.
+    /// Returns the number of frames that have arrived at the receiver's interface.
     pub fn arrived(&self) -> Result<u64> {
         let table =
             fs::read_to_string(format!("/proc/{}/net/dev", self.right_pid)).context("the receiver is gone")?;
@@ -278,7 +281,7 @@ impl Rig {
         packets.context("the receiver's interface is gone")
     }
 
-    /// Waits until frames arrive.
+    /// Waits until frames pass the emulator.
     pub fn settle(&mut self, frame_bytes: usize) -> Result<()> {
         let deadline_ns = monotonic_ns() + 15_000_000_000;
         while monotonic_ns() < deadline_ns {
@@ -290,7 +293,7 @@ impl Rig {
         bail!("no frame arrives after 15 s")
     }
 
-    /// Ends the emulator as Ctrl-C does.
+    /// Stops the emulator with SIGINT.
     pub fn stop(mut self) -> Result<()> {
         if let Some(emulator) = self.emulator.take() {
             emulator.stop(Signal::SIGINT)?;
@@ -299,8 +302,8 @@ impl Rig {
     }
 }
 
-/// Drops what arrives at an interface after it was counted and captured: what the receiver's IP layer does with it would be part of
-/// the emulator's time.
+/// Drops arriving frames after they are counted and captured, so that the receiver's IP layer does not add to the
+/// emulator's time.
 fn discard(namespace: &OwnedFd, interface: &str) -> Result<FrameFilter> {
     let filter = FrameFilter::load(&Pattern::Longer(0)).context("cannot load a filter")?;
     std::thread::scope(|scope| {
@@ -316,7 +319,7 @@ fn discard(namespace: &OwnedFd, interface: &str) -> Result<FrameFilter> {
     Ok(filter)
 }
 
-/// An error if the emulator has ended, with its last line.
+/// Returns an error with the emulator's last line if it has ended.
 fn check(emulator: &mut Running) -> Result<()> {
     match emulator.exit_status()? {
         Some(status) => {
@@ -326,7 +329,7 @@ fn check(emulator: &mut Running) -> Result<()> {
     }
 }
 
-/// Looks every 20 ms, at most 5 s.
+/// Polls every 20 ms, at most 5 s.
 fn wait_for<T>(what: &str, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     for _ in 0..250 {
         if let Some(found) = look()? {
@@ -343,7 +346,7 @@ fn killed_with_us() -> Command {
     command
 }
 
-/// A process in a new network namespace.
+/// Starts a process in a new network namespace.
 fn keeper() -> Result<Running> {
     let own = fs::read_link("/proc/self/ns/net")?;
     let running = Running::start(killed_with_us().args(["unshare", "--net", "sleep", LIFE_S]))?;
@@ -357,7 +360,8 @@ fn keeper() -> Result<Running> {
     Ok(running)
 }
 
-/// Network namespaces of the sender, the emulator and the receiver. Links l0 to m0 and m1 to r0 connect them; m0 and m1 are down.
+/// Creates network namespaces for sender, emulator and receiver, with the links l0–m0 and m1–r0; m0 and m1 are
+/// down.
 fn linked(mtu: u32) -> Result<[Running; 3]> {
     let (left, middle, right) = (keeper()?, keeper()?, keeper()?);
     for (end, name, port) in [(&left, "l0", "m0"), (&right, "r0", "m1")] {
@@ -378,7 +382,7 @@ fn enter(pid: u32) -> Command {
     command
 }
 
-/// What a shell prints in a process's network namespace.
+/// Runs a shell script in a process's network namespace and returns its output.
 fn inside(pid: u32, script: &str) -> Result<String> {
     Ok(run_well(enter(pid).args(["sh", "-c", script]), LIMIT)?.stdout)
 }
@@ -391,7 +395,7 @@ fn words(pid: u32) -> Vec<String> {
         .collect()
 }
 
-/// The processes that a process and its threads have started, and theirs.
+/// Returns the process and all its descendants, including those started by its threads.
 fn descendants(pid: u32) -> Vec<u32> {
     let mut all = vec![pid];
     let mut next = 0;
@@ -405,7 +409,7 @@ fn descendants(pid: u32) -> Vec<u32> {
     all
 }
 
-/// The interface in a process's network namespace whose name begins so.
+/// Returns the interface in a process's network namespace whose name starts with `start`.
 fn interface(pid: u32, start: &str) -> Result<String> {
     let rows = fs::read_to_string(format!("/proc/{pid}/net/dev"))?;
     let mut names = rows.lines().filter_map(|row| Some(row.split_once(':')?.0.trim()));
@@ -417,7 +421,7 @@ fn parse_mac(text: &str) -> Option<[u8; 6]> {
     bytes.try_into().ok()
 }
 
-/// Whether what the rig needs is there.
+/// Checks the requirements of the rig; the error is the missing one.
 pub fn needed() -> Result<(), String> {
     if !nix::unistd::geteuid().is_root() {
         return Err("needs root: network namespaces".to_owned());

@@ -1,31 +1,31 @@
-//! The attacks: what each does to a server of landspeed's protocol and to one of iperf3's.
+//! The attacks, against landspeed's protocol and against iperf3's.
 
 use super::work::{Source, WhenFull, Work};
 use super::{iperf3, landspeed};
 
-/// An attack.
+/// An attack on each protocol, with the server's configuration.
 #[derive(Debug, Clone, Copy)]
 pub struct Attack {
-    /// Name of the case.
+    /// Name of the benchmark case.
     pub name: &'static str,
-    /// What the attacker does, with its highest rate.
+    /// Description of the attacker's actions, with the highest rate.
     pub what: &'static str,
-    /// How the attacked server is started.
+    /// Server configuration.
     pub server: Setting,
-    /// Against landspeed's protocol.
+    /// Generator against landspeed's protocol.
     pub landspeed: Work,
-    /// Against iperf3's protocol.
+    /// Generator against iperf3's protocol; `None` if there is no counterpart.
     pub iperf3: Option<Work>,
 }
 
-/// What is special about a server under an attack.
+/// Server configuration under an attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Setting {
-    /// Nothing.
+    /// Default.
     Plain,
-    /// It may have so many descriptors.
+    /// `ulimit -n` of the server.
     Descriptors(u32),
-    /// It describes its host to anyone.
+    /// `--describe`: the server describes its host to any client.
     Describe,
 }
 
@@ -40,11 +40,11 @@ const fn repeat(per_s: u32, workers: u32, source: Source, act: Act) -> Work {
 type Open = fn(&super::connect::Visit) -> std::io::Result<super::hold::Held>;
 type Act = fn(&super::connect::Visit) -> std::io::Result<()>;
 
-/// Opens a connection that says nothing.
+/// Opens a connection and sends nothing.
 const SILENT: Open = |visit| visit.connect().map(super::hold::Held::silent);
 /// Opens a connection and closes it at once.
 const COME_AND_GO: Act = |visit| visit.connect().map(drop);
-/// A connection from another address each time, held silently; the oldest goes.
+/// Opens silent connections from changing addresses; the oldest is closed for a new one.
 const TURNOVER_HELD: Work = Work::Hold {
     most: 2000,
     per_s: 200,
@@ -54,7 +54,7 @@ const TURNOVER_HELD: Work = Work::Hold {
     open: SILENT,
 };
 
-/// Every attack, in the order they run.
+/// All attacks, in the order in which they run.
 pub const ALL: &[Attack] = &[
     Attack {
         name: "hostile-idle",
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_attack_has_a_distinct_name_and_says_its_rate() {
+    fn every_attack_has_a_unique_name_and_states_its_rate() {
         let names: std::collections::HashSet<_> = ALL.iter().map(|attack| attack.name).collect();
         assert_eq!(names.len(), ALL.len());
         for attack in ALL {

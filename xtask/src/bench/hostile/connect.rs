@@ -1,4 +1,4 @@
-//! Connections from a chosen address of the loopback network, every operation bounded in time.
+//! Connections from a chosen loopback address; every operation has a timeout.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
@@ -6,22 +6,22 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// How long an attacker waits for one connect, read or write.
+/// Timeout of each connect, read or write of an attacker.
 pub const PATIENCE: Duration = Duration::from_secs(2);
 
-/// One act of an attacker.
+/// One action of an attacker.
 #[derive(Debug, Clone, Copy)]
 pub struct Visit {
     /// The attacked server.
     pub server: SocketAddr,
-    /// The address that the attacker connects from.
+    /// Source address of the attacker.
     pub source: Ipv4Addr,
-    /// Number of the act, unique within the attack.
+    /// Number of the action, unique within the attack.
     pub number: u64,
 }
 
 impl Visit {
-    /// A TCP connection from the attacker's address to the server.
+    /// Opens a TCP connection from the attacker's address to the server.
     pub fn connect(&self) -> io::Result<TcpStream> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
         socket.bind(&SocketAddr::V4(SocketAddrV4::new(self.source, 0)).into())?;
@@ -32,7 +32,7 @@ impl Visit {
         Ok(socket.into())
     }
 
-    /// A TCP connection with its first bytes already sent.
+    /// Opens a TCP connection and sends the first bytes.
     pub fn connect_and_send(&self, bytes: &[u8]) -> io::Result<TcpStream> {
         let mut stream = self.connect()?;
         stream.write_all(bytes)?;
@@ -40,10 +40,10 @@ impl Visit {
     }
 }
 
-/// Closes a connection with a reset, as a host that vanishes does.
+/// Closes a connection with a RST, like a crashed host.
 pub fn reset(stream: TcpStream) {
     let socket = Socket::from(stream);
-    // Fails only on a socket that is already gone.
+    // Fails only if the socket is already closed.
     let _ = socket.set_linger(Some(Duration::ZERO));
 }
 
@@ -54,7 +54,7 @@ pub fn read_array<const N: usize>(stream: &mut TcpStream) -> io::Result<[u8; N]>
     Ok(bytes)
 }
 
-/// The peer did not answer as the protocol says.
+/// Error for an answer that violates the protocol.
 pub fn unexpected(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.to_owned())
 }

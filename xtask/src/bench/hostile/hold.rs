@@ -1,33 +1,33 @@
-//! Connections that an attacker holds open: silent, dripping bytes, or saying the same thing again and again.
+//! Connections that an attacker holds open: silent, sending byte by byte, or repeating a message.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// What a held test has: its connections, the first of which speaks.
+/// The connections of one held test; only the first one sends.
 #[derive(Debug)]
 pub struct Held {
     streams: Vec<TcpStream>,
     speech: Option<Speech>,
 }
 
-/// What a held connection says.
+/// Data that a held connection sends.
 #[derive(Debug)]
 pub struct Speech {
     every: Duration,
     bytes: Vec<u8>,
-    /// Bytes already dripped; `None` if all of them are sent each time.
+    /// Bytes sent so far when dripping; `None` when all bytes are sent each time.
     dripped: Option<usize>,
     due: Option<Instant>,
 }
 
 impl Speech {
-    /// One byte at a time: `script`, then spaces.
+    /// Sends one byte at a time: `script`, then spaces.
     pub fn drip(every: Duration, script: Vec<u8>) -> Self {
         Self { every, bytes: script, dripped: Some(0), due: None }
     }
 
-    /// The same bytes each time.
+    /// Sends the same bytes each time.
     pub fn repeat(every: Duration, bytes: Vec<u8>) -> Self {
         Self { every, bytes, dripped: None, due: None }
     }
@@ -50,28 +50,28 @@ impl Speech {
 }
 
 impl Held {
-    /// A connection that says nothing more.
+    /// Holds a connection that sends nothing more.
     pub fn silent(stream: TcpStream) -> Self {
         Self { streams: vec![stream], speech: None }
     }
 
-    /// Connections of which the first one speaks.
+    /// Holds connections of which the first one sends.
     pub fn speaking(streams: Vec<TcpStream>, speech: Speech) -> Self {
         Self { streams, speech: Some(speech) }
     }
 
-    /// Never waits for the server from now on.
+    /// Makes the connections non-blocking.
     pub fn into_nonblocking(self) -> io::Result<Self> {
         self.streams.iter().try_for_each(|stream| stream.set_nonblocking(true))?;
         Ok(self)
     }
 
-    /// Whether it says something now and then.
+    /// Whether it sends data from time to time.
     pub fn speaks(&self) -> bool {
         self.speech.is_some()
     }
 
-    /// Says what is due. False if the server has closed the connection.
+    /// Sends data if due. Returns false if the server has closed the connection.
     pub fn speak(&mut self, now: Instant) -> bool {
         let Some(bytes) = self.speech.as_mut().and_then(|speech| speech.next(now)) else { return true };
         match self.streams.first_mut().map(|stream| stream.write(&bytes)) {
@@ -80,11 +80,11 @@ impl Held {
         }
     }
 
-    /// Reads and discards what the server sent. False if the server has closed one of the connections.
+    /// Reads and discards data from the server. Returns false if the server has closed one of the connections.
     pub fn is_open(&mut self) -> bool {
         let mut buffer = [0; 16 * 1024];
         self.streams.iter_mut().all(|stream| {
-            // A bounded number of reads: the rest stays for the next look.
+            // Bounded number of reads; the rest is read next time.
             for _ in 0..8 {
                 match stream.read(&mut buffer) {
                     Ok(0) => return false,

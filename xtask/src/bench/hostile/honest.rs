@@ -1,4 +1,4 @@
-//! The servers under attack, and the honest client beside the attacker.
+//! The servers under attack, and an honest client that runs during the attack.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -15,25 +15,25 @@ use super::work::Work;
 use crate::bench::child::{Finished, Running, run_timed};
 use crate::bench::net;
 
-/// How much longer than its nominal time an honest run may take; past that it has failed.
+/// Maximum time of an honest run beyond its nominal duration; after that it has failed.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// A kind of server, and the client that tests against it.
+/// Kind of server, with the client that tests against it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Landspeed at both ends.
+    /// Landspeed as server and client.
     Landspeed,
-    /// Landspeed's port for iperf3 clients, and iperf3's client.
+    /// Landspeed's port for iperf3 clients, with iperf3's client.
     LandspeedIperf3,
-    /// iperf3 at both ends.
+    /// iperf3 as server and client.
     Iperf3,
 }
 
 impl Kind {
-    /// Every kind, in the order of the table.
+    /// All kinds, in the order of the table.
     pub const ALL: [Self; 3] = [Self::Landspeed, Self::LandspeedIperf3, Self::Iperf3];
 
-    /// As the table calls it.
+    /// Name in the table.
     pub fn name(self) -> &'static str {
         match self {
             Self::Landspeed => "landspeed",
@@ -42,12 +42,12 @@ impl Kind {
         }
     }
 
-    /// Whether the goal applies to it.
+    /// Whether the goal applies to this kind.
     pub fn is_ours(self) -> bool {
         self != Self::Iperf3
     }
 
-    /// The attack in the protocol that its server speaks.
+    /// Returns the attack for the protocol of this kind.
     pub fn work(self, attack: &Attack) -> Option<Work> {
         match self {
             Self::Landspeed => Some(attack.landspeed),
@@ -56,17 +56,18 @@ impl Kind {
     }
 }
 
-/// The programs.
+/// Paths of the programs, or why they are missing.
 #[derive(Debug)]
 pub struct Programs {
     landspeed: Result<PathBuf, String>,
     iperf3: Result<PathBuf, String>,
-    /// Soft limit of open files that servers start with.
+    /// Soft limit of open files (RLIMIT_NOFILE) for servers.
     open_files: u64,
 }
 
 impl Programs {
-    /// These programs. Raises this process's own limit of open files: an attacker holds thousands of connections.
+    /// Stores the programs, and raises this process's limit of open files: an attacker holds thousands of
+    /// connections.
     pub fn new(landspeed: Result<PathBuf, String>, iperf3: Result<PathBuf, String>) -> Result<Self> {
         let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).context("cannot read the limit of open files")?;
         setrlimit(Resource::RLIMIT_NOFILE, hard, hard).context("cannot raise the limit of open files")?;
@@ -74,7 +75,7 @@ impl Programs {
         Ok(Self { landspeed, iperf3, open_files: soft })
     }
 
-    /// Why a kind cannot take part, if it cannot.
+    /// Returns the reason why a kind cannot run; `None` if it can.
     pub fn missing(&self, kind: Kind) -> Option<String> {
         let (ours, iperf3) = (self.landspeed.as_ref().err(), self.iperf3.as_ref().err());
         match kind {
@@ -113,7 +114,7 @@ impl Programs {
         Ok((server, SocketAddr::from((Ipv4Addr::LOCALHOST, port))))
     }
 
-    /// One TCP upload as fast as it goes.
+    /// Runs one TCP upload at full speed.
     pub fn test(&self, kind: Kind, server: SocketAddr, seconds: u32) -> Run {
         let outcome = match kind {
             Kind::Landspeed => self.landspeed_test(server, seconds),
@@ -156,18 +157,18 @@ fn limit(seconds: u32) -> Duration {
     Duration::from_secs(u64::from(seconds)) + GRACE
 }
 
-/// An honest run.
+/// Result of an honest run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Run {
     /// Goodput at the receiver, bits/s; `None` if the run failed.
     pub goodput_bps: Option<f64>,
-    /// From the start of the client's process to its end, less the nominal time, seconds.
+    /// Time from start to exit of the client process minus the nominal duration, seconds.
     pub overhead_s: Option<f64>,
-    /// Why it failed.
+    /// Error of a failed run.
     pub error: Option<String>,
 }
 
-/// Exit status 0, a complete document, and its goodput.
+/// Returns the goodput, bits/s; requires exit status 0 and a complete document.
 fn landspeed_goodput(finished: &Finished) -> Result<f64> {
     let document: Value = serde_json::from_str(&finished.stdout).unwrap_or_default();
     if let Some(message) = document.pointer("/errors/0/message").and_then(Value::as_str) {
@@ -178,7 +179,7 @@ fn landspeed_goodput(finished: &Finished) -> Result<f64> {
     document.pointer("/summary/goodput_bps").and_then(Value::as_f64).context("landspeed: the document has no goodput")
 }
 
-/// Exit status 0, a document without an error, and its goodput.
+/// Returns the goodput, bits/s; requires exit status 0 and a document without an error.
 fn iperf3_goodput(finished: &Finished) -> Result<f64> {
     let document: Value = serde_json::from_str(&finished.stdout).unwrap_or_default();
     if let Some(error) = document["error"].as_str() {
@@ -189,19 +190,19 @@ fn iperf3_goodput(finished: &Finished) -> Result<f64> {
     goodput.context("iperf3: the document has no goodput")
 }
 
-/// What a server process had taken by the end of an attack.
+/// Resource use of a server process at the end of an attack.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Footprint {
-    /// Most resident memory, bytes.
+    /// Peak resident memory (VmHWM), bytes.
     pub memory_max_bytes: u64,
-    /// Threads.
+    /// Number of threads.
     pub threads: u64,
-    /// Open descriptors; `None` where they cannot be read.
+    /// Number of open descriptors; `None` if unreadable.
     pub descriptors: Option<usize>,
 }
 
 impl Footprint {
-    /// Reads it; `None` if the process is gone.
+    /// Reads the resource use; `None` if the process is gone.
     pub fn read(pid: u32) -> Option<Self> {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
         let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).map(Iterator::count).ok();

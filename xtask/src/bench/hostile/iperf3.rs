@@ -1,4 +1,5 @@
-//! iperf3's control protocol as far as the attacks need it: a 37-byte cookie, states of one byte, JSON with its length.
+//! The part of iperf3's control protocol that the attacks need: a 37-byte cookie, one-byte states, JSON with a
+//! length prefix.
 
 use std::io::{self, Write};
 use std::net::TcpStream;
@@ -17,11 +18,11 @@ const PARAM_EXCHANGE: u8 = 9;
 const CREATE_STREAMS: u8 = 10;
 const EXCHANGE_RESULTS: u8 = 13;
 
-/// Length that a dripped text announces, bytes: iperf3 takes 8 KiB at most.
+/// Announced length of a text sent byte by byte, bytes: iperf3 accepts at most 8 KiB.
 const ANNOUNCED: u32 = 4_000;
-/// Time between two bytes of a dripped text.
+/// Interval between the bytes of a slowly sent text.
 const DRIP: Duration = Duration::from_millis(50);
-/// Time between two bytes of a dripped cookie or length.
+/// Interval between the bytes of a slowly sent cookie or length.
 const SLOW_DRIP: Duration = Duration::from_millis(500);
 
 fn cookie(number: u64) -> [u8; 37] {
@@ -39,14 +40,14 @@ fn expect(stream: &mut TcpStream, state: u8) -> io::Result<()> {
     }
 }
 
-/// Shows the cookie and waits until it is this client's turn.
+/// Sends the cookie and waits until the server accepts this client's test.
 fn greeted(visit: &Visit) -> io::Result<TcpStream> {
     let mut control = visit.connect_and_send(&cookie(visit.number))?;
     expect(&mut control, PARAM_EXCHANGE)?;
     Ok(control)
 }
 
-/// Starts a TCP test of so many seconds; returns its control and data connections.
+/// Starts a TCP test of this duration; returns its control and data connections.
 fn started(visit: &Visit, seconds: u32) -> io::Result<(TcpStream, TcpStream)> {
     let mut control = greeted(visit)?;
     let wanted = format!(
@@ -62,7 +63,7 @@ fn started(visit: &Visit, seconds: u32) -> io::Result<(TcpStream, TcpStream)> {
     Ok((control, data))
 }
 
-/// Shows the cookie and then says nothing.
+/// Sends the cookie and then nothing.
 pub fn silent_in_greeting(visit: &Visit) -> io::Result<Held> {
     Ok(Held::silent(visit.connect_and_send(&cookie(visit.number))?))
 }
@@ -87,7 +88,8 @@ pub fn drip_parameters(visit: &Visit) -> io::Result<Held> {
 
 /// Ends a test and sends its results one byte at a time.
 pub fn drip_results(visit: &Visit) -> io::Result<Held> {
-    // iperf3 closes the data connection itself: only the control connection says whether the test is still held.
+    // iperf3 closes the data connection itself; only the control connection shows whether the server still holds
+    // the test.
     let (mut control, _data) = started(visit, 1)?;
     control.write_all(&[TEST_END])?;
     expect(&mut control, EXCHANGE_RESULTS)?;
@@ -95,13 +97,13 @@ pub fn drip_results(visit: &Visit) -> io::Result<Held> {
     Ok(Held::speaking(vec![control], Speech::drip(DRIP, b"{".to_vec())))
 }
 
-/// Starts a test of an hour and sends a byte of data a second.
+/// Starts a test of one hour and sends one byte of data per second.
 pub fn slow_test(visit: &Visit) -> io::Result<Held> {
     let (control, data) = started(visit, 3600)?;
     Ok(Held::speaking(vec![data, control], Speech::repeat(Duration::from_secs(1), vec![0])))
 }
 
-/// Starts a test and vanishes: after the cookie, after the start, or in the middle of its data.
+/// Starts a test and disconnects: after the cookie, after the start, or in the middle of its data.
 pub fn vanish(visit: &Visit) -> io::Result<()> {
     if visit.number.is_multiple_of(3) {
         reset(greeted(visit)?);
@@ -116,7 +118,8 @@ pub fn vanish(visit: &Visit) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends what is not the protocol: random bytes, an HTTP request, a length of 2 GiB, text that is not JSON.
+/// Sends data that violates the protocol: random bytes, an HTTP request, a length of 2 GiB, text that is not
+/// JSON.
 pub fn junk(visit: &Visit) -> io::Result<()> {
     match visit.number % 4 {
         0 => drop(visit.connect_and_send(&random_bytes(visit.number, 4096))?),
@@ -127,7 +130,7 @@ pub fn junk(visit: &Visit) -> io::Result<()> {
     Ok(())
 }
 
-/// A datagram: random bytes, or the word with which a stream of iperf3 introduces itself.
+/// Fills a datagram: random bytes, or the message with which an iperf3 UDP stream starts.
 pub fn datagram(random: &mut SplitMix64, bytes: &mut Vec<u8>) {
     bytes.clear();
     if random.below(2) == 0 {

@@ -1,6 +1,6 @@
-//! Landspeed's control protocol, version 1 without a key, as far as the attacks need it.
+//! The part of landspeed's control protocol, version 1 without a key, that the attacks need.
 //!
-//! Written against the wire format and not with the product's code: an attacker is not bound by the client's checks.
+//! Written from the wire format and not with the product's code: an attacker is not bound by the client's checks.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -13,20 +13,20 @@ use super::connect::{Visit, read_array, reset, unexpected};
 use super::hold::{Held, Speech};
 
 const MAGIC: &[u8; 8] = b"LNDSPEED";
-/// Length that a dripped message announces, bytes: below the limit of every state.
+/// Announced length of a message sent byte by byte, bytes: below the limit of every state.
 const ANNOUNCED: u32 = 60_000;
-/// Time between two bytes of a dripped message.
+/// Interval between the bytes of a slowly sent message.
 const DRIP: Duration = Duration::from_millis(50);
-/// Time between two bytes of a dripped preface: it is not complete within the server's time limit for it.
+/// Interval between the bytes of a slowly sent preface: it is not complete within the server's time limit.
 const PREFACE_DRIP: Duration = Duration::from_millis(500);
-/// Messages that are skipped while one of a certain type is awaited.
+/// Maximum messages skipped while waiting for one of a certain type.
 const MOST_SKIPPED: usize = 1000;
-/// Longest message that is read, bytes.
+/// Maximum message size to read, bytes.
 const MOST_BYTES: u32 = 4 << 20;
-/// Parts of a description that are read.
+/// Maximum parts of a description to read.
 const MOST_PARTS: usize = 64;
 
-/// The first 48 bytes of a connection: kind 1 is control, 2 is data.
+/// Builds the first 48 bytes of a connection: kind 1 is control, 2 is data.
 fn preface(kind: u8, stream: u32, token: &[u8; 32]) -> Vec<u8> {
     [MAGIC.as_slice(), &1_u16.to_be_bytes(), &[kind, 0], &stream.to_be_bytes(), token].concat()
 }
@@ -50,7 +50,7 @@ fn read_message(stream: &mut TcpStream) -> io::Result<Value> {
     serde_json::from_slice(&body).map_err(io::Error::other)
 }
 
-/// Reads messages up to the first of a type.
+/// Reads messages up to the first one of type `wanted`.
 fn read_until(stream: &mut TcpStream, wanted: &str) -> io::Result<Value> {
     for _ in 0..MOST_SKIPPED {
         let message = read_message(stream)?;
@@ -73,7 +73,7 @@ fn welcomed(visit: &Visit, preface: &[u8]) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Parameters of a one-stream TCP upload.
+/// Builds the parameters of a one-stream TCP upload.
 fn parameters(time_ns: u64, rate_bps: u64, interval_ns: u64) -> Value {
     json!({
         "protocol": "tcp", "direction": "upload", "streams": 1, "time_ns": time_ns, "bytes": null, "omit_ns": 0,
@@ -85,7 +85,7 @@ fn parameters(time_ns: u64, rate_bps: u64, interval_ns: u64) -> Value {
     })
 }
 
-/// Asks for a test; returns the control connection and the test's token.
+/// Requests a test; returns the control connection and the test's token.
 fn accepted(visit: &Visit, parameters: &Value) -> io::Result<(TcpStream, [u8; 32])> {
     let mut control = welcomed(visit, &control_preface())?;
     control.write_all(&frame(&json!({ "type": "hello", "version": "0.1.0", "parameters": parameters })))?;
@@ -154,14 +154,14 @@ pub fn drip_farewell(visit: &Visit) -> io::Result<Held> {
     dripping(control)
 }
 
-/// Starts a test of 8 bit/s for an hour and keeps it.
+/// Starts a test of 8 bit/s for one hour and keeps it open.
 pub fn slow_test(visit: &Visit) -> io::Result<Held> {
     let (control, data) = started(visit, &parameters(3_600_000_000_000, 8, 10_000_000_000))?;
     let alive = frame(&json!({ "type": "alive" }));
     Ok(Held::speaking(vec![control, data], Speech::repeat(Duration::from_secs(4), alive)))
 }
 
-/// Starts a test and vanishes: after the acceptance, after the start, or in the middle of its data.
+/// Starts a test and disconnects: after the acceptance, after the start, or in the middle of its data.
 pub fn vanish(visit: &Visit) -> io::Result<()> {
     let parameters = parameters(10_000_000_000, 100_000_000, 100_000_000);
     if visit.number.is_multiple_of(3) {
@@ -177,7 +177,8 @@ pub fn vanish(visit: &Visit) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends what is not the protocol: random bytes, an HTTP request, a message of 4 GiB, a length without a message.
+/// Sends data that violates the protocol: random bytes, an HTTP request, a message of 4 GiB, a length without a
+/// message.
 pub fn junk(visit: &Visit) -> io::Result<()> {
     match visit.number % 4 {
         0 => drop(visit.connect_and_send(&random_bytes(visit.number, 4096))?),
@@ -188,16 +189,16 @@ pub fn junk(visit: &Visit) -> io::Result<()> {
     Ok(())
 }
 
-/// A browser at the wrong port.
+/// Request of a browser on the wrong port.
 pub const HTTP: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n";
 
-/// The same bytes for the same seed.
+/// Returns `count` pseudo-random bytes for a seed.
 pub fn random_bytes(seed: u64, count: usize) -> Vec<u8> {
     let mut random = SplitMix64::new(seed);
     (0..count).map(|_| random.below(256) as u8).collect()
 }
 
-/// Asks for the description of the server's host and reads it.
+/// Requests the description of the server's host and reads it.
 pub fn describe(visit: &Visit) -> io::Result<()> {
     let mut control = welcomed(visit, &control_preface())?;
     control.write_all(&frame(&json!({ "type": "describe", "version": "0.1.0" })))?;
@@ -209,7 +210,7 @@ pub fn describe(visit: &Visit) -> io::Result<()> {
     Ok(())
 }
 
-/// A datagram: random bytes, or a hello or proof with a token that no test has.
+/// Fills a datagram: random bytes, or a hello or proof with an unknown token.
 pub fn datagram(random: &mut SplitMix64, bytes: &mut Vec<u8>) {
     bytes.clear();
     let kind = match random.below(4) {

@@ -1,8 +1,9 @@
-//! `cargo xtask bench hostile`: an honest client beside an attacker.
+//! `cargo xtask bench hostile`: an honest client during an attack.
 //!
-//! For every attack two servers of each kind run: one is attacked, the other one is quiet. Each round tests against both,
-//! in turns. While the quiet server is tested the attacker opens and sends nothing new (what it holds stays held), so the
-//! CPU time of attacker and attacked server counts against the attacked server.
+//! For every attack two servers of each kind run: one is attacked, the other one is quiet. Each round tests
+//! against both, one after the other. While the quiet server is tested, the attacker opens and sends nothing new
+//! (open connections stay open), so the CPU time of attacker and attacked server counts against the attacked
+//! server only.
 
 mod attacks;
 mod connect;
@@ -26,23 +27,23 @@ use table::{AttackOutcome, Measured, ServerRow, Summary};
 pub use table::{AttackRow, markdown};
 use work::{Underway, Work};
 
-/// Nominal time of an honest run, seconds.
+/// Nominal duration of an honest run, seconds.
 const SECONDS: u32 = 1;
-/// How long an attack may take to hold all its connections before the first run.
+/// Time limit for an attack to open all its connections before the first run.
 const WARM_UP: Duration = Duration::from_secs(20);
-/// How long a resumed attack acts before the next run.
+/// Time that a resumed attack acts before the next run.
 const SETTLE: Duration = Duration::from_millis(300);
 
-/// Plays attacks; `landspeed` and `iperf3` are the programs or why there is none.
+/// Runs attacks.
 pub struct Hostile(Programs);
 
 impl Hostile {
-    /// With these programs.
+    /// Creates it; `landspeed` and `iperf3` are the programs or the reasons why they are missing.
     pub fn new(landspeed: Result<PathBuf, String>, iperf3: Result<PathBuf, String>) -> Result<Self> {
         Programs::new(landspeed, iperf3).map(Self)
     }
 
-    /// Every server under one attack.
+    /// Runs one attack against every kind of server.
     pub fn play(&self, attack: &Attack, rounds: u32) -> AttackRow {
         println!("  {}", attack.what);
         let servers = Kind::ALL
@@ -127,10 +128,10 @@ mod tests {
     use super::*;
     use crate::machine::now;
 
-    /// How long an attack may take to reach its server on a loaded machine.
+    /// Time limit for an attack to reach its server on a loaded machine.
     const LIMIT: Duration = Duration::from_secs(30);
 
-    /// The workspace's binary of the same build, if it was built: `cargo test --workspace` does.
+    /// Returns the workspace's binary of the same build, which `cargo test --workspace` builds.
     fn binary() -> Option<PathBuf> {
         let own = std::env::current_exe().ok()?;
         Some(own.parent()?.parent()?.join("landspeed")).filter(|path| path.is_file())
@@ -140,9 +141,9 @@ mod tests {
         Programs::new(Ok(binary()?), Err("not needed".to_owned())).ok()
     }
 
-    /// An attack counts what it did only after the server's answers brought it to the state that it attacks.
+    /// An attack counts an action only after the server's answers show that it reached the attacked state.
     #[test]
-    fn every_attack_reaches_the_state_that_it_attacks() {
+    fn every_attack_reaches_its_target_state() {
         let Some(programs) = programs() else {
             landspeed_testkit::skip!("the landspeed binary is not built, or few files may be open");
         };
@@ -173,7 +174,7 @@ mod tests {
         assert_eq!((measured.summary.succeeded, measured.summary.runs, measured.quiet.len()), (1, 1, 1), "{row:?}");
         assert!(measured.attacker.done > 0 && measured.footprint.is_some() && measured.server_ended.is_none());
         assert!(measured.summary.goodput_ratio.is_some(), "{row:?}");
-        // Without iperf3 the others are skipped, and the table says so.
+        // Without iperf3 the other servers are skipped and listed as such.
         let table = markdown(std::slice::from_ref(&row));
         assert!(table.contains("| 1/1 ") && table.contains("iperf3: not measured: not needed"), "{table}");
     }

@@ -1,4 +1,4 @@
-//! What the honest client got beside each attack, and the table of it.
+//! Results of the honest client under each attack, and their table.
 
 use std::fmt::Write;
 
@@ -9,78 +9,78 @@ use super::SECONDS;
 use super::honest::{Footprint, Kind, Run};
 use super::work::Tally;
 
-/// Least goodput beside the quiet server.
+/// Minimum goodput relative to the quiet server.
 const GOODPUT_GOAL: f64 = 0.9;
 
-/// One attack against every server.
+/// One attack against all kinds of server.
 #[derive(Debug, Clone, Serialize)]
 pub struct AttackRow {
-    /// Name of the case.
+    /// Name of the benchmark case.
     pub attack: &'static str,
-    /// What the attacker does, with its highest rate.
+    /// Description of the attacker's actions, with the highest rate.
     pub what: &'static str,
-    /// The servers.
+    /// Results, one per kind of server.
     pub servers: Vec<ServerRow>,
 }
 
 /// One attack against one server.
 #[derive(Debug, Clone, Serialize)]
 pub struct ServerRow {
-    /// The server.
+    /// Name of the kind of server.
     pub name: &'static str,
-    /// Whether the goal applies to it.
+    /// Whether the goal applies to this server.
     pub ours: bool,
-    /// What came of it, or why it was not attacked.
+    /// Result, or the reason why it was skipped.
     #[serde(flatten)]
     pub outcome: AttackOutcome,
 }
 
-/// What came of an attack.
+/// Result of an attack on one server.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AttackOutcome {
-    /// It was not attacked: why.
+    /// Not attacked, with the reason.
     Skipped(String),
-    /// It was.
+    /// Attacked and measured.
     Measured(Box<Measured>),
 }
 
 /// The runs of an attack against one server.
 #[derive(Debug, Clone, Serialize)]
 pub struct Measured {
-    /// What the attacker did.
+    /// Actions of the attacker.
     pub attacker: Tally,
     /// Honest runs against the attacked server, in order.
     pub attacked: Vec<Run>,
     /// Honest runs against the quiet server, in order.
     pub quiet: Vec<Run>,
-    /// The attacked server's process when the last run ended.
+    /// Resource use of the attacked server at the end of the last run.
     pub footprint: Option<Footprint>,
-    /// How the attacked server ended, if it did before it was asked to.
+    /// Exit status of the attacked server, if it ended before it was stopped.
     pub server_ended: Option<String>,
-    /// The figures of the table.
+    /// Figures for the table.
     pub summary: Summary,
 }
 
-/// The figures of the table.
+/// Figures for the table.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Summary {
     /// Honest runs that succeeded under the attack.
     pub succeeded: usize,
     /// Honest runs under the attack.
     pub runs: usize,
-    /// Overhead of a run less the median overhead at the quiet server, seconds: median of the successful runs.
+    /// Median over successful runs of the overhead minus the median overhead at the quiet server, seconds.
     pub added_latency_s_median: Option<f64>,
-    /// The same: maximum.
+    /// Maximum of the same difference, seconds.
     pub added_latency_s_max: Option<f64>,
-    /// Goodput over that of the same round's quiet run: median.
+    /// Median of the goodput divided by that of the same round's quiet run.
     pub goodput_ratio: Option<f64>,
-    /// Every run succeeded, with at least 0.9 times the quiet server's goodput.
+    /// Whether every run succeeded with at least 0.9 times the quiet server's goodput.
     pub met: bool,
 }
 
 impl Summary {
-    /// From runs in pairs: the n-th attacked one and the n-th quiet one are of the same round.
+    /// Summarizes paired runs: the n-th attacked run and the n-th quiet run belong to the same round.
     pub fn new(attacked: &[Run], quiet: &[Run]) -> Self {
         let runs = attacked.len();
         let succeeded = attacked.iter().filter(|run| run.error.is_none()).count();
@@ -106,7 +106,7 @@ impl Summary {
     }
 }
 
-/// A Markdown table whose columns are aligned for a terminal too.
+/// Formats a Markdown table whose columns are also aligned in a terminal.
 pub fn markdown(rows: &[AttackRow]) -> String {
     let mut header = vec!["attack".to_owned()];
     for kind in Kind::ALL {
@@ -148,7 +148,7 @@ fn figures(outcome: &AttackOutcome) -> [String; 3] {
     [success, latency, goodput]
 }
 
-/// Whether landspeed meets the goal on each of its ports.
+/// Returns whether landspeed meets the goal on each of its ports.
 fn goal(row: &AttackRow) -> String {
     let ours = || row.servers.iter().filter(|server| server.ours);
     let met = ours().filter_map(|server| match &server.outcome {
@@ -165,7 +165,7 @@ fn goal(row: &AttackRow) -> String {
     }
 }
 
-/// Below the table: servers that ended, the first error of each, and who was not attacked.
+/// Remarks below the table: servers that ended, the first error of each, and skipped servers.
 fn remarks(rows: &[AttackRow]) -> String {
     let mut out = String::new();
     let mut said = Vec::new();
@@ -186,7 +186,7 @@ fn remarks(rows: &[AttackRow]) -> String {
                     format!("{}, `{}`: {}", server.name, row.attack, parts.join("; "))
                 }
             };
-            // The same reason for every attack is said once.
+            // A reason that is the same for every attack is listed once.
             if !said.contains(&remark) {
                 out.push_str("\n- ");
                 out.push_str(&remark);
@@ -197,7 +197,7 @@ fn remarks(rows: &[AttackRow]) -> String {
     if out.is_empty() { out } else { out + "\n" }
 }
 
-/// Rows of cells under a header, each column as wide as its widest cell.
+/// Formats rows under a header, each column as wide as its widest cell.
 fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |at: usize| rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max();

@@ -1,4 +1,4 @@
-//! The generators: threads that open, hold and repeat at a bounded rate until they are stopped.
+//! Attack generators: threads that open, hold or repeat at a bounded rate until they are stopped.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,50 +15,50 @@ use super::connect::Visit;
 use super::hold::Held;
 use crate::machine::now;
 
-/// What an attack does, at most how often, and from where.
+/// Action, maximum rate and source addresses of an attack.
 #[derive(Debug, Clone, Copy)]
 pub enum Work {
     /// Holds connections open.
     Hold {
-        /// Connections at once.
+        /// Maximum concurrent connections.
         most: usize,
-        /// Connections opened in a second, at most.
+        /// Maximum connections opened per second.
         per_s: u32,
-        /// Threads that open them.
+        /// Threads that open connections.
         openers: u32,
-        /// Where they come from.
+        /// Source addresses.
         source: Source,
-        /// What happens when all are open.
+        /// Behaviour when all are open.
         when_full: WhenFull,
-        /// Opens one.
+        /// Opens one connection.
         open: fn(&Visit) -> io::Result<Held>,
     },
-    /// Does the same thing again and again.
+    /// Repeats an action.
     Repeat {
-        /// Acts in a second, at most.
+        /// Maximum actions per second.
         per_s: u32,
-        /// Threads that act.
+        /// Number of threads.
         workers: u32,
-        /// Where they come from.
+        /// Source addresses.
         source: Source,
-        /// The act.
+        /// The action.
         act: fn(&Visit) -> io::Result<()>,
     },
-    /// Sends datagrams.
+    /// Sends UDP datagrams.
     Datagrams {
-        /// Datagrams in a second.
+        /// Datagrams per second.
         per_s: u32,
-        /// Writes the next one.
+        /// Fills the next datagram.
         fill: fn(&mut SplitMix64, &mut Vec<u8>),
     },
 }
 
-/// The addresses an attack comes from. The honest client is 127.0.0.1.
+/// Source addresses of an attack. The honest client uses 127.0.0.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// 127.0.0.66.
+    /// 127.0.0.66 only.
     One,
-    /// Another one of 127.64.0.0/10 each time, a million of them in turn.
+    /// A million addresses of 127.64.0.0/10 in turn.
     Many,
 }
 
@@ -74,31 +74,31 @@ impl Source {
     }
 }
 
-/// What a holder does when it has all its connections.
+/// Behaviour of a holder that has all its connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhenFull {
-    /// Opens one where the server closed one.
+    /// Opens a connection only to replace one that the server closed.
     Wait,
-    /// Closes the oldest for a new one.
+    /// Closes the oldest connection and opens a new one.
     Replace,
 }
 
-/// What an attack did so far.
+/// Counts of an attack so far.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Tally {
-    /// Connections or acts that succeeded, or datagrams that were sent.
+    /// Successful connections or actions, or datagrams sent.
     pub done: u64,
-    /// Those that the server refused, closed or did not answer in time.
+    /// Attempts that the server refused, closed or did not answer in time.
     pub failed: u64,
-    /// Connections held at once, the most.
+    /// Maximum connections held at once.
     pub held_max: usize,
-    /// Seconds under way, pauses not counted.
+    /// Active time without pauses, seconds.
     pub seconds: f64,
-    /// Why the last act failed.
+    /// Error of the last failed action.
     pub last_error: Option<String>,
 }
 
-/// What all threads of an attack share.
+/// State shared by the threads of an attack.
 #[derive(Debug, Default)]
 struct Control {
     stop: AtomicBool,
@@ -107,19 +107,19 @@ struct Control {
     done: AtomicU64,
     failed: AtomicU64,
     last_error: Mutex<Option<String>>,
-    /// Being opened or held.
+    /// Connections being opened or held.
     taken: AtomicUsize,
     held: AtomicUsize,
     held_max: AtomicUsize,
 }
 
-/// An attack under way. Dropping it ends it.
+/// A running attack; stopped when dropped.
 #[derive(Debug)]
 pub struct Underway {
     control: Arc<Control>,
     threads: Vec<JoinHandle<()>>,
     most: Option<usize>,
-    /// When it last went on, and how long it was under way before.
+    /// Time of the last resume (`None` while paused); `before` is the active time until then.
     resumed: Option<Instant>,
     before: Duration,
 }
@@ -158,7 +158,7 @@ impl Underway {
                             if opened.is_err() {
                                 control.taken.fetch_sub(1, Ordering::Relaxed);
                             }
-                            // The keeper ends only after the openers.
+                            // The keeper thread outlives the openers, so this cannot fail.
                             Some(opened.map(|held| drop(deliver.send(held))))
                         });
                     })?;
@@ -172,7 +172,7 @@ impl Underway {
                 }
             }
             Work::Datagrams { per_s, fill } => {
-                // Eight flows: one is easy to identify.
+                // Eight flows: a single one would be easy to identify.
                 let sockets = (0..8)
                     .map(|flow| UdpSocket::bind((Ipv4Addr::new(127, 0, 0, 66 + flow), 0)))
                     .collect::<io::Result<Vec<_>>>()?;
@@ -188,8 +188,7 @@ impl Underway {
         Ok(())
     }
 
-    /// Waits until a holder holds everything it wants, or as much as it can get: it has had no more for 2 s. At most
-    /// `limit`.
+    /// Waits, at most `limit`, until a holder has all its connections, or has gained none for 2 s.
     pub fn warm_up(&self, limit: Duration) {
         const STALLED: Duration = Duration::from_secs(2);
         let Some(most) = self.most else { return };
@@ -204,7 +203,7 @@ impl Underway {
         }
     }
 
-    /// Opens and sends nothing new until [`Underway::resume`]; what is held stays, and goes on dripping.
+    /// Stops opening and sending until [`Underway::resume`]; held connections stay open and keep dripping.
     pub fn pause(&mut self) {
         self.control.paused.store(true, Ordering::Relaxed);
         if let Some(resumed) = self.resumed.take() {
@@ -212,13 +211,13 @@ impl Underway {
         }
     }
 
-    /// Goes on after [`Underway::pause`].
+    /// Continues after [`Underway::pause`].
     pub fn resume(&mut self) {
         self.control.paused.store(false, Ordering::Relaxed);
         self.resumed.get_or_insert_with(now);
     }
 
-    /// What it did so far.
+    /// Returns the counts so far.
     pub fn tally(&self) -> Tally {
         let Control { done, failed, held_max, last_error, .. } = &*self.control;
         Tally {
@@ -236,7 +235,7 @@ impl Drop for Underway {
         self.control.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
             thread.thread().unpark();
-            // A generator that panicked has already printed why.
+            // A generator that panicked has already printed its message.
             let _ = thread.join();
         }
     }
@@ -256,7 +255,7 @@ impl Control {
         self.paused.load(Ordering::Relaxed)
     }
 
-    /// Acts `per_s / workers` times a second until stopped. `None` is an act that had nothing to do.
+    /// Acts `per_s / workers` times per second until stopped. `None` from `act` means there was nothing to do.
     fn repeat(
         &self,
         server: SocketAddr,
@@ -280,13 +279,14 @@ impl Control {
                 Some(Ok(())) => drop(self.done.fetch_add(1, Ordering::Relaxed)),
                 Some(Err(error)) => self.fail(&error),
             }
-            // Acts missed while the server delayed one are not repeated in a burst.
+            // Do not catch up in a burst on actions missed while the server delayed one.
             due = (due + interval).max(now().checked_sub(interval).unwrap_or(due));
         }
     }
 }
 
-/// Keeps what was opened until it is stopped: drips, drops what the server closed, and the oldest beyond `most`.
+/// Holds the opened connections until stopped: sends on them, and drops those that the server closed and the
+/// oldest beyond `most`.
 fn keep(control: &Control, arrivals: &mpsc::Receiver<Held>, most: usize) {
     const LOOK: Duration = Duration::from_millis(250);
     let mut held: VecDeque<Held> = VecDeque::new();
@@ -330,7 +330,7 @@ fn send_datagrams(
         let first = control.number.fetch_add(u64::from(batch), Ordering::Relaxed);
         for number in first..first + u64::from(batch) {
             fill(&mut random, &mut bytes);
-            // An earlier datagram may have been answered by ICMP: port unreachable.
+            // An earlier datagram may have been answered with ICMP port unreachable.
             let sent = sockets[number as usize % sockets.len()].send_to(&bytes, server);
             match sent {
                 Ok(_) => drop(control.done.fetch_add(1, Ordering::Relaxed)),
@@ -375,7 +375,7 @@ mod tests {
         let attack = Underway::start(holding(5, WhenFull::Wait, Source::One), server).unwrap();
         attack.warm_up(LIMIT);
         assert_eq!(attack.tally().held_max, 5);
-        // Closes the first one.
+        // Closes the first connection.
         let (first, peer) = listener.accept().unwrap();
         assert_eq!(peer.ip(), Ipv4Addr::new(127, 0, 0, 66));
         drop(first);
@@ -400,7 +400,7 @@ mod tests {
         let mut attack = Underway::start(work, server).unwrap();
         until("an act", || attack.tally().done > 0);
         attack.pause();
-        // Acts in progress at the pause end within one act.
+        // Actions in progress at the pause finish within one action each.
         let mut last = attack.tally();
         until("a standstill", || {
             std::thread::park_timeout(Duration::from_millis(100));
@@ -420,7 +420,7 @@ mod tests {
         let attack = Underway::start(work, server).unwrap();
         until("twenty acts", || attack.tally().done >= 20);
         let Tally { done, seconds, .. } = attack.tally();
-        // Each worker begins with one act, and may be one behind.
+        // Each worker starts with one action, and may be one behind.
         assert!(done as f64 <= 40.0 * seconds + 9.0, "{done} in {seconds} s");
     }
 

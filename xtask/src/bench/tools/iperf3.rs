@@ -1,4 +1,4 @@
-//! Debian's iperf3.
+//! iperf3, from Debian or built by `bench rivals`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,7 +10,7 @@ use super::{Bulk, Offer, Transfer, limit, number};
 use crate::bench::child::{Running, run};
 use crate::bench::net;
 
-/// Where it is.
+/// Path of the program.
 pub struct Iperf3(pub PathBuf);
 
 impl Iperf3 {
@@ -38,7 +38,7 @@ impl Bulk for Iperf3 {
     }
 }
 
-/// An error is in the document, and the exit code may still be 0.
+/// An error may be in the document while the exit status is 0.
 fn parse(stdout: &str) -> Result<Value> {
     let json: Value = serde_json::from_str(stdout).context("iperf3 wrote no JSON")?;
     match json.get("error").and_then(Value::as_str) {
@@ -53,8 +53,8 @@ fn tcp(json: &Value) -> Result<Transfer> {
     Ok(Transfer { goodput_bps, bytes, sent_bps: number(json, "/end/sum_sent/bits_per_second")?, lost: 0 })
 }
 
-/// Version 3.12 writes what was sent to `sum` and what arrived to `sum_received`; older ones have `sum` only, whose
-/// `packets` are those the server heard of.
+/// Version 3.12 reports sent datagrams in `sum` and received ones in `sum_received`. Older versions only have
+/// `sum`, whose `packets` are those known to the server.
 fn udp(json: &Value, size: u64) -> Result<Transfer> {
     let lost = number(json, "/end/sum/lost_packets")?.max(0.0);
     let (goodput_bps, bytes) = if let Ok(bytes) = number(json, "/end/sum_received/bytes") {
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tcp_goodput_is_the_receivers() {
+    fn tcp_goodput_is_that_of_the_receiver() {
         let transfer = tcp(&parse(&recorded("iperf3-tcp.json")).unwrap()).unwrap();
         assert_eq!((transfer.goodput_bps.round(), transfer.bytes), (50_327_513_617.0, 12_585_533_440.0));
     }

@@ -1,4 +1,4 @@
-//! facebookexperimental/kperf: TCP only. Its client drives one server that plays both ends.
+//! facebookexperimental/kperf: TCP only. One client controls one server, which is both source and target.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,14 +9,14 @@ use super::{Bulk, Offer, Transfer, limit};
 use crate::bench::child::{Running, run_well};
 use crate::bench::net;
 
-/// Its programs: `kperf_server` and `kperf_client`.
+/// Paths of `kperf_server` and `kperf_client`.
 pub struct Kperf {
     server: PathBuf,
     client: PathBuf,
 }
 
 impl Kperf {
-    /// The client beside `server`.
+    /// Returns the programs in the directory of `server`.
     pub fn beside(server: &Path) -> Self {
         Self { server: server.to_owned(), client: server.with_file_name("kperf_client") }
     }
@@ -46,7 +46,7 @@ impl Bulk for Kperf {
     }
 }
 
-/// What the target received: `Rx  4.491 Gbps (565121601 bytes in 1006601 usec)` after `== Target`.
+/// Parses the bytes received by the target: `Rx  4.491 Gbps (565121601 bytes in 1006601 usec)` after `== Target`.
 fn received(said: &str) -> Result<Transfer> {
     let target = said.split_once("== Target").context("kperf reported no target")?.1;
     let line = target.lines().find(|line| line.contains("Rx ")).context("kperf reported nothing received")?;
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_received_by_the_target_count() {
+    fn goodput_counts_bytes_received_by_the_target() {
         let said = "client: == Source 127.0.0.1\nclient:   Rx  0.000 Gbps (0 bytes in 1001053 usec)\n\
                     client: == Target 127.0.0.1\nclient:   Tx  0.000 Gbps (0 bytes in 1 usec)\n\
                     client:   Rx  4.491 Gbps (565121601 bytes in 1006601 usec)\n";

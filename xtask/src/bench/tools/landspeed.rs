@@ -1,4 +1,4 @@
-//! Ours, driven like the others: from outside, by its command line and its document.
+//! Landspeed, run like the other tools: by its command line, with the JSON document as the result.
 
 use std::path::PathBuf;
 
@@ -10,10 +10,10 @@ use super::{Bulk, Offer, RoundTrips, Transfer, Transport, limit, number};
 use crate::bench::child::{Finished, Running};
 use crate::bench::net;
 
-/// Where it is.
+/// Path of the program.
 pub struct Landspeed(pub PathBuf);
 
-/// A client that is still running, and where its document goes.
+/// A running client, and the file of its document.
 pub struct Client {
     running: Running,
     document: tempfile::NamedTempFile,
@@ -21,14 +21,14 @@ pub struct Client {
 }
 
 impl Landspeed {
-    /// Starts the server, on `core` when given.
+    /// Starts the server, pinned to `core` if given.
     pub fn serve_on(&self, port: u16, core: Option<usize>, extra: &[&str]) -> Result<Running> {
         let mut command = pinned(&self.0, core);
         command.args(["serve", "--listen", &format!("127.0.0.1:{port}")]).args(extra);
         Running::start(&mut command)?.until("listening", |_| net::is_listening(port))
     }
 
-    /// Starts the server so that iperf3's clients find it on `port`.
+    /// Starts the server with `port` as the port for iperf3 clients.
     pub fn serve_iperf3(&self, port: u16) -> Result<Running> {
         let mut command = pinned(&self.0, None);
         command.args(["serve", "--listen", "127.0.0.1:0", "--iperf3-port", &port.to_string()]);
@@ -46,7 +46,7 @@ impl Landspeed {
         Ok(Client { running: Running::start(&mut command)?, document, seconds })
     }
 
-    /// Request/response with messages of `size` bytes, on `core` when given.
+    /// Runs request/response with messages of `size` bytes, pinned to `core` if given.
     pub fn round_trips(
         &self,
         port: u16,
@@ -69,7 +69,7 @@ impl Landspeed {
 }
 
 impl Client {
-    /// Waits for its end and reads its document. Findings (exit code 1) are not a failure.
+    /// Waits for the client to end and reads its document. Exit status 1 (findings) is not a failure.
     pub fn finish(self) -> Result<Value> {
         let finished = self.running.finish(limit(self.seconds))?;
         ensure!(matches!(finished.status.code(), Some(0 | 1)), "landspeed: {}", complaint(&finished));
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn goodput_is_the_steady_receivers_and_refused_datagrams_are_losses() {
+    fn udp_transfer_counts_refused_datagrams_as_losses() {
         let document = json!({
             "summary": { "goodput_bps": 1e9, "bytes_delivered": 250_000_000 },
             "udp": { "sent_packets": 200_000, "lost_packets": 3, "refused_packets": 2, "payload_bytes": 1448 },

@@ -1,4 +1,4 @@
-//! Landspeed and its rivals behind one interface, so that every case treats them alike.
+//! Landspeed and its rivals behind one interface, so that every case runs them in the same way.
 
 mod iperf3;
 mod kperf;
@@ -23,83 +23,83 @@ pub use landspeed::Landspeed;
 pub use neper::Neper;
 pub use sockperf::Sockperf;
 
-/// What one bulk run moved.
+/// Result of one bulk run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Transfer {
-    /// Payload the receiver got, bits/s.
+    /// Payload rate at the receiver, bits/s.
     pub goodput_bps: f64,
-    /// Payload the receiver got, bytes.
+    /// Payload received, bytes.
     pub bytes: f64,
-    /// UDP: payload that was sent, bits/s.
+    /// UDP: payload rate sent, bits/s.
     pub sent_bps: f64,
-    /// UDP: datagrams lost, as the tool counts.
+    /// UDP: datagrams lost, as the tool reports.
     pub lost: u64,
 }
 
-/// Request/response over UDP or TCP.
+/// Result of a request/response run over UDP or TCP.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RoundTrips {
-    /// Completed in a second.
+    /// Transactions per second.
     pub per_s: f64,
-    /// Median of the whole round trip, nanoseconds.
+    /// Median round-trip time, nanoseconds.
     pub p50_ns: f64,
 }
 
 /// Transport of a request/response run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
-    /// TCP without Nagle's delay.
+    /// TCP with TCP_NODELAY.
     Tcp,
     /// UDP.
     Udp,
 }
 
-/// What a UDP run offers.
+/// Offered load of a UDP run.
 #[derive(Debug, Clone, Copy)]
 pub struct Offer {
     /// Payload of each datagram, bytes.
     pub size: u64,
-    /// Payload rate, bits/s; `None` is as fast as it goes.
+    /// Payload rate, bits/s; `None` is unlimited.
     pub rate_bps: Option<f64>,
 }
 
-/// A tool that moves bulk data between its own server and client.
+/// A tool that measures bulk transfers between its own server and client.
 pub trait Bulk {
-    /// Starts its server on `port` of loopback and returns once it listens; nothing where each run starts its own.
+    /// Starts its server on loopback `port` and returns once it listens; `None` if each run starts its own server.
     fn serve(&self, port: u16) -> Result<Option<Running>>;
-    /// One TCP stream for `seconds`, client to server.
+    /// Runs one TCP stream for `seconds`, client to server.
     fn tcp(&self, port: u16, seconds: u32, extra: &[&str]) -> Result<Transfer>;
-    /// One UDP stream for `seconds`, client to server.
+    /// Runs one UDP stream for `seconds`, client to server.
     fn udp(&self, port: u16, seconds: u32, offer: Offer, extra: &[&str]) -> Result<Transfer>;
 }
 
-/// A tool, or why there is none.
+/// A tool, or the reason why it is missing.
 pub type Found<T> = Result<Rc<T>, String>;
 
-/// Who can take part.
+/// The tools that were found.
 pub struct Tools {
-    /// Ours.
+    /// The landspeed binary under test.
     pub landspeed: Found<Landspeed>,
-    /// iperf3.
+    /// iperf3, from the distribution or from `bench rivals`.
     pub iperf3: Found<dyn Bulk>,
-    /// Whether iperf3 has `--skip-rx-copy` and `--gsro` (3.20 and later).
+    /// Whether iperf3 supports `--skip-rx-copy` and `--gsro` (3.20 and later).
     pub iperf3_is_new: bool,
-    /// google/neper.
+    /// google/neper (from `bench rivals`).
     pub neper: Found<Neper>,
-    /// facebookexperimental/kperf.
+    /// facebookexperimental/kperf (from `bench rivals`).
     pub kperf: Found<dyn Bulk>,
-    /// nuttcp.
+    /// nuttcp, as packaged by Debian.
     pub nuttcp: Found<dyn Bulk>,
-    /// xfr.
+    /// xfr, a crate (from `bench rivals`).
     pub xfr: Found<dyn Bulk>,
-    /// sockperf.
+    /// sockperf, as packaged by Debian.
     pub sockperf: Found<Sockperf>,
-    /// Versions of those found, by name.
+    /// Versions of the found tools, by name.
     pub versions: Vec<(String, String)>,
 }
 
 impl Tools {
-    /// Looks for the rivals; `landspeed` is our binary or why there is none.
+    /// Looks for the rivals; `landspeed` is the binary under test or the reason why it is missing.
     pub fn find(landspeed: Result<PathBuf, String>) -> Self {
         let mut versions = Vec::new();
         let mut locate = |name: &str, flag: &str| {
@@ -124,7 +124,7 @@ impl Tools {
             Rc::new(Landspeed(program))
         });
         for rival in rivals::built() {
-            // These do not say their versions, or are no tools of this kind.
+            // These print no version, or are not throughput tools.
             if matches!(rival.name.as_str(), "neper" | "kperf" | "mahimahi" | "rattan") {
                 let date = rival.date.as_ref().map_or(String::new(), |date| format!(" of {date}"));
                 versions.push((rival.name.clone(), format!("{} {}{date}", rival.name, rival.version)));
@@ -133,25 +133,25 @@ impl Tools {
         Self { landspeed, iperf3, iperf3_is_new, neper, kperf, nuttcp, xfr, sockperf, versions }
     }
 
-    /// Ours as a bulk tool like the others.
+    /// Landspeed as a bulk tool.
     pub fn ours(&self) -> Found<dyn Bulk> {
         self.landspeed.clone().map(|ours| ours as Rc<dyn Bulk>)
     }
 }
 
-/// A program that only `cargo xtask bench rivals` brings.
+/// Returns a program that only `cargo xtask bench rivals` installs.
 fn built(name: &str, program: &str) -> Result<PathBuf, String> {
     machine::find(program).ok_or_else(|| format!("{name} is not there: `cargo xtask bench rivals {name}`"))
 }
 
-/// The first line of what it says of itself.
+/// Returns the first line of its version output.
 fn version(program: &Path, flag: &str) -> String {
     let finished = run(Command::new(program).arg(flag), Duration::from_secs(5));
     let said = finished.map(|finished| if finished.stdout.is_empty() { finished.stderr } else { finished.stdout });
     said.ok().and_then(|said| said.lines().next().map(plain)).unwrap_or_else(|| "unknown".to_owned())
 }
 
-/// A line without terminal colours.
+/// Removes terminal colours from a line.
 fn plain(line: &str) -> String {
     let mut out = String::new();
     let mut chars = line.chars();
@@ -165,17 +165,17 @@ fn plain(line: &str) -> String {
     out.trim().to_owned()
 }
 
-/// How long a run of `seconds` may take before it counts as hung.
+/// Time limit for a run of `seconds`; after that it counts as hung.
 fn limit(seconds: u32) -> Duration {
     Duration::from_secs(u64::from(seconds) + 15)
 }
 
-/// The number at `pointer` of a JSON document.
+/// Returns the number at `pointer` of a JSON document.
 fn number(json: &serde_json::Value, pointer: &str) -> Result<f64> {
     json.pointer(pointer).and_then(serde_json::Value::as_f64).with_context(|| format!("no number at {pointer}"))
 }
 
-/// A recorded output of a rival.
+/// Reads a recorded output of a rival.
 #[cfg(test)]
 fn recorded(name: &str) -> String {
     let path = crate::law::root().join("fixtures").join("rivals").join(name);
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_are_taken_out_of_a_line() {
+    fn terminal_colours_are_removed() {
         assert_eq!(plain("sockperf: \u{1b}[2;35m====> avg-rtt=5.5\u{1b}[0m"), "sockperf: ====> avg-rtt=5.5");
     }
 }

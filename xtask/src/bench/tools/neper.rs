@@ -1,4 +1,4 @@
-//! google/neper. It has no UDP stream with a set size and rate; it takes part in TCP and in request/response.
+//! google/neper. It has no UDP stream with a fixed size and rate; it is used for TCP and request/response.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,21 +10,21 @@ use super::{Bulk, Offer, RoundTrips, Transfer, Transport, limit};
 use crate::bench::child::{Running, run_well};
 use crate::bench::net;
 
-/// Its programs: `neper_tcp_stream`, `neper_tcp_rr`, `neper_udp_rr`.
+/// Paths of `neper_tcp_stream`, `neper_tcp_rr` and `neper_udp_rr`.
 pub struct Neper {
     stream: PathBuf,
     requests: [PathBuf; 2],
 }
 
 impl Neper {
-    /// The programs beside `stream`.
+    /// Returns the programs in the directory of `stream`.
     pub fn beside(stream: &Path) -> Self {
         let beside = |name: &str| stream.with_file_name(name);
         Self { stream: stream.to_owned(), requests: [beside("neper_tcp_rr"), beside("neper_udp_rr")] }
     }
 }
 
-/// Control and data ports; a server serves one test.
+/// Options for control and data port. A server serves one test.
 fn ports(port: u16) -> [String; 4] {
     ["-C".to_owned(), port.to_string(), "-P".to_owned(), (port + 1).to_string()]
 }
@@ -36,7 +36,7 @@ fn serve_once(program: &Path, core: Option<usize>, port: u16, seconds: u32, extr
 }
 
 impl Bulk for Neper {
-    /// Its server ends with its test: each run starts one.
+    /// The server ends with its test, so each run starts one.
     fn serve(&self, _port: u16) -> Result<Option<Running>> {
         Ok(None)
     }
@@ -53,7 +53,7 @@ impl Bulk for Neper {
             .args(buffer)
             .args(sender);
         let said = run_well(&mut command, limit(seconds))?.stdout;
-        // What the server received, bits/s (the line of units says otherwise).
+        // Receive rate of the server, bits/s (despite the unit that neper prints).
         let goodput_bps = value(&said, "remote_throughput")?;
         let seconds = f64::from(seconds);
         Ok(Transfer { goodput_bps, bytes: goodput_bps * seconds / 8.0, sent_bps: goodput_bps, lost: 0 })
@@ -65,7 +65,8 @@ impl Bulk for Neper {
 }
 
 impl Neper {
-    /// Requests and responses of `size` bytes, one at a time; server and client on `cores` when given.
+    /// Runs request/response with messages of `size` bytes, one at a time; server and client are pinned to `cores`
+    /// if given.
     pub fn ping_pong(
         &self,
         port: u16,
@@ -89,7 +90,7 @@ impl Neper {
     }
 }
 
-/// The number of a `name=value` line, the last where there are several.
+/// Returns the number of a `name=value` line; the last one if there are several.
 fn value(said: &str, name: &str) -> Result<f64> {
     let of = |line: &str| line.strip_prefix(name)?.strip_prefix('=')?.parse::<f64>().ok();
     said.lines().rev().find_map(of).with_context(|| format!("neper said no {name}"))
@@ -100,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_read_by_their_whole_name() {
+    fn values_are_matched_by_full_name() {
         let said = "local_throughput=7\nthroughput=1893.00\nthroughput_units=Mbit/s\nlatency_p50=0.000048\n";
         assert!((value(said, "throughput").unwrap() - 1893.0).abs() < 1e-9);
         assert!((value(said, "latency_p50").unwrap() - 48e-6).abs() < 1e-12);

@@ -1,4 +1,4 @@
-//! Debian's nuttcp. Its data port is the one after its control port.
+//! nuttcp (Debian package). Its data port is the control port + 1.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,7 +9,7 @@ use super::{Bulk, Offer, Transfer, limit};
 use crate::bench::child::{Running, run_well};
 use crate::bench::net;
 
-/// Where it is.
+/// Path of the program.
 pub struct Nuttcp(pub PathBuf);
 
 impl Nuttcp {
@@ -37,7 +37,7 @@ impl Bulk for Nuttcp {
 
     fn udp(&self, port: u16, seconds: u32, offer: Offer, extra: &[&str]) -> Result<Transfer> {
         let size = format!("-l{}", offer.size);
-        // Its unit is kb/s.
+        // The unit of -R is kb/s.
         let rate = offer.rate_bps.map(|rate| format!("-R{:.0}", rate / 1e3));
         let mut arguments = vec!["-u", &size];
         arguments.extend(rate.as_deref());
@@ -46,7 +46,8 @@ impl Bulk for Nuttcp {
     }
 }
 
-/// `megabytes=237.7669 real_seconds=2.00 rate_Mbps=998.6052 … drop=472 pkt=172652 …`; a megabyte is 2^20 bytes.
+/// Parses `megabytes=237.7669 real_seconds=2.00 rate_Mbps=998.6052 … drop=472 pkt=172652 …`; a megabyte is 2^20
+/// bytes.
 fn transfer(stdout: &str, size: u64) -> Result<Transfer> {
     let fields: Vec<(&str, &str)> = stdout.split_whitespace().filter_map(|field| field.split_once('=')).collect();
     let optional =
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tcp_is_read_from_its_parsable_line() {
+    fn tcp_result_is_parsed_from_the_machine_readable_line() {
         let transfer = transfer(&recorded("nuttcp-tcp.txt"), 0).unwrap();
         assert!((transfer.goodput_bps - 44_782.009e6).abs() < 1.0);
         assert!((transfer.bytes / (10673.9375 * 1_048_576.0) - 1.0).abs() < 1e-12);

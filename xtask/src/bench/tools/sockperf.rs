@@ -1,5 +1,5 @@
-//! Debian's sockperf. Left to itself it halves the round trip and calls it latency; `--full-rtt` keeps it whole, as
-//! ours does.
+//! sockperf (Debian package). By default it reports half of the round trip as latency; `--full-rtt` reports the
+//! whole, as landspeed does.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,11 +10,11 @@ use super::{RoundTrips, Transport, limit, plain};
 use crate::bench::child::{Running, run_well};
 use crate::bench::net;
 
-/// Where it is.
+/// Path of the program.
 pub struct Sockperf(pub PathBuf);
 
 impl Sockperf {
-    /// Starts its server, on `core` when given.
+    /// Starts its server, pinned to `core` if given.
     pub fn serve(&self, port: u16, transport: Transport, core: Option<usize>) -> Result<Running> {
         let mut command = pinned(&self.0, core);
         command.args(["sr", "-i", "127.0.0.1", "-p", &port.to_string()]).args(flag(transport));
@@ -24,7 +24,7 @@ impl Sockperf {
         })
     }
 
-    /// Ping-pong with messages of `size` bytes, on `core` when given.
+    /// Runs ping-pong with messages of `size` bytes, pinned to `core` if given.
     pub fn ping_pong(
         &self,
         port: u16,
@@ -46,7 +46,7 @@ fn flag(transport: Transport) -> Option<&'static str> {
     (transport == Transport::Tcp).then_some("--tcp")
 }
 
-/// `program`, or `taskset -c CORE program`.
+/// Returns `program`, or `taskset -c CORE program`.
 pub fn pinned(program: &std::path::Path, core: Option<usize>) -> Command {
     let Some(core) = core else { return Command::new(program) };
     let mut command = Command::new("taskset");
@@ -56,7 +56,7 @@ pub fn pinned(program: &std::path::Path, core: Option<usize>) -> Command {
 
 fn parse(stdout: &str) -> Result<RoundTrips> {
     let lines: Vec<String> = stdout.lines().map(plain).collect();
-    // Without --full-rtt the summary would say "Latency is".
+    // Without --full-rtt the summary contains "Latency is".
     let whole = lines.iter().any(|line| line.contains("Round trip is"));
     let last = lines.iter().rev().find(|line| !line.is_empty()).map_or("nothing", String::as_str);
     ensure!(whole, "sockperf did not report whole round trips; it closed with: {last}");
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rate_and_whole_round_trip_are_read_from_its_report() {
+    fn rate_and_full_round_trip_are_parsed() {
         let udp = parse(&recorded("sockperf-udp-full.txt")).unwrap();
         assert_eq!(udp, RoundTrips { per_s: 276_719.0 / 1.55, p50_ns: 3_398.0 });
         let tcp = parse(&recorded("sockperf-tcp-full.txt")).unwrap();
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_round_trip_is_refused() {
+    fn half_round_trip_output_is_rejected() {
         let halved = recorded("sockperf-udp-full.txt").replace("Round trip is", "Latency is");
         assert!(parse(&halved).is_err());
     }

@@ -1,4 +1,4 @@
-//! The crate `xfr`.
+//! xfr, a Rust throughput tool from crates.io.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,7 +10,7 @@ use super::{Bulk, Offer, Transfer, limit, number};
 use crate::bench::child::{Running, run_well};
 use crate::bench::net;
 
-/// Where it is.
+/// Path of the program.
 pub struct Xfr(pub PathBuf);
 
 impl Xfr {
@@ -48,7 +48,7 @@ impl Bulk for Xfr {
     }
 }
 
-/// `bytes_total` are the receiver's; UDP adds packet counts.
+/// Parses the result: `bytes_total` is counted by the receiver; UDP has packet counts too.
 fn transfer(json: &Value) -> Result<Transfer> {
     let goodput_bps = number(json, "/throughput_mbps")? * 1e6;
     let bytes = number(json, "/bytes_total")?;
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn tcp_is_read_from_its_document() {
+    fn tcp_result_is_parsed_from_the_document() {
         let transfer = read("xfr-tcp.json");
         assert_eq!((transfer.bytes, transfer.lost), (11_543_379_968.0, 0));
         assert!((transfer.goodput_bps - 46_173.519_872e6).abs() < 1.0);

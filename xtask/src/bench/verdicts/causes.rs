@@ -1,29 +1,29 @@
-//! Scenario families: one for each cause.
+//! Scenario families, one per cause.
 
 use super::draw::Draw;
 use super::setup::{Limits, Setup, kilobits};
 use super::truth::{Accept, View};
 
-/// A scenario before it has a name.
+/// A generated scenario, not yet named.
 pub struct Drawn {
-    /// The path and what is set on it.
+    /// The path and its settings.
     pub setup: Setup,
-    /// What holds the flow back, in words.
+    /// The limit on the flow, in words.
     pub what: String,
-    /// Other causes that an expert could name with equal right.
+    /// Other causes that an expert could name with equal justification.
     pub accept: Vec<Accept>,
 }
 
-/// Draws a scenario in which its cause holds the flow back, or nothing when the draw does not suit. The last argument
-/// counts the varieties of the cause.
+/// Generates a scenario in which its cause limits the flow; `None` if the drawn values do not fit. The last
+/// argument selects a variant of the cause.
 type Family = fn(&mut Draw, &'static str, usize) -> Option<Drawn>;
 
-/// Congestion controls that a family takes in turn.
+/// Congestion controls used in turn.
 const CONTROLS: &[&str] = &["cubic", "bbr", "reno"];
-/// Those that shrink their window for each loss. (BBR version 1 does not.)
+/// Congestion controls that reduce cwnd on every loss. (BBR version 1 does not.)
 const LOSS_BASED: &[&str] = &["cubic", "reno"];
 
-/// Every cause with its family and the congestion controls that it takes in turn.
+/// All causes, each with its family and the congestion controls used in turn.
 pub const ALL: &[(&str, Family, &[&str])] = &[
     ("receiver-window", receiver_window, CONTROLS),
     ("slow-reader", slow_reader, CONTROLS),
@@ -59,7 +59,7 @@ fn receiver_window(draw: &mut Draw, control: &'static str, variety: usize) -> Op
     let mut setup = Setup::draw(draw, control, limits);
     let share = setup.share_bytes();
     (share > 2e5).then_some(())?;
-    // Of a receive buffer the kernel offers a half or more as a window.
+    // The kernel offers half of the receive buffer or more as the window.
     let buffer = (share * draw.within(0.15, 0.75)).max(8192.0).round() as u64;
     match variety % 4 {
         0 => {
@@ -75,7 +75,7 @@ fn receiver_window(draw: &mut Draw, control: &'static str, variety: usize) -> Op
             setup.receiver = format!("sysctl = {{ \"net.ipv4.tcp_rmem\" = \"4096 {least} {buffer}\" }}");
             drawn(setup, "tcp_rmem[2] is below the BDP", &[])
         }
-        // Both ends get this buffer; the sender's holds more payload than the receiver's window allows.
+        // Both hosts get this buffer; the send buffer holds more payload than the receive window allows.
         _ => {
             setup.flow = format!("window = \"{}\"", buffer / 2);
             drawn(setup, "fixed socket buffers are below the BDP", &[accept("send-buffer", View::Lab)])
@@ -92,7 +92,7 @@ fn slow_reader(draw: &mut Draw, control: &'static str, _: usize) -> Option<Drawn
 fn send_buffer(draw: &mut Draw, control: &'static str, variety: usize) -> Option<Drawn> {
     let limits = Limits { bdp_bytes: (4e5, f64::INFINITY), ..Limits::default() };
     let mut setup = Setup::draw(draw, control, limits);
-    // The kernel lets a send buffer overflow by a segment of 64 KiB.
+    // The kernel lets a send buffer overflow by one 64 KiB segment.
     (setup.share_bytes() > 4e5).then_some(())?;
     let buffer = (setup.share_bytes() * draw.within(0.1, 0.5)).max(8192.0).round() as u64;
     if variety.is_multiple_of(2) {
@@ -117,7 +117,7 @@ fn pacing(draw: &mut Draw, control: &'static str, _: usize) -> Option<Drawn> {
     drawn(setup, "SO_MAX_PACING_RATE is below the path's rate", &[])
 }
 
-/// A part of each stream's share of the path.
+/// Draws a rate below each stream's share of the path.
 fn part(draw: &mut Draw, setup: &Setup) -> String {
     kilobits(setup.rate_bps / f64::from(setup.streams) * draw.within(0.05, 0.75))
 }
@@ -137,7 +137,7 @@ fn link_rate(draw: &mut Draw, control: &'static str, variety: usize) -> Option<D
     } else {
         (setup.sender_nic_bps, setup.receiver_nic_bps) = (setup.rate_bps, nic_bps);
         setup.buffer_bytes = setup.buffer_bytes.max(3e7);
-        // The sender does not know the speed of the receiver's interface.
+        // The sender cannot see the speed of the receiver's interface.
         drawn(setup, "the receiver's interface is full", &[accept("network-path", View::OneEnd)])
     }
 }
@@ -166,8 +166,8 @@ fn network_congestion(draw: &mut Draw, control: &'static str, variety: usize) ->
     drawn(setup, "a queue of about the BDP overflows", &[])
 }
 
-/// Share of packets lost that leaves a loss-based control a small part of the path (Mathis 1997), and that loses about ten
-/// packets of each stream at least.
+/// Draws a loss ratio that limits a loss-based congestion control to a small part of the path (Mathis 1997) and
+/// causes at least about ten losses per stream.
 fn loss(draw: &mut Draw, setup: &Setup) -> f64 {
     if setup.congestion == "bbr" {
         return draw.within(0.17, 0.3);
@@ -202,7 +202,7 @@ fn receiver_host_drops(draw: &mut Draw, control: &'static str, _: usize) -> Opti
     let mut setup = Setup::draw(draw, control, LOSSY);
     let every = (1.0 / loss(draw, &setup)).round().max(3.0) as u64;
     setup.receiver = format!("drops = {{ every = {every} }}");
-    // No counter of the host shows these drops: only the lab knows their place.
+    // No counter of the host shows these drops; only the lab knows where they happen.
     drawn(setup, "the receiving host drops packets that arrived", &[accept("network-loss", View::TwoEnds)])
 }
 
@@ -272,7 +272,7 @@ fn ack_path(draw: &mut Draw, control: &'static str, _: usize) -> Option<Drawn> {
         ..Limits::default()
     };
     let mut setup = Setup::draw(draw, control, limits);
-    // An ACK for every second segment, 90 bytes on the wire with its framing.
+    // One ACK per two segments, 90 bytes each on the wire with framing.
     let acks_bps = setup.rate_bps / f64::from(setup.mtu) / 2.0 * 90.0;
     setup.link = format!("reverse = {{ rate = \"{}\" }}", kilobits((acks_bps * draw.within(0.02, 0.3)).max(16e3)));
     setup.back_buffer_bytes = draw.pick(&[20e3, 50e3, 100e3, 1e6]);
@@ -300,7 +300,7 @@ fn local_qdisc(draw: &mut Draw, control: &'static str, variety: usize) -> Option
         }
         _ => {
             let mut setup = Setup::draw(draw, control, LOSSY);
-            // A packet here is a segment of up to 64 KiB.
+            // At the qdisc a packet is a GSO segment of up to 64 KiB.
             let share = (loss(draw, &setup) * 5.0).min(0.2);
             setup.sender =
                 format!("qdisc = {{ kind = \"netem\", loss = \"{:.4}%\", packets = 100000 }}", share * 100.0);

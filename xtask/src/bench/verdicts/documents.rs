@@ -1,4 +1,4 @@
-//! Lab documents of the scenarios, kept on disk.
+//! Lab documents of the scenarios, cached on disk.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,10 +11,10 @@ use landspeed_model::LabDocument;
 use super::truth::Case;
 use crate::bench::child::run;
 
-/// A scenario that takes longer counts as failed. Most take some seconds.
+/// Time limit of a scenario; after that it has failed. Most take a few seconds.
 const LIMIT: Duration = Duration::from_mins(5);
 
-/// Scenarios and their documents in one directory.
+/// Scenarios and their documents in a directory.
 pub struct Documents {
     directory: PathBuf,
 }
@@ -30,7 +30,7 @@ impl Documents {
         self.directory.join(format!("{}.{extension}", case.name))
     }
 
-    /// The document of a case; `None` when it has none, or one of another scenario.
+    /// Reads the document of a case; `None` if it is missing or belongs to another scenario.
     pub fn read(&self, case: &Case) -> Result<Option<LabDocument>> {
         if !self.is_current(case) {
             return Ok(None);
@@ -41,14 +41,14 @@ impl Documents {
             .with_context(|| format!("cannot read {}: run it again with --fresh", path.display()))
     }
 
-    /// Whether the document of exactly this scenario is there.
+    /// Whether the document of exactly this scenario exists.
     fn is_current(&self, case: &Case) -> bool {
         std::fs::read_to_string(self.file(case, "toml")).is_ok_and(|text| text == case.toml)
             && self.file(case, "json").is_file()
     }
 
-    /// Runs the scenarios that have no document (all with `fresh`), `jobs` at a time. Returns how many ran and what
-    /// failed.
+    /// Runs the scenarios that have no document (all with `fresh`), `jobs` at a time. Returns the number that ran
+    /// and the errors.
     pub fn complete(&self, cases: &[Case], binary: &Path, jobs: usize, fresh: bool) -> (usize, Vec<String>) {
         let missing: Vec<&Case> = cases.iter().filter(|case| fresh || !self.is_current(case)).collect();
         let (queue, failed) = (Mutex::new(missing.iter().enumerate()), Mutex::new(Vec::new()));
@@ -97,7 +97,8 @@ impl Documents {
             .args(["--quiet", "--yes", "--jobs", "1"]);
         let started = crate::machine::now();
         let finished = run(&mut command, LIMIT)?;
-        // A check that fails makes the run invalid (exit status 1), and its document still counts: a black hole, say.
+        // A failed check makes the run invalid (exit status 1), but its document still counts, for example with a
+        // black hole.
         ensure!(
             matches!(finished.status.code(), Some(0 | 1)) && partial.is_file(),
             "{}: {}",

@@ -1,13 +1,13 @@
-//! A seeded source of random draws.
+//! Seeded random draws.
 
 use landspeed_stats::SplitMix64;
 
-/// Draws: the same on every machine for the same seed.
+/// Random draws, reproducible on every machine for the same seed.
 #[derive(Debug, Clone)]
 pub struct Draw(SplitMix64);
 
 impl Draw {
-    /// Draws that depend on a seed and on a name, so that a new scenario does not change the others.
+    /// Seeds the draws with a seed and a name, so that a new scenario does not change the others.
     pub fn new(seed: u64, name: &str) -> Self {
         // FNV-1a.
         let hash = name
@@ -16,17 +16,17 @@ impl Draw {
         Self(SplitMix64::new(seed ^ hash))
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0.bits()
     }
 
-    /// A number in `low..high`.
+    /// Returns a number in `low..high`.
     pub fn within(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.0.unit()
     }
 
-    /// One of `choices`, which is not empty.
+    /// Returns one of `choices`, which must not be empty.
     pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[(self.bits() % choices.len() as u64) as usize]
     }

@@ -1,4 +1,4 @@
-//! Causes that the lab does not have, on this machine: cores that other programs keep busy, CPU quotas, slow readers.
+//! Causes that the lab cannot create, measured on this machine: busy cores, CPU quotas, slow readers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,22 +14,22 @@ use super::truth::{Accept, View};
 use crate::bench::child::{Running, run};
 use crate::bench::net;
 
-/// Length of a run, seconds.
+/// Duration of a run, seconds.
 const SECONDS: u32 = 5;
-/// A run that takes longer has failed.
+/// Time limit of a run.
 const LIMIT: Duration = Duration::from_mins(1);
-/// Programs that keep a core busy.
+/// Number of busy loops.
 const BURDEN: usize = 2;
-/// CPU time that a quota leaves of each period, µs.
+/// CPU time per period under a quota, µs.
 const QUOTA_US: u32 = 20_000;
 const PERIOD_US: u32 = 100_000;
 
-/// Share of the cores that is idle on a quiet machine. Where other programs run, either end may be the one that waits.
+/// Minimum idle share of a quiet machine. With other load, either side may be the one that waits.
 const IDLE: f64 = 0.8;
-/// How long idle time is watched.
+/// Time over which the idle share is measured.
 const WATCHED: Duration = Duration::from_millis(500);
 
-/// An end of a test.
+/// Side of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     /// The client.
@@ -38,22 +38,22 @@ enum End {
     Receiver,
 }
 
-/// What takes CPU time from one end.
+/// CPU contention on one side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pressure {
-    /// Nothing.
+    /// No contention.
     None,
     /// Busy loops on its core.
     Burden(End),
-    /// A quota of its control group.
+    /// A CPU quota of its control group.
     Quota(End),
 }
 
-/// A case on this machine.
+/// A test case on this machine.
 struct HostCase {
     name: &'static str,
     truth: &'static str,
-    /// On one machine both ends share the cores, and the softirq of the receive path runs on the sender's.
+    /// Also acceptable: both sides share the cores, and the softirqs of the receive path run on the sender's core.
     accept: &'static [&'static str],
     pressure: Pressure,
     arguments: &'static [&'static str],
@@ -89,8 +89,8 @@ const fn case(
     HostCase { name, truth, accept, pressure, arguments }
 }
 
-/// Runs what is missing, `rounds` times for each congestion control, and judges it with both ends and with one. Prints
-/// what is skipped.
+/// Runs the missing cases, `rounds` times per congestion control, and judges them in each view. Prints what is
+/// skipped.
 pub fn play(directory: &Path, binary: Option<&Path>, rounds: usize, chosen: &[String]) -> Result<Vec<Scores>> {
     println!(
         "SKIPPED storage: landspeed sends from memory and reads into memory; --read-rate stands for a slow disk"
@@ -122,7 +122,7 @@ pub fn play(directory: &Path, binary: Option<&Path>, rounds: usize, chosen: &[St
 
 fn row(name: &str, case: &HostCase, run: &RunDocument, view: View) -> Row {
     let mut accept: Vec<Accept> = case.accept.iter().map(|&cause| Accept { cause, from: View::TwoEnds }).collect();
-    // From the sender a reader without CPU time, one that reads slowly and a small buffer are a closed window.
+    // At the sender, a receiver without CPU time, a slow reader and a small buffer all appear as a closed window.
     if matches!(case.truth, "receiver-cpu" | "slow-reader") {
         accept.extend(["receiver-window", "slow-reader"].map(|cause| Accept { cause, from: View::OneEnd }));
     }
@@ -190,7 +190,7 @@ fn measure(path: &Path, case: &HostCase, congestion: &str, binary: &Path) -> Res
     Ok(())
 }
 
-/// Fails when other programs keep the cores busy.
+/// Returns an error if other programs keep the cores busy.
 fn ensure_quiet() -> Result<()> {
     let read = || fs::read_to_string("/proc/stat").context("cannot read /proc/stat");
     let before = read()?;
@@ -200,7 +200,7 @@ fn ensure_quiet() -> Result<()> {
     Ok(())
 }
 
-/// Idle time, waiting for disks included, over all time between two readings of `/proc/stat`, 0..=1.
+/// Idle time (including iowait) divided by total time between two readings of `/proc/stat`, 0..=1.
 fn idle_share(before: &str, after: &str) -> f64 {
     let ticks = |text: &str| -> Vec<u64> {
         let first = text.lines().next().unwrap_or_default();
@@ -209,12 +209,12 @@ fn idle_share(before: &str, after: &str) -> f64 {
     let moved: Vec<u64> =
         ticks(before).iter().zip(ticks(after)).map(|(before, after)| after.saturating_sub(*before)).collect();
     let idle: u64 = moved.iter().skip(3).take(2).sum();
-    // Guest time is in user time already.
+    // Guest time is already included in user time.
     let all: u64 = moved.iter().take(8).sum();
     if all == 0 { 0.0 } else { idle as f64 / all as f64 }
 }
 
-/// Two cores that this process may use.
+/// Returns two cores that this process may use.
 fn cores() -> Result<(u32, u32)> {
     let status = fs::read_to_string("/proc/self/status").context("cannot read /proc/self/status")?;
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or_default();
@@ -223,7 +223,7 @@ fn cores() -> Result<(u32, u32)> {
     Ok((cores[0], cores[1]))
 }
 
-/// The numbers of a kernel list such as `0-2,5`.
+/// Parses a kernel list such as `0-2,5`.
 fn listed(list: &str) -> Vec<u32> {
     list.trim()
         .split(',')
@@ -235,7 +235,7 @@ fn listed(list: &str) -> Vec<u32> {
         .collect()
 }
 
-/// A program on one core, in a control group when given.
+/// Runs a program on one core, in a control group if given.
 fn on_core(core: u32, program: &Path, quota: Option<&Quota>) -> Command {
     let mut command = Command::new("sh");
     let enter = quota.map(|quota| format!("echo $$ > '{}/cgroup.procs' && ", quota.0.display())).unwrap_or_default();
@@ -253,7 +253,7 @@ struct Quota(PathBuf);
 impl Quota {
     fn new() -> Result<Self> {
         let own = format!("landspeed-bench-{}", std::process::id());
-        // Version 2, where it controls the CPU; else version 1.
+        // cgroup v2 if it has the cpu controller, else v1.
         let unified = Path::new("/sys/fs/cgroup");
         let controllers = fs::read_to_string(unified.join("cgroup.controllers")).unwrap_or_default();
         let is_unified = controllers.split_whitespace().any(|name| name == "cpu");
@@ -276,7 +276,7 @@ impl Quota {
 
 impl Drop for Quota {
     fn drop(&mut self) {
-        // A process that has been reaped leaves its group a moment later.
+        // A reaped process may leave its group a moment later.
         for _ in 0..50 {
             if fs::remove_dir(&self.0).is_ok() {
                 return;
@@ -292,14 +292,14 @@ mod tests {
     use super::{idle_share, listed};
 
     #[test]
-    fn kernel_lists_are_read() {
+    fn kernel_cpu_lists_are_parsed() {
         assert_eq!(listed("0-2,5\n"), [0, 1, 2, 5]);
         assert_eq!(listed(" 1"), [1]);
         assert!(listed("").is_empty());
     }
 
     #[test]
-    fn idle_time_counts_waiting_for_disks_and_not_guests_twice() {
+    fn idle_share_includes_iowait_and_excludes_guest_time() {
         let before = "cpu  100 0 100 1000 0 0 0 0 0 0\n";
         let after = "cpu  110 0 110 1070 10 0 0 0 5 0\ncpu0 1 1 1 1\n";
         assert!((idle_share(before, after) - 0.8).abs() < 1e-9);

@@ -1,4 +1,4 @@
-//! Verdicts on a document: landspeed's, and what `ss -ti` alone would say.
+//! Verdicts on a document: landspeed's, and a baseline from the `ss -ti` chronographs alone.
 
 use clap::ValueEnum;
 use landspeed_model::{Cause, Confidence, Direction, LabDocument, RunDocument, TcpInfo, Verdict};
@@ -15,12 +15,12 @@ pub enum Judge {
     Document,
 }
 
-/// A cause and how sure it is.
+/// A cause with its confidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Said {
-    /// The cause by its JSON name.
+    /// JSON name of the cause.
     pub cause: String,
-    /// Its confidence.
+    /// Confidence of the verdict.
     pub confidence: Confidence,
 }
 
@@ -30,7 +30,7 @@ impl From<&Verdict> for Said {
     }
 }
 
-/// The JSON name of a cause.
+/// Returns the JSON name of a cause.
 fn name(cause: Cause) -> String {
     serde_json::to_value(cause)
         .ok()
@@ -39,7 +39,7 @@ fn name(cause: Cause) -> String {
 }
 
 impl Judge {
-    /// The verdict on the first flow of a document in a view; `None` where the judge has none.
+    /// Returns the verdict on a document's first flow in a view; `None` if the judge has none.
     pub fn verdict(self, document: &LabDocument, view: View) -> Option<Said> {
         let run = document.flows.first()?.run.as_ref()?;
         match (self, view) {
@@ -53,7 +53,7 @@ impl Judge {
             (Self::Tree, View::WatchSender | View::WatchReceiver) => Some(on_run(run, view)),
             (Self::Tree, _) => {
                 let mut run = seen(run, view);
-                // The lab's hosts share a kernel and its name; two real ones do not.
+                // The lab's hosts share a hostname; two real hosts do not.
                 if let Some(server) = &mut run.hosts.server {
                     server.hostname.push_str("-server");
                 }
@@ -63,7 +63,7 @@ impl Judge {
     }
 }
 
-/// The verdict of the tree on a run, in a view without a lab.
+/// Returns this tree's verdict on a run, in a view without the lab's counters.
 pub fn on_run(run: &RunDocument, view: View) -> Said {
     let direction = match view {
         View::WatchSender => Direction::Upload,
@@ -74,10 +74,10 @@ pub fn on_run(run: &RunDocument, view: View) -> Said {
     Said::from(&landspeed_diagnose::diagnose_watched(&run, direction, &beside))
 }
 
-/// Share of the busy time from which on a limit is the cause.
+/// Minimum share of the busy time at which a limit is the cause.
 const MOST: f64 = 0.5;
 
-/// What the chronographs of `ss -ti` say by themselves: the limit that takes most of the busy time, `application` when
+/// Returns the verdict of the `ss -ti` chronographs alone: the limit with most of the busy time, `application` if
 /// the flow is idle most of the time, else `network`. `None` without samples.
 pub fn chronographs(run: &RunDocument) -> Option<&'static str> {
     let (mut busy, mut window, mut buffer, mut elapsed) = (0.0, 0.0, 0.0, 0.0);
@@ -108,7 +108,7 @@ pub fn chronographs(run: &RunDocument) -> Option<&'static str> {
     })
 }
 
-/// What the chronographs say at best about a cause.
+/// Returns the class that the chronographs would report for a cause.
 pub fn chronograph_class(cause: &str) -> &'static str {
     match cause {
         "receiver-window" | "slow-reader" | "receiver-cpu" => "receiver-window",

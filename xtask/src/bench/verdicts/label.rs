@@ -1,65 +1,64 @@
-//! Whether a scenario did what it was drawn for.
+//! Labels a scenario with its true cause, from the lab's counters.
 //!
-//! A scenario that is meant to lose packets at random may turn out to fill its path all the same. What the lab counted
-//! decides the truth, never a verdict: a scenario keeps its cause, gets another one that the counters prove, or is left
-//! out.
+//! A scenario meant to have random loss may still fill its path. The label depends on what the lab counted, never
+//! on a verdict: a scenario keeps its cause, gets another one that the counters prove, or is excluded.
 
 use landspeed_model::{LabDocument, LabQueue, PhaseName, Protocol, RunDocument};
 use serde::Serialize;
 
 use super::truth::{Accept, Case, View};
 
-/// A path that carries at least this part of its rate is full.
+/// Minimum share of the path's rate at which the path is full.
 const FULL: f64 = 0.93;
-/// A path that carries less than this part of its rate has room. Scenarios between the two are excluded.
+/// A path below this share of its rate is not full. Scenarios between the two thresholds are excluded.
 const ROOM: f64 = 0.88;
-/// The first part of the steady phase, in which a burst from before may still end.
+/// Leading share of the steady phase in which an earlier burst of drops may still end.
 const EARLY: f64 = 0.3;
-/// Part of its rate that a link full of ACKs carries: a frame of 66 bytes takes 24 more.
+/// Minimum share of its rate at which a link is full of ACKs: a frame of 66 bytes takes 24 more on the wire.
 const ACKS_FULL: f64 = 0.7;
-/// Packets lost on a link that make loss the cause, at least.
+/// Minimum packets lost on a link for loss to be the cause.
 const FEW_LOSSES: u64 = 10;
 
-/// The truth about a document.
+/// Label of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Label {
-    /// What held the flow back, and what is acceptable beside it.
+    /// The true cause, and other acceptable ones.
     Known(&'static str, Vec<Accept>),
-    /// Why the document is left out.
+    /// Excluded, with the reason.
     LeftOut(String),
 }
 
-/// What the lab counted.
+/// Counters of the lab that decide the label.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Facts {
-    /// Goodput over what the slowest link carries, 0..=1.
+    /// Goodput divided by the payload rate of the slowest link, 0..=1.
     pub share: f64,
-    /// Bytes that left the bottleneck's queue in the steady phase over what it can send.
+    /// Utilization of the bottleneck in the steady phase, 0..=1.
     pub busy: f64,
     /// Drops at the bottleneck before the late part of the steady phase.
     pub early_drops: u64,
-    /// Those of them in the steady phase.
+    /// Those of the early drops that fell into the steady phase.
     pub first_drops: u64,
     /// Drops at the bottleneck in the late part of the steady phase.
     pub late_drops: u64,
-    /// Points of the queue's series with drops among these.
+    /// Points of the queue's series with late drops.
     pub late_bursts: usize,
-    /// Drops of the bottleneck's way back.
+    /// Drops in the reverse direction of the bottleneck.
     pub ack_drops: u64,
-    /// Part of its rate that the way back carries.
+    /// Utilization of the bottleneck's reverse direction in the steady phase, 0..=1.
     pub ack_busy: f64,
-    /// Drops of the sender's own queue.
+    /// Drops in the sender's own queue.
     pub local_drops: u64,
-    /// Drops at the port to the receiver, in the late part of the steady phase.
+    /// Drops at the port to the receiver in the late part of the steady phase.
     pub last_hop_drops: u64,
-    /// Packets lost on links.
+    /// Packets lost on all links.
     pub lost: u64,
-    /// Packets that the receiving host dropped.
+    /// Packets dropped by the receiving host.
     pub host_drops: u64,
 }
 
 impl Facts {
-    /// Reads them from the document of a scenario of [`super::causes`]; nothing without the flow's measurement.
+    /// Reads the counters from the document of a scenario of [`super::causes`]; `None` if the flow was not measured.
     pub fn new(document: &LabDocument) -> Option<Self> {
         let flow = document.flows.first()?;
         let run = flow.run.as_ref()?;
@@ -69,7 +68,7 @@ impl Facts {
         let (bottleneck, back, local, last_hop) = (queue("w->e")?, queue("e->w")?, queue("s->w")?, queue("e->r")?);
         let slowest = [bottleneck, local, last_hop].into_iter().map(|queue| queue.rate_bps).min()?;
         let mtu = f64::from(document.topology.links.first()?.mtu_bytes);
-        // TCP and IP headers with timestamps take 52 bytes; an Ethernet frame 38 more than its packet.
+        // TCP and IP headers with timestamps take 52 bytes; Ethernet adds 38 per packet, preamble and gap included.
         let payload = slowest as f64 * (mtu - 52.0) / (mtu + 38.0);
         let drops = |queue: &LabQueue| during(queue, &queue.series.drops, span_ns);
         let late = |queue: &LabQueue| drops(queue).2;
@@ -99,8 +98,8 @@ impl Facts {
     }
 }
 
-/// A counter's movement before the steady phase, in its early part, in the rest of it, and the number of points of the
-/// rest in which it moved.
+/// Sums a counter's increments before the steady phase, in its early part, and in the rest of it; also counts the
+/// points of the rest with an increment.
 fn during(queue: &LabQueue, moved: &[u64], (start, end): (u64, u64)) -> (u64, u64, u64, usize) {
     let late = start + ((end - start) as f64 * EARLY) as u64;
     let (mut before, mut early, mut rest, mut points) = (0, 0, 0, 0);
@@ -129,7 +128,7 @@ fn busy(queue: &LabQueue, span_ns: (u64, u64)) -> f64 {
     if ns == 0.0 { 0.0 } else { inner.iter().sum::<u64>() as f64 * 8e9 / ns / queue.rate_bps.max(1) as f64 }
 }
 
-/// The truth about the document of a case.
+/// Labels the document of a case.
 pub fn label(case: &Case, document: &LabDocument) -> Label {
     let Some(facts) = Facts::new(document) else { return Label::LeftOut("nothing was measured".to_owned()) };
     let run = document.flows.first().and_then(|flow| flow.run.as_ref());
@@ -142,8 +141,9 @@ pub fn label(case: &Case, document: &LabDocument) -> Label {
     }
 }
 
-/// Causes that two hosts cannot distinguish from `cause`. The lab's links are shaped veths of unknown rate: the sender's
-/// own link is a tbf to them, the receiver's a link of the path. Loss beside a full link is loss with a queue.
+/// Returns causes that are indistinguishable from `cause` on two hosts. The lab's links are shaped veths of
+/// unknown rate: hosts see the sender's own link as a tbf and the receiver's as part of the path. Loss on a full
+/// link looks like congestion.
 fn alike(cause: &str, facts: &Facts) -> Vec<Accept> {
     let causes: &[&str] = match cause {
         "link-rate" => &["local-qdisc", "network-path", "network-congestion"],
@@ -164,7 +164,7 @@ fn judge(case: &Case, facts: &Facts, request_response: bool) -> Result<Known, St
     let accept = |cause, from| Accept { cause, from };
     let out = |why: &str| Err(format!("{why} ({facts:?})"));
     let quiet = facts.late_drops == 0 && facts.last_hop_drops == 0;
-    // A queue that overflowed in the steady phase was congested for a part of it.
+    // A queue that overflowed in the steady phase was congested for part of it.
     let full = || {
         let congested = (facts.first_drops > 0).then(|| accept("network-congestion", View::Lab));
         let acks = (case.cause == "ack-path" && facts.ack_drops > 0).then(|| accept("ack-path", View::Lab));
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_decide_what_a_full_path_is() {
+    fn drops_distinguish_congestion_from_a_full_path() {
         let full = Facts { share: 0.99, early_drops: 10, ..Facts::default() };
         assert_eq!(judged("network-congestion", &full), Some("network-path"));
         let congested = Facts { late_drops: 10, late_bursts: 5, ..full };
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn overshoot_ends_before_the_late_part() {
+    fn overshoot_has_no_drops_in_the_late_part() {
         let burst = Facts { share: 0.4, early_drops: 100, ..Facts::default() };
         assert_eq!(judged("slow-start-overshoot", &burst), Some("slow-start-overshoot"));
         assert_eq!(judged("shallow-buffer", &burst), Some("slow-start-overshoot"));

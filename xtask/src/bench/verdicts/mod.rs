@@ -1,8 +1,9 @@
-//! `cargo xtask bench verdicts`: verdicts beside the known cause.
+//! `cargo xtask bench verdicts`: compares verdicts with known causes.
 //!
-//! Scenarios with one known cause run in the lab. Their documents are kept, so that changed code is judged without
-//! running them again. The scenarios of [`PUBLISHED_SEED`] are unseen: only their tables are printed, so that no threshold is set by
-//! them. Those of any other seed train: their mistakes are printed one by one.
+//! Scenarios with one known cause run in the lab. Their documents are kept, so that changed code can be judged
+//! without running them again. The scenarios of [`PUBLISHED_SEED`] are the test set: only their tables are
+//! printed, so that no threshold is tuned to them. Any other seed gives training scenarios, whose mistakes are
+//! printed one by one.
 
 mod causes;
 mod documents;
@@ -63,13 +64,13 @@ pub struct Options {
     host: bool,
 }
 
-/// Seed of the tables in docs/verdicts.md.
+/// Seed of the published tables in docs/verdicts.md.
 const PUBLISHED_SEED: u64 = 303;
 
-/// Runs of each case on this machine with each congestion control.
+/// Runs per case and congestion control on this machine.
 const HOST_ROUNDS: usize = 2;
 
-/// A document with its truth.
+/// A document with its true cause.
 struct Labelled {
     case: Case,
     truth: &'static str,
@@ -77,21 +78,21 @@ struct Labelled {
     document: LabDocument,
 }
 
-/// What `truth.json` says about a scenario.
+/// Entry of a scenario in `truth.json`.
 #[derive(Serialize)]
 struct Entry<'a> {
     drawn_for: &'a str,
     what: &'a str,
-    /// Absent where the document is left out.
+    /// `None` if the document is excluded.
     truth: Option<&'a str>,
-    /// Acceptable in every view, and in views that show less.
+    /// Acceptable causes by view.
     accept: BTreeMap<&'static str, Vec<&'static str>>,
     left_out: Option<String>,
     buffer_bdp: f64,
     facts: Option<Facts>,
 }
 
-/// Runs what is missing, judges, and prints.
+/// Runs missing scenarios, judges, and prints the tables.
 pub fn run(options: &Options) -> Result<()> {
     ensure!(options.count > 0, "--count starts at 1");
     if options.host {
@@ -132,7 +133,7 @@ fn binary(options: &Options) -> Result<PathBuf> {
     options.binary.clone().map_or_else(crate::dist::build_release, Ok)
 }
 
-/// The cases of [`host`]. None of them is drawn, so none is unseen.
+/// Runs the cases of [`host`]. They are not generated, so there is no separate test set.
 fn on_this_machine(options: &Options) -> Result<()> {
     let binary = if options.offline { None } else { Some(binary(options)?) };
     let scores = host::play(&options.keep.join("host"), binary.as_deref(), HOST_ROUNDS, &options.causes)?;
@@ -143,8 +144,8 @@ fn on_this_machine(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Reads the documents, finds the truth of each, and writes `truth.json` beside them. Also returns how many were left out
-/// and how many have no document.
+/// Reads and labels the documents, and writes `truth.json` next to them. Also returns how many were excluded and
+/// how many have no document.
 fn labelled(documents: &Documents, all: Vec<Case>, options: &Options) -> Result<(Vec<Labelled>, usize, usize)> {
     let mut found = Vec::with_capacity(all.len());
     let (mut left_out, mut absent) = (0, 0);
@@ -195,8 +196,8 @@ fn scores(labelled: &[&Labelled], judge: Judge, view: View) -> Scores {
     Scores { view, rows: rows.collect() }
 }
 
-/// How often the class of the cause (receiver, send buffer, application, network) is right: the chronographs beside the
-/// verdicts of a view.
+/// Formats a table of how often the class of the cause (receiver, send buffer, application, network) is right,
+/// for the chronographs and for the verdicts of a view.
 fn beside_chronographs(labelled: &[&Labelled], scores: Option<&Scores>) -> String {
     let mut classes: BTreeMap<&str, (usize, usize, usize)> = BTreeMap::new();
     for labelled in labelled {

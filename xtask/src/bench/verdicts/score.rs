@@ -1,4 +1,4 @@
-//! Right, acceptable, undetermined or wrong: counts, and the tables of them.
+//! Scores of verdicts: right, acceptable, undetermined or wrong; counts and tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -8,14 +8,14 @@ use landspeed_model::Confidence;
 use super::judge::Said;
 use super::truth::{Accept, View};
 
-/// How a verdict compares with the truth.
+/// Comparison of a verdict with the truth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Score {
-    /// The cause.
+    /// The true cause.
     Right,
-    /// Another cause that an expert could name with equal right.
+    /// Another cause that an expert could name with equal justification.
     Acceptable,
-    /// No cause.
+    /// No cause named.
     Undetermined,
     /// A wrong cause at low confidence.
     WrongLow,
@@ -24,7 +24,7 @@ pub enum Score {
 }
 
 impl Score {
-    /// Compares.
+    /// Compares a verdict with the truth.
     pub fn new(truth: &str, accept: &[Accept], view: View, said: &Said) -> Self {
         match () {
             () if said.cause == truth => Self::Right,
@@ -40,29 +40,29 @@ impl Score {
     }
 }
 
-/// One verdict beside the truth.
+/// A scenario's verdict and its true cause.
 #[derive(Debug, Clone)]
 pub struct Row {
     /// Name of the scenario.
     pub name: String,
-    /// What held the flow back.
+    /// The true cause.
     pub truth: &'static str,
-    /// What the verdict names.
+    /// The verdict.
     pub said: Said,
-    /// How they compare.
+    /// Result of the comparison.
     pub score: Score,
 }
 
 /// Verdicts of one view.
 #[derive(Debug, Clone)]
 pub struct Scores {
-    /// The view.
+    /// View on which the verdicts are based.
     pub view: View,
-    /// The verdicts.
+    /// One row per scenario.
     pub rows: Vec<Row>,
 }
 
-/// Counts of scores.
+/// Number of verdicts by score.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Tally {
     right: usize,
@@ -105,12 +105,13 @@ impl Tally {
 const HEADS: &str = "n | right | acceptable | undetermined | wrong, low | wrong, medium or high";
 
 impl Scores {
-    /// The goal of the view: right or acceptable at least, wrong at medium or high confidence below.
+    /// Goal of the view: minimum share right or acceptable, and upper bound of the share wrong at medium or high
+    /// confidence.
     fn goal(&self) -> (f64, f64) {
         match self.view {
             View::Lab | View::TwoEnds => (0.95, 0.01),
             View::OneEnd | View::WatchSender => (0.85, 0.02),
-            // A receiver sees its own end only: silence is right for most causes, a wrong one is not.
+            // A receiver sees only its own host: "undetermined" is right for most causes, a wrong cause is not.
             View::WatchReceiver => (0.0, 0.02),
         }
     }
@@ -123,7 +124,7 @@ impl Scores {
         (tally.right + tally.acceptable) as f64 >= good * total && (tally.wrong_sure as f64) < wrong * total
     }
 
-    /// Truth down, named cause across.
+    /// Formats the confusion matrix: true causes in rows, named causes in columns.
     fn confusion(&self) -> String {
         let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
         for row in &self.rows {
@@ -147,7 +148,7 @@ impl Scores {
         text
     }
 
-    /// Right or acceptable for each level of confidence.
+    /// Formats the share right or acceptable by level of confidence.
     fn reliability(&self) -> String {
         let mut text = String::new();
         for (level, name, goal) in [
@@ -173,7 +174,7 @@ impl Scores {
     }
 }
 
-/// All tables.
+/// Formats all tables.
 pub fn tables(all: &[Scores]) -> String {
     let mut text = format!("| view | {HEADS} | goal |\n|---|{}---|\n", "--:|".repeat(6));
     for scores in all {
@@ -198,7 +199,7 @@ pub fn tables(all: &[Scores]) -> String {
     text
 }
 
-/// Scores of each cause, one view.
+/// Formats the scores by true cause for one view.
 pub fn by_cause(scores: &Scores) -> String {
     let mut text = format!("| truth | {HEADS} |\n|---|{}\n", "--:|".repeat(6));
     let truths: BTreeSet<&str> = scores.rows.iter().map(|row| row.truth).collect();
@@ -209,7 +210,7 @@ pub fn by_cause(scores: &Scores) -> String {
     text
 }
 
-/// Scenarios whose verdict is neither right nor acceptable.
+/// Lists the scenarios whose verdict is neither right nor acceptable.
 pub fn mistakes(scores: &Scores) -> String {
     scores.rows.iter().filter(|row| !row.score.is_good()).fold(String::new(), |mut text, row| {
         let confidence = format!("{:?}", row.said.confidence).to_lowercase();
@@ -218,7 +219,7 @@ pub fn mistakes(scores: &Scores) -> String {
     })
 }
 
-/// A count as a share.
+/// Formats a count as a percentage.
 pub fn percent(count: usize, total: usize) -> String {
     if total == 0 { "–".to_owned() } else { format!("{:.1} %", count as f64 * 100.0 / total as f64) }
 }
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_is_held_against_the_truth_of_its_view() {
+    fn verdicts_are_scored_by_causes_acceptable_in_their_view() {
         let accept = [Accept { cause: "network-path", from: View::OneEnd }];
         let score = |cause, confidence, view| Score::new("link-rate", &accept, view, &said(cause, confidence));
         assert_eq!(score("link-rate", Confidence::Low, View::Lab), Score::Right);
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn goals_count_right_and_confident_mistakes() {
+    fn goals_count_right_verdicts_and_confident_mistakes() {
         let meets = |view, right, low, sure| {
             let rows = rows(right, Score::Right, Confidence::High)
                 .chain(rows(low, Score::WrongLow, Confidence::Low))

@@ -12,19 +12,19 @@ use landspeed_lab::scenario;
 
 use super::draw::Draw;
 
-/// Estimated wall time that a scenario may take, seconds. A machine with other work takes several times as long.
+/// Maximum estimated wall-clock time of a scenario, seconds. A loaded machine takes several times as long.
 const MOST_WALL_S: f64 = 5.0;
 
-/// Limits on the path that a scenario is drawn from.
+/// Ranges from which a path is drawn.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Bottleneck rates to choose from, Mb/s.
+    /// Bottleneck rates, Mb/s.
     pub rates_mbps: &'static [u32],
-    /// RTTs to choose from, µs; each is varied by a quarter.
+    /// RTTs, µs; each is varied by a quarter.
     pub rtts_us: &'static [u32],
-    /// Bandwidth-delay product, bytes: at least and at most.
+    /// Minimum and maximum bandwidth-delay product, bytes.
     pub bdp_bytes: (f64, f64),
-    /// Numbers of streams to choose from.
+    /// Numbers of streams.
     pub streams: &'static [u32],
 }
 
@@ -39,7 +39,7 @@ impl Default for Limits {
     }
 }
 
-/// Everything that a scenario file says, before it is written.
+/// Contents of a scenario file.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// Seed of the lab.
@@ -52,38 +52,38 @@ pub struct Setup {
     pub rtt_us: f64,
     /// MTU, bytes.
     pub mtu: u32,
-    /// Streams.
+    /// Number of streams.
     pub streams: u32,
     /// Rate of the sender's interface, bits/s.
     pub sender_nic_bps: f64,
     /// Rate of the receiver's interface, bits/s.
     pub receiver_nic_bps: f64,
-    /// Queue at the bottleneck, bytes.
+    /// Queue limit at the bottleneck, bytes.
     pub buffer_bytes: f64,
-    /// Queue of the way back at the bottleneck, bytes.
+    /// Queue limit in the reverse direction of the bottleneck, bytes.
     pub back_buffer_bytes: f64,
-    /// Leading part that is kept out of the steady phase, seconds.
+    /// Start of the flow that is excluded from the steady phase, seconds.
     pub omit_s: f64,
-    /// Length of the steady phase, seconds.
+    /// Duration of the steady phase, seconds.
     pub time_s: f64,
     /// Queueing discipline of both hosts.
     pub qdisc: &'static str,
-    /// Lines of `[hosts]`.
+    /// Extra lines for `[hosts]`.
     pub hosts: String,
-    /// Lines of `[host.s]`.
+    /// Extra lines for `[host.s]`.
     pub sender: String,
-    /// Lines of `[host.r]`.
+    /// Extra lines for `[host.r]`.
     pub receiver: String,
-    /// Lines of the bottleneck link.
+    /// Extra lines for the bottleneck link.
     pub link: String,
-    /// Lines of the flow.
+    /// Extra lines for the flow.
     pub flow: String,
-    /// UDP beside the flow, bits/s; negative against its direction.
+    /// UDP cross traffic, bits/s; negative in the reverse direction.
     pub cross_bps: Option<f64>,
 }
 
 impl Setup {
-    /// Draws a path within `limits` that the lab simulates in reasonable time.
+    /// Draws a path within `limits` that the lab can simulate in reasonable time.
     pub fn draw(draw: &mut Draw, congestion: &'static str, limits: Limits) -> Self {
         for _ in 0..10_000 {
             let rate_bps = f64::from(draw.pick(limits.rates_mbps)) * 1e6;
@@ -133,20 +133,20 @@ impl Setup {
         self.rate_bps / 8.0 * self.rtt_us / 1e6
     }
 
-    /// A stream's share of the bandwidth-delay product, bytes.
+    /// Bandwidth-delay product per stream, bytes.
     pub fn share_bytes(&self) -> f64 {
         self.bdp_bytes() / f64::from(self.streams)
     }
 
-    /// Whether the lab runs it in reasonable time.
+    /// Whether the lab simulates it in reasonable time.
     pub fn is_quick(&self) -> bool {
         scenario::load(&self.toml("estimate", "estimate"))
             .is_ok_and(|loaded| scenario::estimate(&loaded.cells[0].scenario).wall_s <= MOST_WALL_S)
     }
 
-    /// Time between two losses of a stream that only loses packets when the buffer overflows, seconds: Reno grows by a
-    /// segment each RTT from half of its largest window on; CUBIC needs K (RFC 9438 section 4.2), or the time that
-    /// Reno needs where that is shorter. BBR probes for more every eight RTTs.
+    /// Time between two losses of a stream that only loses packets when the buffer overflows, seconds. Reno grows by
+    /// one segment per RTT from half of its largest window; CUBIC needs K (RFC 9438 section 4.2), or Reno's time if
+    /// that is shorter. BBR probes for bandwidth every eight RTTs.
     pub fn sawtooth_s(&self) -> f64 {
         let window = (self.bdp_bytes() + self.buffer_bytes) / f64::from(self.streams) / f64::from(self.mtu - 52);
         let rtt_s = self.rtt_us / 1e6 + self.buffer_bytes / 2.0 / (self.rate_bps / 8.0);
@@ -158,18 +158,18 @@ impl Setup {
         }
     }
 
-    /// Makes the steady phase last for four sawteeth. Whether that is still quick.
+    /// Extends the steady phase to four sawteeth. Returns whether the run is still quick.
     pub fn fit_sawteeth(&mut self) -> bool {
         self.time_s = self.time_s.max(4.0 * self.sawtooth_s());
         self.time_s <= 15.0 && self.is_quick()
     }
 
-    /// Packets that the bottleneck carries in the whole run.
+    /// Packets that the bottleneck can carry in the whole run.
     pub fn packets(&self) -> f64 {
         (self.omit_s + self.time_s) * self.rate_bps / 8.0 / f64::from(self.mtu)
     }
 
-    /// The scenario file.
+    /// Returns the scenario file.
     pub fn toml(&self, name: &str, description: &str) -> String {
         let Self { seed, congestion, qdisc, mtu, streams, .. } = self;
         let (hosts, sender, receiver, link, flow) =
@@ -261,7 +261,7 @@ streams = {streams}
     }
 }
 
-/// A rate as scenario files write it.
+/// Formats a rate as in scenario files.
 pub fn kilobits(bps: f64) -> String {
     format!("{}k", (bps / 1e3).round() as u64)
 }

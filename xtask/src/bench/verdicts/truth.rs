@@ -1,30 +1,30 @@
-//! A scenario with its known cause, and what of it each view of a document shows.
+//! A scenario with its known cause, and the views of a document.
 
 use landspeed_lab::scenario;
 
 use super::causes;
 use super::draw::Draw;
 
-/// How much of a lab document a verdict is decided from.
+/// Part of a lab document on which a verdict is based.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum View {
-    /// Both ends, and the queues and links of the lab.
+    /// Both hosts, and the queues and links of the lab.
     Lab,
-    /// Both ends, as `landspeed run` has them.
+    /// Both hosts, as in `landspeed run`.
     TwoEnds,
-    /// The sender alone.
+    /// The sender only.
     OneEnd,
-    /// What `landspeed watch` at the sender reads of one of the connections.
+    /// `landspeed watch` at the sender, for one of the connections.
     WatchSender,
-    /// The same at the receiver.
+    /// `landspeed watch` at the receiver, for one of the connections.
     WatchReceiver,
 }
 
 impl View {
-    /// Every view, the one that shows most first.
+    /// All views, most complete first.
     pub const ALL: [Self; 5] = [Self::Lab, Self::TwoEnds, Self::OneEnd, Self::WatchSender, Self::WatchReceiver];
 
-    /// Its name in tables.
+    /// Name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lab => "two ends and the lab's queues",
@@ -36,12 +36,12 @@ impl View {
     }
 }
 
-/// A cause that is acceptable beside the truth.
+/// A cause that is acceptable besides the true one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Accept {
     /// The cause.
     pub cause: &'static str,
-    /// The view that shows most of those in which it is acceptable.
+    /// The most complete view in which it is acceptable.
     pub from: View,
 }
 
@@ -50,21 +50,21 @@ pub struct Accept {
 pub struct Case {
     /// Name, unique: the cause and a number.
     pub name: String,
-    /// What holds the flow back.
+    /// The cause it was generated for.
     pub cause: &'static str,
-    /// The same in words.
+    /// The limit on the flow, in words.
     pub what: String,
-    /// Causes acceptable beside it.
+    /// Other acceptable causes.
     pub accept: Vec<Accept>,
-    /// Congestion control.
+    /// Name of the congestion control.
     pub congestion: &'static str,
-    /// Size of the bottleneck's queue over the BDP.
+    /// Bottleneck queue size divided by the BDP.
     pub buffer_bdp: f64,
-    /// The scenario file.
+    /// Contents of the scenario file.
     pub toml: String,
 }
 
-/// Draws `count` scenarios of each cause, the first of every cause before the second of any.
+/// Generates `count` scenarios of each cause; the first of every cause before the second of any.
 pub fn cases(seed: u64, count: usize) -> Vec<Case> {
     (0..count).flat_map(|number| (0..causes::ALL.len()).map(move |cause| case(seed, cause, number))).collect()
 }
@@ -73,7 +73,7 @@ fn case(seed: u64, cause: usize, number: usize) -> Case {
     let (cause, family, controls) = causes::ALL[cause];
     let name = format!("{cause}-{number:02}");
     let mut draw = Draw::new(seed, &name);
-    // Two draws of each kind.
+    // Each variant is drawn twice in a row.
     let turn = number / 2;
     let congestion = controls[turn % controls.len()];
     let variety = turn + turn / controls.len();

@@ -1,4 +1,4 @@
-//! What each view shows of a run.
+//! Reduces a run to what each view shows.
 
 use landspeed_model::{
     Cost, Direction, Ends, Parameters, Phase, PhaseName, RunDocument, Sample, Status, Stream, StreamEnd, ThreadUse,
@@ -7,7 +7,7 @@ use landspeed_model::{
 
 use super::truth::View;
 
-/// The run as `view` shows it. (What [`View::Lab`] shows besides is in the lab document.)
+/// Returns the run as seen in `view`. ([`View::Lab`] also shows data of the lab document.)
 pub fn seen(run: &RunDocument, view: View) -> RunDocument {
     let mut run = run.clone();
     if view == View::OneEnd {
@@ -16,8 +16,9 @@ pub fn seen(run: &RunDocument, view: View) -> RunDocument {
     run
 }
 
-/// What `watch` has of the first connection of an upload: one socket's readings in the steady phase, no options, no schedule, and of the
-/// host the counters and the busiest thread. `Upload`: at the sender; `Download`: at the receiver, which is the client there.
+/// Returns what `watch` knows of the first connection of an upload: one socket's samples in the steady phase
+/// without options or schedule, and of the host the counters and the busiest thread. `Upload`: at the sender;
+/// `Download`: at the receiver, which is the client there.
 pub fn watched(run: &RunDocument, direction: Direction) -> (RunDocument, WatchHost) {
     let mut run = run.clone();
     let steady =
@@ -29,7 +30,7 @@ pub fn watched(run: &RunDocument, direction: Direction) -> (RunDocument, WatchHo
         run.host_series.client = run.host_series.server.take();
     }
     (run.hosts.server, run.host_series.server) = (None, None);
-    // Of the host `watch` reads counters; it does not read the use of each core.
+    // `watch` reads the host's counters, but not the utilization of each core.
     if let Some(series) = &mut run.host_series.client {
         series.samples.clear();
     }
@@ -73,7 +74,7 @@ pub fn watched(run: &RunDocument, direction: Direction) -> (RunDocument, WatchHo
     (run, beside)
 }
 
-/// The thread of a stream, from its samples.
+/// Returns the CPU use of the stream's thread, from its samples.
 fn busiest(samples: &[Sample]) -> Option<ThreadUse> {
     let mut timed = samples.iter().filter(|sample| sample.thread_cpu_ns.is_some());
     let (first, last) = (timed.next()?, timed.next_back()?);
@@ -88,8 +89,8 @@ fn busiest(samples: &[Sample]) -> Option<ThreadUse> {
     })
 }
 
-/// Removes everything that the server reported, where the client sends: what is left is what the client has when the
-/// server's report is lost.
+/// Removes everything that the server reported in an upload; what remains is the client's view when the server's
+/// report is lost.
 fn forget_server(run: &mut RunDocument) {
     run.status = if run.status == Status::Complete { Status::Partial } else { run.status };
     run.hosts.server = None;
@@ -121,7 +122,7 @@ fn forget_server(run: &mut RunDocument) {
     run.conservation.holds = false;
 }
 
-/// Intervals by what the peer acknowledged, as `intervals_from` says then.
+/// Recomputes the intervals from acknowledged bytes, as `intervals_from` then states.
 fn from_acknowledgements(stream: &mut Stream) {
     let Some(sender) = &stream.sender else { return };
     let acknowledged: Vec<(u64, u64)> =
@@ -151,7 +152,7 @@ mod tests {
     const RUN: &str = include_str!("../../../../crates/diagnose/fixtures/real/loss-cubic.json");
 
     #[test]
-    fn a_watch_shows_one_socket_and_no_options() {
+    fn watch_view_has_one_socket_and_no_options() {
         let run: RunDocument = serde_json::from_str(RUN).unwrap();
         for (direction, sends) in [(Direction::Upload, true), (Direction::Download, false)] {
             let (seen, _) = watched(&run, direction);
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn one_end_shows_nothing_that_the_server_reported() {
+    fn sender_view_has_nothing_reported_by_the_server() {
         let run: RunDocument = serde_json::from_str(RUN).unwrap();
         assert!(run.streams.iter().all(|stream| stream.receiver.is_some()));
         assert_eq!(seen(&run, View::TwoEnds), run);
@@ -173,7 +174,7 @@ mod tests {
         assert!(one.hosts.server.is_none() && one.host_series.server.is_none());
         assert!(one.totals.server.is_none() && one.cost.server.is_none());
         assert_eq!(one.hosts.client, run.hosts.client);
-        // Acknowledged bytes are close to delivered bytes.
+        // Acknowledged bytes approximate delivered bytes.
         let bytes = |run: &RunDocument| -> u64 {
             run.streams.iter().flat_map(|stream| &stream.intervals).map(|interval| interval.bytes).sum()
         };

@@ -1,4 +1,4 @@
-//! Tests between hosts, one at a time.
+//! Runs tests between hosts, one at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -25,21 +25,21 @@ use crate::tuneup::hosts::Hosts as HeldHosts;
 use crate::tuneup::runner::{Unmeasured, try_run};
 
 const NOUNS: Nouns = Nouns { runs: "runs", time: "" };
-/// Length of the test that looks at the hosts, nanoseconds.
+/// Duration of the test that collects facts of the hosts, nanoseconds.
 const SURVEY_NS: u64 = 200_000_000;
-/// Nothing stays changed for longer, whatever hangs.
+/// Maximum time that host settings stay changed, even if landspeed hangs.
 const LIMIT: Duration = Duration::from_mins(55);
-/// Cross traffic has to flow after so long, nanoseconds.
+/// Timeout for cross traffic to start, nanoseconds.
 const CROSS_START_NS: u64 = 20_000_000_000;
-/// It could last so much longer than the run, nanoseconds; the run's end ends it.
+/// Extra duration of cross traffic, nanoseconds; it is stopped when the run ends.
 const CROSS_MARGIN_NS: u64 = 60_000_000_000;
-/// How often it is looked at, nanoseconds.
+/// Polling interval while waiting for cross traffic, nanoseconds.
 const LOOK_AGAIN_NS: u64 = 20_000_000;
 
-/// Two hosts.
+/// Client and server of a test.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pair {
-    /// The client; this host if `None`.
+    /// The client; `None` is this host.
     pub from: Option<String>,
     /// The server.
     pub to: String,
@@ -51,7 +51,7 @@ impl fmt::Display for Pair {
     }
 }
 
-/// What hosts are, by pair: a short test asks both ends.
+/// Facts of the hosts of each pair, collected by a short test.
 #[derive(Debug, Default)]
 pub struct Survey(BTreeMap<Pair, BTreeMap<String, String>>);
 
@@ -75,22 +75,22 @@ impl Survey {
         Ok(Self(hosts))
     }
 
-    /// What the hosts of a pair are.
+    /// Returns the facts of a pair's hosts.
     pub fn hosts(&self, pair: &Pair) -> Option<&BTreeMap<String, String>> {
         self.0.get(pair)
     }
 }
 
-/// Cross traffic as it is kept beside a run: `runs/ID.cross`.
+/// Cross traffic of a run, stored in `runs/ID.cross`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct CrossRun {
-    /// Its name in results.
+    /// Name of the traffic in results.
     pub name: String,
-    /// Its document: cut short when the run ended.
+    /// Its run document; the test was stopped when the main run ended.
     pub document: RunDocument,
 }
 
-/// Adds cross traffic to the facts of its run; where it did not flow, the run is not usable.
+/// Adds cross traffic to the facts of its run. If cross traffic failed, the run is not usable.
 pub fn add_cross(facts: &mut RunFacts, cross: Vec<CrossRun>) {
     for CrossRun { name, document } in cross {
         if document.status == Status::Failed {
@@ -125,7 +125,7 @@ struct Engine<'a> {
     held: Option<Held>,
 }
 
-/// Settings of hosts that are held for the runs of one block.
+/// Host settings held for the runs of one block.
 struct Held {
     block: u32,
     group: usize,
@@ -191,7 +191,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Makes the hosts what the cell needs, for as long as its group lasts in its block.
+    /// Applies the host settings of the cell, unless they are already held for this block and group.
     fn hold(&mut self, assigned: &Assigned, cell: &HostCell) -> Result<(), ChangeError> {
         let entry = &assigned.entry;
         let group = self.session.setup.cells[entry.number].group;
@@ -219,7 +219,7 @@ impl Engine<'_> {
     }
 }
 
-/// Asks both hosts for changes.
+/// Opens host changes on client and server.
 fn begin(cell: &HostCell, interrupted: &'static AtomicBool) -> Result<HeldHosts, ChangeError> {
     let request = request(cell).map_err(|entry| ChangeError { kind: ChangeErrorKind::Unavailable, entry })?;
     let family = request.parameters.family;
@@ -231,7 +231,7 @@ fn begin(cell: &HostCell, interrupted: &'static AtomicBool) -> Result<HeldHosts,
     Ok(HeldHosts::of(client, remote(&request.target)?))
 }
 
-/// Checks that hosts can be changed, before anything runs.
+/// Checks before the first run that the settings of the hosts can be changed.
 pub fn check_changes(cells: &[HostCell], interrupted: &'static AtomicBool) -> anyhow::Result<()> {
     let mut asked = BTreeSet::new();
     for cell in cells.iter().filter(|cell| cell.changes_hosts()) {
@@ -248,7 +248,7 @@ pub fn check_changes(cells: &[HostCell], interrupted: &'static AtomicBool) -> an
     Ok(())
 }
 
-/// One test; the document has its verdict.
+/// Runs one test. The document contains the verdict.
 fn test(
     cell: &HostCell,
     request: &Request,
@@ -265,7 +265,7 @@ fn test(
     }
 }
 
-/// What a cell asks for.
+/// Returns the test request of a cell.
 fn request(cell: &HostCell) -> Result<Request, ErrorEntry> {
     of_args(&cell.args)
 }
@@ -284,7 +284,7 @@ fn of_args(args: &crate::run::Args) -> Result<Request, ErrorEntry> {
     Ok(request)
 }
 
-/// Runs `main` while cross traffic flows.
+/// Runs `main` while cross traffic flows. Returns its result and the cross traffic.
 fn beside<T>(
     cross: &[Cross],
     request: &Request,

@@ -20,9 +20,9 @@ use self::options::RunOption;
 use super::session::CellInfo;
 use crate::run;
 
-/// Time of a test beside its traffic, seconds: connections, clocks, results.
+/// Setup time per test for connections, clock synchronization and results, seconds.
 const SETUP_S: f64 = 1.0;
-/// Implicit factors where a plan names several hosts.
+/// Keys of the implicit factors for plans with several hosts.
 const SENDER: &str = "hosts.sender";
 const RECEIVER: &str = "hosts.receiver";
 
@@ -36,31 +36,31 @@ pub struct Hosts {
 /// A cell between hosts.
 #[derive(Debug)]
 pub struct HostCell {
-    /// Options of `run`.
+    /// Parsed options of `run`.
     pub args: run::Args,
-    /// The client, where it is another host.
+    /// The client, if it is another host.
     pub from: Option<Target>,
-    /// Settings of the client's host.
+    /// Settings of the client host.
     pub client: Vec<Change>,
-    /// Settings of the server's host.
+    /// Settings of the server host.
     pub server: Vec<Change>,
-    /// Traffic beside it.
+    /// Cross traffic during the run.
     pub cross: Vec<Cross>,
 }
 
-/// Traffic beside a run.
+/// Cross traffic during a run.
 #[derive(Debug)]
 pub struct Cross {
-    /// Its name in results.
+    /// Name of the traffic in results.
     pub name: String,
-    /// The host that sends.
+    /// The host that sends the traffic.
     pub from: Target,
-    /// Options of `run`.
+    /// Parsed options of `run`.
     pub args: run::Args,
 }
 
 impl Hosts {
-    /// Prepares the tests of a plan; several hosts become factors.
+    /// Prepares the tests of a plan. Lists of several hosts become factors.
     pub fn open(plan: &mut Plan) -> anyhow::Result<Self> {
         let Subject::Hosts(subject) = &plan.subject else { bail!("the plan has no hosts") };
         let subject = subject.clone();
@@ -151,7 +151,8 @@ impl Hosts {
         Some(plan.problem(&key.span, &at, format!("no such key: `{name}`")).hint(hint))
     }
 
-    /// Every level by itself, beside the first of all others: mistakes get their place in the plan.
+    /// Checks each level combined with the first levels of all other factors, so that errors refer to a place in
+    /// the plan.
     fn check_levels(&self, plan: &Plan, problems: &mut Vec<Problem>) {
         let first = vec![0; plan.factors.len()];
         let base = self.cell(plan, &first);
@@ -172,7 +173,7 @@ impl Hosts {
         }
     }
 
-    /// A cell of the plan.
+    /// Returns the cell with the given levels.
     pub fn cell(&self, plan: &Plan, levels: &[usize]) -> Result<HostCell, Problem> {
         let mut options: Vec<RunOption> = self.subject.options.iter().map(of_setting).collect();
         let mut cross: Vec<Vec<RunOption>> = self
@@ -239,7 +240,7 @@ impl Hosts {
         Ok(HostCell { args, from, client: client_changes, server: server_changes, cross: cross? })
     }
 
-    /// What the cells are, on hosts as the survey found them; without one, ids are those of no run.
+    /// Returns the cells, with facts of the hosts from the survey. Without a survey, the ids match no run.
     pub fn cells(&self, plan: &Plan, design: &Design, survey: &Survey) -> anyhow::Result<Vec<CellInfo>> {
         let mut groups: Vec<String> = Vec::new();
         let mut cells: Vec<CellInfo> = Vec::new();
@@ -292,7 +293,7 @@ impl Hosts {
         Ok(cells)
     }
 
-    /// Pairs of hosts, each once.
+    /// Returns each pair of hosts once, with one of its cells.
     pub fn pairs(&self, plan: &Plan, design: &Design) -> anyhow::Result<BTreeMap<Pair, HostCell>> {
         let mut pairs = BTreeMap::new();
         for levels in &design.cells {
@@ -302,7 +303,7 @@ impl Hosts {
         Ok(pairs)
     }
 
-    /// Settings of hosts that the plan varies, in words.
+    /// Describes the host settings that the plan varies.
     pub fn changes(plan: &Plan) -> Vec<String> {
         let of = |factor: &Factor| -> Vec<String> {
             let named = factor.keys.iter().enumerate().filter(|(_, key)| host_key(&key.value).is_some());
@@ -319,18 +320,18 @@ impl Hosts {
 }
 
 impl HostCell {
-    /// Between which hosts it runs.
+    /// Returns client and server of the cell.
     pub fn pair(&self) -> Pair {
         Pair { from: self.from.as_ref().map(ToString::to_string), to: self.args.server().to_string() }
     }
 
-    /// Whether it changes settings of hosts.
+    /// Whether the cell changes host settings.
     pub fn changes_hosts(&self) -> bool {
         !self.client.is_empty() || !self.server.is_empty()
     }
 }
 
-/// Parses options and checks that they make sense together.
+/// Parses options and checks that they are compatible.
 fn parse(plan: &Plan, given: &[RunOption], key: &str) -> Result<run::Args, Problem> {
     let span: Range<usize> = given.last().map_or(0..0, |option| option.span.clone());
     let args = options::parse(given).map_err(|refused| refused.problem(plan, given, &span, key))?;
@@ -350,13 +351,13 @@ fn of_setting(setting: &Setting) -> RunOption {
     }
 }
 
-/// `cross.0.rate` as 0 and `rate`.
+/// Splits `cross.0.rate` into 0 and `rate`.
 fn cross_key(key: &str) -> Option<(usize, &str)> {
     let (index, option) = key.strip_prefix("cross.")?.split_once('.')?;
     Some((index.parse().ok()?, option))
 }
 
-/// `host.server.eth0:mtu` as whether it is the server's, and `eth0:mtu`.
+/// Splits `host.server.eth0:mtu` into whether it is the server's setting, and `eth0:mtu`.
 fn host_key(key: &str) -> Option<(bool, &str)> {
     let rest = key.strip_prefix("host.")?;
     let (is_server, name) = match rest.strip_prefix("client.") {

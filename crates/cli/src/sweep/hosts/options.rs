@@ -1,4 +1,4 @@
-//! Options of `run` in a plan, parsed by the same parser as the command line.
+//! Options of `run` in a plan, parsed by the command-line parser.
 
 use std::ops::Range;
 
@@ -9,33 +9,33 @@ use landspeed_sweep::Plan;
 
 use crate::run;
 
-/// Options that say where results go rather than what is measured, and what the plan has another word for.
+/// Options for output, and options that the plan expresses differently.
 const REFUSED: &[&str] = &["json", "jsonl", "format", "report", "tap", "verbose", "quiet", "title", "help", "from"];
 
-/// An option of `run` as a plan has it.
+/// An option of `run` in a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunOption {
-    /// Its long name; `target` is the server.
+    /// Long name of the option; `target` is the server.
     pub name: String,
-    /// Its value.
+    /// Value in the plan.
     pub value: toml::Value,
-    /// Where it is written.
+    /// Byte range in the plan's text.
     pub span: Range<usize>,
 }
 
-/// Why options are refused.
+/// A refused option.
 #[derive(Debug)]
 pub struct Refused {
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
-    /// What to do.
+    /// Advice, if there is any.
     pub hint: Option<String>,
-    /// The option it is about.
+    /// Name of the option, if known.
     pub option: Option<String>,
 }
 
 impl Refused {
-    /// As a mistake of the plan: at the option it is about, or else at `span`.
+    /// Converts to a problem of the plan, located at the option if it is known, otherwise at `span`.
     pub fn problem(self, plan: &Plan, options: &[RunOption], span: &Range<usize>, key: &str) -> Problem {
         let about = self.option.as_ref().and_then(|name| options.iter().rev().find(|option| option.name == *name));
         let (span, key) = match about {
@@ -46,7 +46,7 @@ impl Refused {
     }
 }
 
-/// Long names of the options of `run` that a plan can set.
+/// Returns the long names of the options of `run` that a plan can set.
 pub fn names() -> Vec<String> {
     let command = command();
     let mut names: Vec<String> =
@@ -56,7 +56,7 @@ pub fn names() -> Vec<String> {
     names
 }
 
-/// Refuses a name that is no option of `run`, or none that a plan sets.
+/// Refuses names that are not options of `run` or that a plan cannot set.
 pub fn check_name(name: &str) -> Result<(), Refused> {
     if REFUSED.contains(&name) {
         let hint = match name {
@@ -78,7 +78,7 @@ pub fn check_name(name: &str) -> Result<(), Refused> {
     })
 }
 
-/// Parses options; a later one replaces an earlier one of the same name.
+/// Parses options; a later option replaces an earlier one of the same name.
 pub fn parse(options: &[RunOption]) -> Result<run::Args, Refused> {
     let mut words = Vec::new();
     for (at, option) in options.iter().enumerate() {
@@ -90,7 +90,7 @@ pub fn parse(options: &[RunOption]) -> Result<run::Args, Refused> {
     run::Args::from_arg_matches(&matches).map_err(|error| refused(&error))
 }
 
-/// An option as a word of the command line; `false` is no word.
+/// Returns the option as a command-line argument; `None` for a false flag.
 fn word(option: &RunOption) -> Result<Option<String>, Refused> {
     let text = match &option.value {
         toml::Value::Boolean(true) => return Ok(Some(format!("--{}", option.name))),
@@ -104,7 +104,7 @@ fn word(option: &RunOption) -> Result<Option<String>, Refused> {
     Ok(Some(if option.name == "target" { text } else { format!("--{}={text}", option.name) }))
 }
 
-/// A value as the command line has it.
+/// Returns a value in command-line syntax.
 pub fn scalar(value: &toml::Value) -> Option<String> {
     match value {
         toml::Value::String(text) => Some(text.clone()),
@@ -118,7 +118,7 @@ fn command() -> Command {
     run::Args::augment_args(Command::new("run").no_binary_name(true))
 }
 
-/// What clap says, without its usage lines.
+/// Converts a clap error, without its usage lines.
 fn refused(error: &clap::Error) -> Refused {
     let text = error.render().to_string();
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -132,7 +132,7 @@ fn refused(error: &clap::Error) -> Refused {
     });
     let mut message = message.to_owned();
     if error.kind() == ErrorKind::MissingRequiredArgument {
-        // The names follow on lines of their own.
+        // clap lists the missing arguments on separate lines.
         let missing: Vec<&str> = text.lines().map(str::trim).filter(|line| line.starts_with("--")).collect();
         message = format!("{message} {}", missing.join(", "));
     }

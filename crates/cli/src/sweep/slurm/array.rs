@@ -1,19 +1,21 @@
-//! Which runs share a task of a job array, and what became of them. No processes, files or clocks.
+//! Assigns runs to tasks of job arrays and tracks their state. Uses no processes, files or clocks.
 
 use std::collections::BTreeMap;
 
 use super::tools::QueuedTask;
 
-/// A task should take this long at least, seconds: starting one takes a second or two.
+/// Target duration of a task, seconds: starting one takes a second or two.
 const TASK_S: f64 = 30.0;
-/// Tasks for each core, where there are enough runs: the last ones end about together.
+/// Tasks per core if there are enough runs, so that all cores finish at about the same time.
 const TASKS_A_CORE: usize = 4;
-/// A run is started this often before it counts as failed.
+/// Number of attempts before a run counts as failed.
 pub const MAX_ATTEMPTS: u32 = 3;
-/// Looks at the queue in which a task has to be missing: its files may come later than the news of its end.
+/// Number of consecutive polls without a task before it counts as gone: its files may appear later than the end
+/// in the queue.
 const LOOKS: u32 = 3;
 
-/// Runs of one task each, by their positions in `runs.json`, from (position, estimated seconds).
+/// Groups runs into tasks. `runs` contains (index in `runs.json`, estimated seconds); each result lists the
+/// indices of one task.
 pub fn batches(runs: &[(usize, f64)], cores: usize) -> Vec<Vec<usize>> {
     let total_s: f64 = runs.iter().map(|(_, seconds)| seconds.max(0.01)).sum();
     let fair_s = total_s / (cores * TASKS_A_CORE).max(1) as f64;
@@ -23,7 +25,7 @@ pub fn batches(runs: &[(usize, f64)], cores: usize) -> Vec<Vec<usize>> {
     for &(index, seconds) in runs {
         batch.push(index);
         batch_s += seconds.max(0.01);
-        // Rounding must not make a task of every run.
+        // Tolerance, so that rounding does not create one task per run.
         if batch_s >= target_s * 0.999 {
             batches.push(std::mem::take(&mut batch));
             batch_s = 0.0;
@@ -35,31 +37,31 @@ pub fn batches(runs: &[(usize, f64)], cores: usize) -> Vec<Vec<usize>> {
     batches
 }
 
-/// A job array that was submitted.
+/// A submitted job array.
 #[derive(Debug, Clone)]
 pub struct Array {
-    /// Its number in Slurm.
+    /// Slurm's job id.
     pub job: String,
     tasks: Vec<Task>,
 }
 
 #[derive(Debug, Clone)]
 struct Task {
-    /// Runs of it whose documents are not there.
+    /// Runs whose documents are missing.
     missing: Vec<usize>,
-    /// Looks in a row in which Slurm did not have it.
+    /// Consecutive polls in which the task was not in the queue.
     absent: u32,
     last: LastState,
-    /// It is given up: its runs are elsewhere.
+    /// The task is abandoned; its runs were reassigned.
     over: bool,
 }
 
-/// State of a task when it was last seen.
+/// State of a task in the last poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LastState {
     Pending,
     Running,
-    /// On the way out of the queue, or back to its beginning (`CG`).
+    /// Completing, or being requeued (`CG`).
     Completing,
 }
 
@@ -73,40 +75,40 @@ impl LastState {
     }
 }
 
-/// What a look at the queue shows.
+/// Changes found in one poll of the queue.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Seen {
-    /// Tasks that ended without the documents of all their runs, and these runs.
+    /// Ended tasks and those of their runs that have no document.
     pub lost: Vec<(usize, Vec<usize>)>,
-    /// Tasks that Slurm holds: they are to be cancelled.
+    /// Held tasks, which should be cancelled.
     pub held: Vec<usize>,
-    /// Tasks that Slurm started again by itself.
+    /// Number of tasks that Slurm requeued.
     pub restarted: u32,
 }
 
 impl Array {
-    /// With these batches as its tasks.
+    /// Creates an array with one task per batch.
     pub fn new(job: String, batches: Vec<Vec<usize>>) -> Self {
         let task = |missing| Task { missing, absent: 0, last: LastState::Pending, over: false };
         Self { job, tasks: batches.into_iter().map(task).collect() }
     }
 
-    /// The document of a run is there.
+    /// Records that the document of a run exists.
     pub fn has_made(&mut self, index: usize) {
         self.tasks.iter_mut().for_each(|task| task.missing.retain(|&missing| missing != index));
     }
 
-    /// Runs whose documents are awaited.
+    /// Returns the runs whose documents are still expected.
     pub fn missing(&self) -> impl Iterator<Item = usize> {
         self.tasks.iter().filter(|task| !task.over).flat_map(|task| task.missing.iter().copied())
     }
 
-    /// Whether nothing of it is awaited.
+    /// Whether no document is expected any more.
     pub fn is_over(&self) -> bool {
         self.missing().next().is_none()
     }
 
-    /// Takes in the queue as Slurm shows it.
+    /// Updates the tasks from the queue and returns the changes.
     pub fn look(&mut self, queue: &[QueuedTask]) -> Seen {
         let queued: BTreeMap<usize, &QueuedTask> = queue.iter().map(|task| (task.index, task)).collect();
         let mut seen = Seen::default();
@@ -122,7 +124,7 @@ impl Array {
                 Some(queued) => {
                     task.absent = 0;
                     let now = LastState::of(&queued.state);
-                    // Between two looks it may have been pending.
+                    // It may have been pending between two polls.
                     let restarted = match task.last {
                         LastState::Pending => false,
                         LastState::Running => now == LastState::Pending,
@@ -142,12 +144,12 @@ impl Array {
     }
 }
 
-/// How often runs were started.
+/// Number of attempts per run.
 #[derive(Debug, Clone, Default)]
 pub struct Attempts(BTreeMap<usize, u32>);
 
 impl Attempts {
-    /// Runs are started once more.
+    /// Counts an attempt of each run.
     pub fn count(&mut self, runs: &[usize]) {
         runs.iter().for_each(|&run| *self.0.entry(run).or_default() += 1);
     }
@@ -174,7 +176,7 @@ mod tests {
     fn short_runs_share_a_task_and_long_ones_do_not() {
         assert_eq!(batches(&of(1000, 1.0), 2).iter().map(Vec::len).max(), Some(30));
         assert_eq!(batches(&of(16, 60.0), 2).len(), 16);
-        // Few runs: every core has several tasks.
+        // Few runs: several tasks per core.
         assert_eq!(batches(&of(16, 1.0), 2).len(), 8);
         assert_eq!(batches(&of(3, 1.0), 2).len(), 3);
         assert_eq!(batches(&[], 2).len(), 0);
@@ -183,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_is_gone_without_documents_is_lost() {
+    fn tasks_gone_without_documents_are_lost() {
         let mut array = Array::new("7".to_owned(), vec![vec![0, 1], vec![2]]);
         array.has_made(0);
         for _ in 0..LOOKS - 1 {
@@ -197,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_that_comes_late_is_not_lost() {
+    fn late_documents_are_not_lost() {
         let mut array = Array::new("7".to_owned(), vec![vec![0]]);
         assert_eq!(array.look(&[]), Seen::default());
         array.has_made(0);
@@ -206,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_slurm_requeued_is_counted() {
+    fn requeued_tasks_are_counted() {
         let mut array = Array::new("7".to_owned(), vec![vec![0]]);
         assert_eq!(array.look(&[task(0, "R")]).restarted, 0);
         assert_eq!(array.look(&[task(0, "PD")]).restarted, 1);
@@ -217,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_held_task_is_given_up_at_once() {
+    fn held_tasks_are_abandoned_immediately() {
         let mut array = Array::new("7".to_owned(), vec![vec![4]]);
         let held = QueuedTask { index: 0, state: "PD".to_owned(), reason: "launch_failed_requeued_held".to_owned() };
         let seen = array.look(&[held]);
@@ -225,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_started_three_times_at_most() {
+    fn runs_are_attempted_at_most_three_times() {
         let mut attempts = Attempts::default();
         for _ in 0..MAX_ATTEMPTS {
             assert!(attempts.left(1));

@@ -1,4 +1,5 @@
-//! What workers need beside the sweep's directory: landspeed itself and the lab's kernels, by their content.
+//! Files that workers need in addition to the sweep's directory: landspeed and the lab's kernels, named by
+//! content.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -9,27 +10,27 @@ use anyhow::{Context as _, anyhow};
 use landspeed_lab::kernel::Kernel;
 use landspeed_sweep::id;
 
-/// Hexadecimal digits of a digest in a name.
+/// Number of hexadecimal digits of the digest in a file name.
 const DIGITS: usize = 16;
 
-/// Programs and kernels in the sweep's directory.
+/// Paths of program and kernels in the sweep's directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bundle {
-    /// landspeed.
+    /// Path of the landspeed executable.
     pub program: PathBuf,
     /// Directory of the lab's kernels.
     pub kernels: PathBuf,
 }
 
 impl Bundle {
-    /// Where the bundle of `directory` is, for a program with this content.
+    /// Returns the bundle's paths in `directory`, for a program with this content.
     pub fn in_directory(directory: &Path, program: &[u8]) -> Self {
         let digest: String = id::sha256(program).chars().take(DIGITS).collect();
         let bundle = directory.join("bundle");
         Self { program: bundle.join(format!("landspeed-{digest}")), kernels: bundle.join("kernels") }
     }
 
-    /// Copies what is not there yet. A kernel's directory is named by what it was built from.
+    /// Copies missing files. The name of a kernel's directory identifies its build inputs.
     pub fn stage(&self, program: &[u8], kernels: &[Kernel]) -> anyhow::Result<()> {
         fs::create_dir_all(&self.kernels).map_err(|why| self.failed(&why))?;
         if !self.program.exists() {
@@ -53,7 +54,7 @@ impl Bundle {
     }
 }
 
-/// Whole or not at all.
+/// Writes the program completely or not at all.
 fn write_program(path: &Path, program: &[u8]) -> io::Result<()> {
     let part = path.with_extension(format!("{}.part", std::process::id()));
     let written = (|| {
@@ -70,7 +71,7 @@ fn write_program(path: &Path, program: &[u8]) -> io::Result<()> {
     written
 }
 
-/// Whole or not at all: under another name first.
+/// Copies a directory completely or not at all: under a temporary name first.
 fn copy_directory(from: &Path, to: &Path) -> io::Result<()> {
     let part = to.with_extension(format!("{}.part", std::process::id()));
     let copied = copy_files(from, &part).and_then(|()| fs::rename(&part, to));

@@ -1,4 +1,4 @@
-//! The engine `slurm`: runs as tasks of job arrays. The sweep's directory is on a file system that all nodes see.
+//! The engine `slurm`: runs in tasks of job arrays. All nodes share the file system of the sweep's directory.
 
 pub mod array;
 pub mod bundle;
@@ -24,25 +24,25 @@ use super::lab::Lab;
 use super::session::{Assigned, Session, Setup, Work};
 use crate::board::duration;
 
-/// Runs that are given to Slurm in advance, as time on each core, seconds.
+/// Amount of work submitted in advance, seconds per core.
 const AHEAD_S: f64 = 900.0;
-/// The same where a budget ends the sweep.
+/// Amount of work submitted in advance if a budget ends the sweep, seconds per core.
 const AHEAD_OF_BUDGET_S: f64 = 60.0;
-/// Runs in advance in any case, for each core.
+/// Minimum number of runs submitted in advance, per core.
 const AHEAD_RUNS: usize = 4;
-/// How often documents are looked for, nanoseconds.
+/// Polling interval for documents, nanoseconds.
 const COLLECT_NS: u64 = 200_000_000;
-/// How often the queue is looked at, nanoseconds: each 20th of the time so far, between these.
+/// Minimum and maximum polling interval of the queue, nanoseconds; in between, 1/20 of the elapsed time.
 const QUEUE_NS: (u64, u64) = (1_000_000_000, 15_000_000_000);
-/// How long Slurm may be unable to answer, nanoseconds: a controller restarts within minutes.
+/// Maximum time without an answer from Slurm, nanoseconds: a controller restarts within minutes.
 const UNANSWERED_NS: u64 = 600_000_000_000;
-/// How often a line of progress is printed where there is no terminal, nanoseconds.
+/// Interval between progress lines if standard error is not a terminal, nanoseconds.
 const PRINT_NS: u64 = 15_000_000_000;
-/// Characters of a task's output that are quoted.
+/// Maximum length of quoted task output, characters.
 const QUOTED: usize = 300;
-/// Memory of a worker beside its guest, bytes.
+/// Memory of a worker in addition to its guest's, bytes.
 pub const BESIDE_GUEST: u64 = 256 << 20;
-/// Name of the worker in errors of runs that no worker ended.
+/// Worker name in errors of runs that no worker completed.
 const NO_WORKER: &str = "slurm";
 
 /// Options of the engine.
@@ -58,7 +58,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Options of `sbatch` for tasks of one core.
+    /// Returns the options of `sbatch` for single-core tasks.
     fn of_sbatch(&self, script: &Script, jobs: Option<u16>, tasks: usize, memory_bytes: u64) -> Vec<String> {
         let most = jobs.map(|jobs| format!("%{jobs}")).unwrap_or_default();
         let mut options = vec![
@@ -81,12 +81,12 @@ impl Args {
     }
 }
 
-/// Tasks that can run at once: as asked, or as many as the partition has cores.
+/// Returns the maximum number of concurrent tasks: as requested, or the partition's number of cores.
 pub fn cores(args: &Args, jobs: Option<u16>) -> usize {
     jobs.map(usize::from).or_else(|| tools::cores(args.partition.as_deref())).unwrap_or(2)
 }
 
-/// What would be submitted.
+/// Returns the commands and files that would be submitted.
 pub fn dry_run(setup: &Setup, lab: &Lab, args: &Args, jobs: Option<u16>) -> anyhow::Result<String> {
     let directory = std::path::absolute(setup.directory.root()).context("cannot find the directory of the sweep")?;
     let bundle = Bundle::in_directory(&directory, &lab.program);
@@ -149,7 +149,7 @@ pub fn lab(
     outcome
 }
 
-/// The kernels of all cells.
+/// Returns the kernels of all cells.
 pub fn kernels(session: &Session, cache: Option<&std::path::Path>) -> anyhow::Result<Vec<Kernel>> {
     let cache = Cache::open(cache)?;
     let mut ids: Vec<&str> = session.setup.cells.iter().filter_map(|cell| cell.kernel.as_deref()).collect();
@@ -158,7 +158,7 @@ pub fn kernels(session: &Session, cache: Option<&std::path::Path>) -> anyhow::Re
     ids.into_iter().map(|id| Ok(cache.find(Some(id))?)).collect()
 }
 
-/// Memory of the largest guest, bytes.
+/// Returns the memory of the largest guest, bytes.
 pub fn memory_bytes(setup: &Setup) -> u64 {
     setup.cells.iter().map(|cell| cell.memory_bytes).max().unwrap_or(0)
 }
@@ -168,27 +168,27 @@ struct Engine<'a> {
     args: &'a Args,
     jobs: Option<u16>,
     quiet: bool,
-    /// Tasks that can run at once.
+    /// Maximum number of concurrent tasks.
     cores: usize,
-    /// Most tasks of an array.
+    /// Maximum number of tasks per array.
     most: usize,
     directory: PathBuf,
     bundle: Bundle,
-    /// Arrays so far.
+    /// Number of submitted arrays.
     number: usize,
-    /// Runs to submit, by their position in `runs.json`.
+    /// Runs to submit, as indices of `runs.json`.
     waiting: Vec<usize>,
-    /// Runs that were taken and have not ended.
+    /// Assigned runs without a result.
     assigned: BTreeMap<usize, Assigned>,
     arrays: Vec<Array>,
     attempts: Attempts,
     progress: Progress,
-    /// When Slurm last answered, monotonic nanoseconds.
+    /// Time of Slurm's last answer, monotonic nanoseconds.
     answered_ns: u64,
 }
 
 impl Engine<'_> {
-    /// Until nothing is left to do.
+    /// Runs the sweep until nothing is left to do.
     fn work(&mut self) -> anyhow::Result<()> {
         let mut queue_ns = 0;
         loop {
@@ -215,14 +215,14 @@ impl Engine<'_> {
         }
     }
 
-    /// Takes runs in advance. Returns whether there are no more.
+    /// Requests runs in advance. Returns whether all runs are assigned.
     fn take(&mut self) -> bool {
         let setup = &self.session.setup;
         let seconds = |assigned: &Assigned| setup.cells[assigned.entry.number].wall_s;
         let ahead_s = if setup.rules.budget_ns.is_some() { AHEAD_OF_BUDGET_S } else { AHEAD_S };
         let most_s = ahead_s * self.cores as f64;
         let mut ahead_s: f64 = self.assigned.values().map(seconds).sum();
-        // In few large portions: each is an array.
+        // Requests runs in few large portions: each becomes an array.
         if self.assigned.len() > AHEAD_RUNS * self.cores && ahead_s > most_s / 2.0 {
             return false;
         }
@@ -240,7 +240,7 @@ impl Engine<'_> {
         false
     }
 
-    /// Submits the runs that wait.
+    /// Submits the waiting runs.
     fn submit(&mut self) -> anyhow::Result<()> {
         self.session.publish()?;
         let waiting = std::mem::take(&mut self.waiting);
@@ -269,7 +269,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Takes the documents that are there.
+    /// Collects the documents that have appeared.
     fn collect(&mut self) {
         let ids: HashSet<String> = self.session.setup.directory.ids().into_iter().collect();
         let is_there = |run: &Assigned| ids.contains(&run.entry.id) && self.session.collect(run);
@@ -282,7 +282,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Looks at the queue: what ended without documents is started again.
+    /// Polls the queue; restarts runs whose task ended without a document.
     fn look(&mut self) -> anyhow::Result<()> {
         let mut reasons = BTreeMap::<String, usize>::new();
         let mut lost = Vec::new();
@@ -290,7 +290,7 @@ impl Engine<'_> {
             let queue = match tools::queue(&array.job) {
                 Ok(queue) => queue,
                 Err(error) if clock::monotonic_ns() > self.answered_ns + UNANSWERED_NS => return Err(error.into()),
-                // The controller restarts, or is busy.
+                // The controller is restarting or busy.
                 Err(error) => {
                     *reasons.entry(error.to_string().lines().next().unwrap_or_default().to_owned()).or_default() += 1;
                     continue;
@@ -317,7 +317,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Of a task that ended without their documents.
+    /// Submits runs of an ended task again, or records their failure after the last attempt.
     fn start_again(&mut self, job: &str, task: usize, runs: &[usize]) {
         let why = self.reason(job, task);
         for &index in runs {
@@ -328,7 +328,7 @@ impl Engine<'_> {
             }
             let Some(assigned) = self.assigned.remove(&index) else { continue };
             self.progress.done += 1;
-            // What the worker says of its run is better than what Slurm says of the worker.
+            // The worker's error is more specific than Slurm's state of the task.
             let failure = self.session.setup.directory.failure(&assigned.entry.id);
             let failure = failure.and_then(|facts| facts.problems.into_iter().next());
             let why = failure.unwrap_or_else(|| why.clone());
@@ -336,7 +336,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Why a task ended, in the words of Slurm and of the task.
+    /// Describes why a task ended: Slurm's state and the last line of its output.
     fn reason(&self, job: &str, task: usize) -> String {
         let ending = tools::ending(job, task).unwrap_or_else(|| "gone from the queue".to_owned());
         let log = self.directory.join("slurm").join(format!("{job}_{task}.log"));
@@ -347,7 +347,7 @@ impl Engine<'_> {
         format!("Slurm task {job}_{task} ended ({ending}){said}")
     }
 
-    /// Ends the jobs of this sweep, and gives their runs back.
+    /// Cancels the jobs of this sweep and returns their runs to the schedule.
     fn cancel(&mut self) {
         let jobs: Vec<String> =
             self.arrays.drain(..).filter(|array| !array.is_over()).map(|array| array.job).collect();
@@ -369,13 +369,13 @@ fn entry(message: &str) -> ErrorEntry {
     ErrorEntry { code: "slurm".to_owned(), message, advice: lines.next().map(str::to_owned) }
 }
 
-/// The line of progress.
+/// The progress line.
 struct Progress {
     runs: usize,
     done: usize,
     started_ns: u64,
     printed_ns: u64,
-    /// Why tasks are pending.
+    /// Most frequent reason why tasks are pending.
     reason: String,
 }
 

@@ -1,4 +1,4 @@
-//! The batch script of a job array, and the file that says which runs each task makes.
+//! The batch script of a job array, and the file that lists the runs of each task.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -6,21 +6,21 @@ use std::path::PathBuf;
 use super::bundle::Bundle;
 use crate::output::Sink;
 
-/// Files of one array.
+/// Files of one job array.
 #[derive(Debug, Clone)]
 pub struct Script {
     /// The sweep's directory, absolute.
     pub directory: PathBuf,
-    /// What workers need beside it.
+    /// Program and kernels for the workers.
     pub bundle: Bundle,
-    /// Number of the array in this sweep, from 1.
+    /// Number of the array in the sweep, from 1.
     pub number: usize,
     /// Name of the plan.
     pub name: String,
 }
 
 impl Script {
-    /// Where it is.
+    /// Returns the path of the batch script.
     pub fn path(&self) -> PathBuf {
         self.directory.join("slurm").join(format!("array-{}.sh", self.number))
     }
@@ -29,12 +29,12 @@ impl Script {
         self.directory.join("slurm").join(format!("array-{}.tasks", self.number))
     }
 
-    /// Where the output of tasks goes; `%A` and `%a` are Slurm's.
+    /// Returns the path of the tasks' output; Slurm replaces `%A` and `%a`.
     pub fn logs(&self) -> String {
         self.directory.join("slurm").join("%A_%a.log").display().to_string()
     }
 
-    /// What Slurm runs.
+    /// Returns the batch script.
     pub fn text(&self) -> String {
         let path = |path: PathBuf| quoted(&path.display().to_string());
         format!(
@@ -49,14 +49,14 @@ impl Script {
         )
     }
 
-    /// Writes both files.
+    /// Writes the batch script and the task file.
     pub fn write(&self, tasks: &[Vec<usize>]) -> anyhow::Result<()> {
         Sink::File(self.tasks()).write(lines(tasks).as_bytes())?;
         Sink::File(self.path()).write(self.text().as_bytes())
     }
 }
 
-/// The file of tasks: a line of runs for each.
+/// Formats the task file: one line of runs per task.
 pub fn lines(tasks: &[Vec<usize>]) -> String {
     tasks.iter().fold(String::new(), |mut text, runs| {
         let runs: Vec<String> = runs.iter().map(ToString::to_string).collect();
@@ -65,7 +65,7 @@ pub fn lines(tasks: &[Vec<usize>]) -> String {
     })
 }
 
-/// A word for a shell.
+/// Quotes an argument for the shell if necessary.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=%+,:@".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_quoted_where_a_shell_needs_it() {
+    fn shell_arguments_are_quoted_if_needed() {
         assert_eq!(quoted("/a/b-1.sh"), "/a/b-1.sh");
         assert_eq!(quoted("/a b/it's"), "'/a b/it'\\''s'");
         assert_eq!(quoted("$(x)"), "'$(x)'");
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_starts_the_bundle_with_its_tasks() {
+    fn batch_script_runs_the_bundled_worker() {
         let directory = tempfile::tempdir().expect("a directory");
         std::fs::create_dir(directory.path().join("slurm")).expect("created");
         let bundle = Bundle { program: "/bin/echo".into(), kernels: "/k".into() };

@@ -1,4 +1,5 @@
-//! Slurm's programs: `sbatch`, `squeue`, `scontrol`, `scancel`. What they say is read, bounded in time.
+//! Runs Slurm's programs `sbatch`, `squeue`, `scontrol`, `scancel` and `sinfo` with a timeout, and parses their
+//! output.
 
 use std::fmt;
 use std::io::Read;
@@ -8,39 +9,39 @@ use std::time::Duration;
 
 use landspeed_sys::clock;
 
-/// How long a program may take: a controller that is busy lets its clients wait.
+/// Timeout of a program: a busy controller delays its clients.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// How often it is looked at.
+/// Polling interval while a program runs.
 const LOOK: Duration = Duration::from_millis(10);
-/// Most of what one says that is kept, bytes.
+/// Maximum output that is kept, bytes.
 const MOST_BYTES: u64 = 16 << 20;
-/// Slurm's limit where it cannot be asked: the highest index of an array is one less.
+/// Slurm's default MaxArraySize; the highest array index is one less.
 const MAX_ARRAY: usize = 1001;
 
-/// Why Slurm did not do as asked. The message has its own words.
+/// Failure of a Slurm program. The messages include advice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SlurmError {
-    /// There is no such program.
+    /// The program is not installed.
     Missing(&'static str),
-    /// It cannot be started.
+    /// The program cannot be started.
     Start {
-        /// Its name.
+        /// Name of the program.
         program: &'static str,
-        /// Why not.
+        /// Reason, from the system.
         why: String,
     },
-    /// It says no.
+    /// The program reported an error.
     Refused {
-        /// What failed.
+        /// Failed action.
         what: &'static str,
-        /// In Slurm's words.
+        /// Slurm's message.
         said: String,
-        /// What to do.
+        /// Advice.
         advice: &'static str,
     },
-    /// It does not answer.
+    /// The program did not end in time.
     Silent {
-        /// Its name.
+        /// Name of the program.
         program: &'static str,
     },
 }
@@ -66,19 +67,19 @@ impl fmt::Display for SlurmError {
 
 impl std::error::Error for SlurmError {}
 
-/// One task of a job array that is pending or running.
+/// A pending or running task of a job array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuedTask {
-    /// Its index in the array.
+    /// Index in the array.
     pub index: usize,
-    /// Slurm's short name of its state: `PD`, `R`, `CG` …
+    /// Slurm's state code: `PD`, `R`, `CG` …
     pub state: String,
-    /// Why it is pending: `Resources`, `Priority`, `PartitionDown` …
+    /// Slurm's reason for pending: `Resources`, `Priority`, `PartitionDown` …
     pub reason: String,
 }
 
 impl QueuedTask {
-    /// Whether it is pending and will not start by itself.
+    /// Whether the task is pending and will not start by itself.
     pub fn is_held(&self) -> bool {
         let reason = self.reason.to_lowercase().replace('_', " ");
         self.state == "PD"
@@ -86,7 +87,7 @@ impl QueuedTask {
     }
 }
 
-/// Submits a job array with these options; returns its number.
+/// Submits a job array; returns its job id.
 pub fn submit(script: &Path, options: &[String]) -> Result<String, SlurmError> {
     let mut command = Command::new("sbatch");
     command.args(options).arg(script);
@@ -96,7 +97,7 @@ pub fn submit(script: &Path, options: &[String]) -> Result<String, SlurmError> {
         "cannot submit to Slurm",
         "Check --partition and --slurm-option; `sinfo` lists partitions, `sbatch --help` options.",
     )?;
-    // `ID` or `ID;CLUSTER`; site scripts may print lines before.
+    // `ID` or `ID;CLUSTER`; site scripts may print other lines first.
     let job = said.lines().rev().find_map(|line| {
         let id = line.trim().split(';').next().unwrap_or_default();
         (!id.is_empty() && id.chars().all(|c| c.is_ascii_digit())).then(|| id.to_owned())
@@ -108,7 +109,7 @@ pub fn submit(script: &Path, options: &[String]) -> Result<String, SlurmError> {
     })
 }
 
-/// The tasks of an array that are still in the queue; none if Slurm knows the job no more.
+/// Returns the tasks of an array in the queue; none if Slurm no longer has the job.
 pub fn queue(job: &str) -> Result<Vec<QueuedTask>, SlurmError> {
     let mut command = Command::new("squeue");
     command.args(["--array", "--noheader", "--format=%K|%t|%r", "--jobs", job]);
@@ -131,7 +132,8 @@ fn queued(line: &str) -> Option<QueuedTask> {
     Some(QueuedTask { index, state: fields.next()?.to_owned(), reason: fields.next()?.to_owned() })
 }
 
-/// How a task ended, in Slurm's words, if it still knows: `NODE_FAIL`, `TIMEOUT`, `FAILED, exit code 2`.
+/// Returns Slurm's state of an ended task, if it is still available: `NODE_FAIL`, `TIMEOUT`, `FAILED, exit code
+/// 2`.
 pub fn ending(job: &str, index: usize) -> Option<String> {
     let mut command = Command::new("scontrol");
     command.args(["--oneliner", "show", "job", &format!("{job}_{index}")]);
@@ -143,7 +145,7 @@ pub fn ending(job: &str, index: usize) -> Option<String> {
     Some(format!("{state}{}", code.unwrap_or_default()))
 }
 
-/// Ends jobs, or tasks (`JOB_INDEX`) of them.
+/// Cancels jobs or tasks (`JOB_INDEX`).
 pub fn cancel(jobs: &[String]) -> Result<(), SlurmError> {
     if jobs.is_empty() {
         return Ok(());
@@ -153,7 +155,7 @@ pub fn cancel(jobs: &[String]) -> Result<(), SlurmError> {
     run("scancel", &mut command, "cannot cancel jobs", "Cancel them by hand: scancel JOB.").map(drop)
 }
 
-/// Most tasks of one array.
+/// Returns the maximum number of tasks of an array.
 pub fn max_array() -> Result<usize, SlurmError> {
     let mut command = Command::new("scontrol");
     command.args(["show", "config"]);
@@ -166,13 +168,13 @@ pub fn max_array() -> Result<usize, SlurmError> {
     Ok(limit(&said).unwrap_or(MAX_ARRAY))
 }
 
-/// `MaxArraySize = 1001` in a configuration.
+/// Parses `MaxArraySize = 1001` in Slurm's configuration.
 fn limit(configuration: &str) -> Option<usize> {
     let line = configuration.lines().find(|line| line.starts_with("MaxArraySize"))?;
     line.split('=').nth(1)?.trim().parse().ok()
 }
 
-/// Cores of a partition, or of all of them: how many tasks of one core can run at once, if it can be known.
+/// Returns the number of usable cores of a partition, or of all partitions; `None` if unknown.
 pub fn cores(partition: Option<&str>) -> Option<usize> {
     let mut command = Command::new("sinfo");
     command.args(["--noheader", "--format=%C"]);
@@ -180,7 +182,7 @@ pub fn cores(partition: Option<&str>) -> Option<usize> {
         command.args(["--partition", partition]);
     }
     let said = run("sinfo", &mut command, "", "").ok()?;
-    // Allocated/idle/other/total, a line for each partition.
+    // Allocated/idle/other/total, one line per partition.
     let usable = |line: &str| -> Option<usize> {
         let mut counts = line.trim().split('/').map(str::parse::<usize>);
         Some(counts.next()?.ok()? + counts.next()?.ok()?)
@@ -188,7 +190,7 @@ pub fn cores(partition: Option<&str>) -> Option<usize> {
     said.lines().filter_map(usable).max().filter(|&cores| cores > 0)
 }
 
-/// Standard output of a program that ended well.
+/// Runs a program and returns its standard output if it succeeded.
 fn run(
     program: &'static str,
     command: &mut Command,
@@ -231,7 +233,7 @@ fn run(
     Err(SlurmError::Refused { what, said, advice })
 }
 
-/// What a program said, as one line without its repeated name.
+/// Joins a program's output into one line, without repeated `: error:`.
 fn one_line(said: &str) -> String {
     let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
     let text = lines.map(|line| line.replacen(": error:", ":", 1)).collect::<Vec<_>>().join("; ");
@@ -243,13 +245,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_slurm_become_one_line() {
+    fn slurm_errors_are_joined_into_one_line() {
         let said = "sbatch: error: invalid partition specified: nope\nsbatch: error: Batch job submission failed\n";
         assert_eq!(one_line(said), "sbatch: invalid partition specified: nope; sbatch: Batch job submission failed");
     }
 
     #[test]
-    fn a_queue_is_read_task_by_task() {
+    fn queue_lines_are_parsed_as_tasks() {
         let task = queued("3|PD|Resources").expect("a task");
         assert_eq!((task.index, task.state.as_str(), task.reason.as_str()), (3, "PD", "Resources"));
         assert!(!task.is_held());
@@ -259,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_of_arrays_is_read() {
+    fn max_array_size_is_parsed() {
         assert_eq!(limit("MaxArrayTasks = 3\nMaxArraySize            = 1001\n"), Some(1001));
         assert_eq!(limit("ClusterName = x"), None);
     }

@@ -9,7 +9,7 @@ use landspeed_watch::FlowGlance;
 use crate::text::cause_name;
 use crate::watch::text::{micros, sure};
 
-/// What stands where there is no figure.
+/// Text of unknown values.
 const NONE: &str = "-";
 
 /// A column of the table.
@@ -17,30 +17,30 @@ const NONE: &str = "-";
 pub enum Column {
     /// Payload rate of the last second.
     Rate,
-    /// Smoothed RTT.
+    /// Smoothed RTT (`tcpi_rtt`).
     Rtt,
-    /// Minimum RTT.
+    /// Minimum RTT (`tcpi_min_rtt`).
     MinRtt,
     /// Retransmits per second.
     Retransmits,
     /// Congestion window, segments.
     Cwnd,
-    /// Bytes outstanding over the window.
+    /// Share of the window that is in flight.
     WindowUse,
     /// Bytes in the socket's queue.
     Queue,
-    /// CPU of the process.
+    /// CPU use of the process.
     Cpu,
-    /// Cause and confidence.
+    /// Cause and confidence of the verdict.
     Cause,
-    /// Process.
+    /// Name and PID of the process.
     Process,
-    /// Both ends.
+    /// Local and remote address.
     Address,
 }
 
 impl Column {
-    /// In the order of the table.
+    /// All columns, in display order.
     pub const ALL: [Self; 11] = [
         Self::Rate,
         Self::Rtt,
@@ -55,7 +55,7 @@ impl Column {
         Self::Address,
     ];
 
-    /// What stands above it.
+    /// Returns the column heading.
     pub fn heading(self) -> &'static str {
         match self {
             Self::Rate => "rate",
@@ -72,7 +72,7 @@ impl Column {
         }
     }
 
-    /// Columns of the terminal that it takes; the addresses take what is left.
+    /// Returns the width in terminal columns; the addresses take the remaining width.
     pub fn width(self) -> usize {
         match self {
             Self::Rate => 9,
@@ -86,12 +86,12 @@ impl Column {
         }
     }
 
-    /// Whether it holds a figure, which is aligned right.
+    /// Whether the column is numeric, and therefore right-aligned.
     pub fn is_figure(self) -> bool {
         !matches!(self, Self::Cause | Self::Process | Self::Address)
     }
 
-    /// What it says of a flow.
+    /// Returns the text of the column for a flow.
     pub fn text(self, flow: &FlowGlance) -> String {
         let sends = flow.role == WatchRole::Sender;
         let known = |text: Option<String>| text.unwrap_or_else(|| NONE.to_owned());
@@ -100,7 +100,7 @@ impl Column {
             Self::Rate => known(recent.map(|recent| BitRate::from_bps(recent.goodput_bps as u64).to_string())),
             Self::Rtt => known(flow.rtt_us.map(|us| micros(us).to_string())),
             Self::MinRtt => known(flow.min_rtt_us.map(|us| micros(us).to_string())),
-            // Those of a receiver are about what it sends, which is next to nothing.
+            // A receiver's own retransmits and cwnd concern only the little it sends.
             Self::Retransmits => {
                 known(recent.filter(|_| sends).map(|recent| format!("{:.1}", recent.retransmits_per_s)))
             }
@@ -117,7 +117,7 @@ impl Column {
         }
     }
 
-    /// The order of two flows: largest figures first, words by the alphabet, unknown figures last.
+    /// Compares two flows: larger numbers first, text alphabetically, unknown values last.
     pub fn order(self, a: &FlowGlance, b: &FlowGlance) -> Ordering {
         match (self.figure(a), self.figure(b)) {
             (Some(a), Some(b)) => b.total_cmp(&a),
@@ -145,12 +145,12 @@ impl Column {
     }
 }
 
-/// `12 %`.
+/// Formats a share: `12 %`.
 fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-/// `nginx[812]`.
+/// Formats a process: `nginx[812]`.
 pub fn process(flow: &FlowGlance) -> String {
     match (&flow.command, flow.pid) {
         (Some(command), Some(pid)) => format!("{command}[{pid}]"),
@@ -158,8 +158,8 @@ pub fn process(flow: &FlowGlance) -> String {
     }
 }
 
-/// `192.0.2.1:443 > 198.51.100.2:5201`, in `width` columns: where both do not fit, of this host the port alone, and of the other
-/// one what fits.
+/// Formats `192.0.2.1:443 > 198.51.100.2:5201` in at most `width` columns. If it is too long, only the port of
+/// the local address is shown, then the remote address is cut.
 pub fn addresses(flow: &FlowGlance, width: usize) -> String {
     let arrow = match flow.role {
         WatchRole::Sender => '>',
@@ -177,7 +177,7 @@ pub fn addresses(flow: &FlowGlance, width: usize) -> String {
     short.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// `12.0 s`, in whole tenths.
+/// Rounds a time down to 0.1 s.
 pub fn since_start(ns: u64) -> Nanos {
     Nanos::new(ns / 100_000_000 * 100_000_000)
 }

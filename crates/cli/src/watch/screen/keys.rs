@@ -1,17 +1,17 @@
-//! Which key stands for what.
+//! Key bindings.
 
 use ratatui_crossterm::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::view::Action;
 
-/// The keys, for the last line of the list and of a page.
+/// Key help in the last line of the list.
 pub const LIST_HELP: &str = "Enter flow  ←→ sort  r reverse  / filter  p pause  q quit";
-/// The same of a page.
+/// Key help on the page of a flow.
 pub const PAGE_HELP: &str = "Esc back  ↑↓ scroll  p pause  q quit";
-/// The same while a filter is typed.
+/// Key help while a filter is typed.
 pub const FILTER_HELP: &str = "Enter keep  Esc clear";
 
-/// What a key asks for; while a filter is typed, letters are its.
+/// Returns the action of a key. While a filter is typed, letters are added to the filter.
 pub fn action(key: KeyEvent, typing: bool) -> Option<Action> {
     if key.kind == KeyEventKind::Release {
         return None;
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_belong_to_the_filter_while_it_is_typed() {
+    fn letters_are_filter_input_while_typing() {
         let key = |code| KeyEvent::new(code, KeyModifiers::NONE);
         assert_eq!(action(key(KeyCode::Char('q')), false), Some(Action::Quit));
         assert_eq!(action(key(KeyCode::Char('q')), true), Some(Action::Letter('q')));

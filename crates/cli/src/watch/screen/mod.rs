@@ -1,5 +1,5 @@
-//! The full-screen view of a watch: [`View`] has what is shown and chosen, [`table`] and [`page`] make lines of it, [`keys`] turn
-//! keys into actions, [`terminal`] has the terminal.
+//! The full-screen view of `watch`: [`View`] has the state, [`table`] and [`page`] render it, [`keys`] maps
+//! keys to actions, [`terminal`] controls the terminal.
 
 mod columns;
 mod keys;
@@ -23,15 +23,15 @@ use ratatui_crossterm::crossterm::event::{self, Event};
 use self::table::{LEAST, Layout, Palette};
 use self::view::{Effect, View};
 
-/// Keys are read so often, nanoseconds: as often as the busiest flows.
+/// Polling interval for keys, nanoseconds; same as for the busiest flows.
 pub const TICK_NS: u64 = 100_000_000;
-/// Time between two pictures at least, nanoseconds.
+/// Minimum time between redraws, nanoseconds.
 const DRAW_NS: u64 = 250_000_000;
-/// Time between two sets of figures, nanoseconds.
+/// Time between updates of the figures, nanoseconds.
 const UPDATE_NS: u64 = 500_000_000;
-/// Flows judged in one tick at most.
+/// Maximum number of flows diagnosed per tick.
 const JUDGED: usize = 2;
-/// A young flow is judged again after this time, nanoseconds.
+/// Minimum time between verdicts of a new flow, nanoseconds.
 const YOUNG_NS: u64 = 1_000_000_000;
 
 /// The screen of a running watch.
@@ -39,9 +39,9 @@ pub struct Live {
     screen: terminal::Screen,
     view: View,
     palette: Palette,
-    /// Time between two verdicts of a flow, nanoseconds.
+    /// Time between verdicts of a flow, nanoseconds.
     interval_ns: u64,
-    /// When flows were judged last.
+    /// Time of each flow's last verdict, by socket cookie, monotonic nanoseconds.
     judged_ns: HashMap<u64, u64>,
     updated_ns: u64,
     drawn_ns: u64,
@@ -49,7 +49,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// Takes the terminal.
+    /// Opens the screen.
     pub fn open(interval_ns: u64) -> io::Result<Self> {
         let colors = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         Ok(Self {
@@ -64,7 +64,7 @@ impl Live {
         })
     }
 
-    /// Takes keys and figures, and draws if that is due. Returns false when the watch is to end.
+    /// Processes keys and updates, and draws if due. Returns false if the user quits.
     pub fn tick(&mut self, watch: &mut Watch) -> io::Result<bool> {
         if job::stop_requested() {
             self.screen.stop()?;
@@ -101,7 +101,7 @@ impl Live {
         Ok(true)
     }
 
-    /// Judges some of the flows on the screen whose verdict is old, and takes the readings of the page.
+    /// Diagnoses flows on the screen whose verdict is old, and updates the samples of the open page.
     fn judge(&mut self, watch: &mut Watch, now_ns: u64) {
         let age = |cookie: u64| {
             let flow = self.view.glance.flows.iter().find(|flow| flow.cookie == cookie);
@@ -134,7 +134,7 @@ impl Live {
     }
 }
 
-/// The lines of a screen of this size.
+/// Renders the screen as lines.
 fn picture(view: &mut View, width: usize, height: usize, palette: Palette) -> Vec<Line<'static>> {
     if width < LEAST.0 || height < LEAST.1 {
         let text = format!("Terminal too small: {width}×{height}, needs {}×{}.", LEAST.0, LEAST.1);

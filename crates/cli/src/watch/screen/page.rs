@@ -1,4 +1,4 @@
-//! The page of one flow as lines of the screen.
+//! Renders the page of one flow.
 
 use landspeed_model::{Epoch, WatchFlow, WatchRole};
 use landspeed_units::{BitRate, Nanos};
@@ -13,20 +13,20 @@ use super::view::{Opened, View};
 use crate::text::{Page, state_name};
 use crate::watch::text;
 
-/// What the bars show, nanoseconds.
+/// Time span of the bars, nanoseconds.
 const MINUTE_NS: u64 = 60_000_000_000;
-/// A last reading this old is the last of the flow, nanoseconds.
+/// Maximum age of the last sample for bars that end with it, nanoseconds; otherwise they end now.
 const FRESH_NS: u64 = 2_000_000_000;
-/// Columns before the bars.
+/// Width of the labels before the bars, columns.
 const MARGIN: usize = 11;
-/// Columns for the figures behind the bars.
+/// Width of the figures after the bars, columns.
 const FIGURES: usize = 26;
-/// Bars at most: one a second.
+/// Maximum number of bars: one per second.
 const MOST_BARS: usize = 60;
-/// Lines that do not scroll: the status above, the keys below.
+/// Fixed lines: status at the top, key help at the bottom.
 pub const FRAME: usize = 2;
 
-/// The lines of the page that scroll.
+/// Returns the scrollable lines of the page.
 pub fn body(opened: &Opened, now_ns: u64, width: usize, palette: Palette) -> Vec<Line<'static>> {
     let Some(flow) = &opened.flow else { return vec![Line::raw("The flow is being judged.")] };
     let mut lines = text_lines(width, |page| text::head(flow, page));
@@ -50,7 +50,7 @@ pub fn body(opened: &Opened, now_ns: u64, width: usize, palette: Palette) -> Vec
     lines
 }
 
-/// `97.0 % receive-window-limited (w), 2.1 % recovery (r)`.
+/// Formats the share of time per state with its letter: `97.0 % receive-window-limited (w), 2.1 % recovery (r)`.
 fn legend(flow: &WatchFlow) -> String {
     let named = |share: &Epoch| {
         format!(
@@ -64,7 +64,7 @@ fn legend(flow: &WatchFlow) -> String {
     shares.map(named).collect::<Vec<_>>().join(", ")
 }
 
-/// All lines of the screen.
+/// Returns all lines of the screen.
 pub fn lines(view: &View, body: &[Line<'static>], scroll: usize, height: usize) -> Vec<Line<'static>> {
     let shown = height.saturating_sub(FRAME);
     let mut lines = vec![status(view)];
@@ -82,9 +82,9 @@ fn text_lines(width: usize, write: impl FnOnce(&mut Page)) -> Vec<Line<'static>>
     page.text.lines().map(|line| Line::raw(line.to_owned())).collect()
 }
 
-/// Four series of the last minute.
+/// Returns bars of rate, RTT, cwnd and retransmits over the last minute.
 fn sparks(opened: &Opened, flow: &WatchFlow, now_ns: u64, cells: usize, palette: Palette) -> Vec<Line<'static>> {
-    // The bars end with the last reading, unless it is old. Before a minute is over they begin later.
+    // The bars end at the last sample, unless that is old. If less than a minute was recorded, they start later.
     let last_ns = opened.minute.last().map_or(now_ns, |point| point.t_ns);
     let end_ns = if now_ns.saturating_sub(last_ns) < FRESH_NS { last_ns } else { now_ns };
     let moved_ns = MINUTE_NS.saturating_sub(end_ns);
@@ -111,7 +111,7 @@ fn sparks(opened: &Opened, flow: &WatchFlow, now_ns: u64, cells: usize, palette:
     lines
 }
 
-/// `  rate     ▁▂▃  19.9 Mb/s, max 20.1 Mb/s`.
+/// Formats a line: `  rate     ▁▂▃  19.9 Mb/s, max 20.1 Mb/s`.
 fn line(label: &str, values: &[Option<f64>], unit: impl Fn(f64) -> String, palette: Palette) -> Line<'static> {
     let last = values.iter().rev().flatten().next();
     let figures = last.map(|last| format!("  {}, max {}", unit(*last), unit(largest(values)))).unwrap_or_default();
@@ -119,7 +119,7 @@ fn line(label: &str, values: &[Option<f64>], unit: impl Fn(f64) -> String, palet
     Line::from_iter([Span::raw(label), Span::styled(bars(values), palette.fore(Color::Cyan)), Span::raw(figures)])
 }
 
-/// What limited the sender over the span of the verdict.
+/// Returns a line of letters: the states that limited the sender during the verdict's span.
 fn strip(flow: &WatchFlow, cells: usize, palette: Palette) -> Option<Line<'static>> {
     let span_ns = flow.span_ns.1.saturating_sub(flow.span_ns.0);
     if flow.role == WatchRole::Receiver || span_ns == 0 {

@@ -1,4 +1,4 @@
-//! Series of points as one line of bars, and spans of states as one line of letters.
+//! Sparklines: samples as a line of bars, states as a line of letters.
 
 use landspeed_model::{Epoch, EpochState, WatchRole};
 use landspeed_watch::Point;
@@ -6,7 +6,8 @@ use landspeed_watch::Point;
 /// Bars from lowest to highest.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// What the cells between `from_ns` and `to_ns` gained of a counter, per second. `None` where nothing was read.
+/// Returns the increase of a counter in each cell between `from_ns` and `to_ns`, per second. `None` without
+/// samples.
 pub fn rates(
     points: &[Point],
     (from_ns, to_ns): (u64, u64),
@@ -26,7 +27,7 @@ pub fn rates(
     (0..cells).map(|cell| Some((at(edge(cell + 1))? - at(edge(cell))?) / seconds)).collect()
 }
 
-/// The value last read at the end of each cell. `None` before the first reading.
+/// Returns the last value up to the end of each cell. `None` before the first sample.
 pub fn levels(
     points: &[Point],
     (from_ns, to_ns): (u64, u64),
@@ -38,30 +39,30 @@ pub fn levels(
     (1..=cells).map(|cell| last(edge(cell)).map(|point| f64::from(value(point)))).collect()
 }
 
-/// Bars from 0 to the largest value; blank where nothing was read.
+/// Formats bars from 0 to the largest value; a space for `None`.
 pub fn bars(values: &[Option<f64>]) -> String {
     let most = largest(values).max(f64::MIN_POSITIVE);
     let bar = |value: f64| BARS[((value / most * 8.0).ceil() as usize).clamp(1, 8) - 1];
     values.iter().map(|value| value.map_or(' ', bar)).collect()
 }
 
-/// The largest value; 0 if there is none.
+/// Returns the largest value; 0 if there is none.
 pub fn largest(values: &[Option<f64>]) -> f64 {
     values.iter().flatten().fold(0.0, |a, b| f64::max(a, *b))
 }
 
-/// Bytes that a flow moved, as a counter for [`rates`].
+/// Returns a counter for [`rates`]: bytes transferred.
 pub fn moved(role: WatchRole) -> impl Fn(&Point) -> u64 {
     move |point| point.moved(role)
 }
 
-/// Retransmits since the first point, as a counter for [`rates`].
+/// Returns a counter for [`rates`]: retransmits since the first sample.
 pub fn retransmits(points: &[Point]) -> impl Fn(&Point) -> u64 {
     let first = points.first().map_or(0, |point| point.retransmits);
     move |point| point.retransmits.wrapping_sub(first).into()
 }
 
-/// A letter for each state.
+/// Returns the letter of a state.
 pub fn letter(state: EpochState) -> char {
     match state {
         EpochState::SlowStart => 's',
@@ -77,7 +78,7 @@ pub fn letter(state: EpochState) -> char {
     }
 }
 
-/// The state that held longest in each cell.
+/// Returns the longest state in each cell.
 pub fn states(epochs: &[Epoch], (from_ns, to_ns): (u64, u64), cells: usize) -> Vec<Option<EpochState>> {
     let edge = |cell: usize| from_ns + (to_ns - from_ns) * cell as u64 / cells as u64;
     let overlap = |epoch: &Epoch, from: u64, to: u64| -> u64 {
@@ -104,17 +105,17 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_s_gain_is_placed_in_its_cells() {
+    fn counter_increases_are_spread_over_cells() {
         let points = points(&[(2, 1000), (3, 1100), (5, 1500)]);
         let rates = rates(&points, (0, 6 * S), 6, moved(WatchRole::Sender));
         assert_eq!(rates, [None, None, Some(100.0), Some(200.0), Some(200.0), None]);
-        // Two cells for each second: the same rates.
+        // Two cells per second give the same rates.
         let finer = super::rates(&points, (2 * S, 5 * S), 6, moved(WatchRole::Sender));
         assert_eq!(finer, [100.0, 100.0, 200.0, 200.0, 200.0, 200.0].map(Some));
     }
 
     #[test]
-    fn nothing_is_drawn_where_nothing_was_read() {
+    fn cells_without_samples_are_blank() {
         assert_eq!(rates(&[], (0, S), 3, moved(WatchRole::Sender)), [None; 3]);
         assert_eq!(levels(&points(&[(2, 0)]), (0, 3 * S), 3, |point| point.rtt_us), [None, Some(2.0), Some(2.0)]);
         assert_eq!(bars(&[None, Some(0.0), Some(4.0), Some(8.0), None]), " ▁▄█ ");

@@ -1,4 +1,4 @@
-//! The list of flows as lines of the screen.
+//! Renders the list of flows.
 
 use std::fmt::Write as _;
 
@@ -11,16 +11,16 @@ use super::keys::{FILTER_HELP, LIST_HELP};
 use super::view::View;
 use crate::text::percent;
 
-/// Less than this is too small: columns and lines.
+/// Minimum screen size: columns, lines.
 pub const LEAST: (usize, usize) = (60, 10);
-/// From this width on a flow has one line.
+/// Minimum width for one line per flow, columns.
 const WIDE: usize = 160;
-/// Figures that are left out first where they do not fit, the first one first.
+/// Numeric columns omitted on narrow screens, in this order.
 const LEFT_OUT: [Column; 3] = [Column::Queue, Column::WindowUse, Column::Cpu];
-/// Lines above the flows, and below.
+/// Lines above and below the flows.
 const FRAME: (usize, usize) = (2, 1);
 
-/// Which columns the table has, and in how many lines a flow stands.
+/// Columns of the table, and lines per flow.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Layout {
     figures: Vec<Column>,
@@ -28,7 +28,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// For a screen of this width.
+    /// Returns the layout for a screen width.
     pub fn of(width: usize) -> Self {
         let all = Column::ALL.into_iter().filter(|column| column.is_figure());
         let taken = |figures: &[Column]| figures.iter().map(|column| column.width() + 1).sum::<usize>();
@@ -41,34 +41,34 @@ impl Layout {
         Self { figures, lines: if width >= WIDE { 1 } else { 2 } }
     }
 
-    /// Flows that fit a screen of this height.
+    /// Returns the number of flows that fit a screen height.
     pub fn flows(&self, height: usize) -> usize {
         (height.saturating_sub(FRAME.0 + FRAME.1) / self.lines).max(1)
     }
 }
 
-/// Colours, or none of them (NO_COLOR).
+/// Colour support; NO_COLOR disables it.
 #[derive(Debug, Clone, Copy)]
 pub struct Palette {
-    /// Whether there are colours.
+    /// Whether colours are used.
     pub colors: bool,
 }
 
 impl Palette {
-    /// A style with a colour, where there are colours.
+    /// Returns a style with this foreground colour, or without if colours are disabled.
     pub fn fore(self, color: ratatui_core::style::Color) -> Style {
         if self.colors { Style::new().fg(color) } else { Style::new() }
     }
 }
 
-/// Headings and such.
+/// Style of headings.
 pub const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
-/// What matters less.
+/// Style of secondary text.
 pub const DIM: Style = Style::new().add_modifier(Modifier::DIM);
-/// What is selected.
+/// Style of the selected flow.
 const CHOSEN: Style = Style::new().add_modifier(Modifier::REVERSED);
 
-/// All lines of the screen.
+/// Returns all lines of the screen.
 pub fn lines(view: &View, width: usize, height: usize, palette: Palette) -> Vec<Line<'static>> {
     let layout = Layout::of(width);
     let rows = view.rows();
@@ -96,7 +96,7 @@ pub fn lines(view: &View, width: usize, height: usize, palette: Palette) -> Vec<
     lines
 }
 
-/// `5.00 s  2 of 3 connections busy; watch uses 0.59 % of a core`.
+/// Formats the status line: `5.00 s  2 of 3 connections busy; watch uses 0.59 % of a core`.
 pub fn status(view: &View) -> Line<'static> {
     let glance = &view.glance;
     let text = format!(
@@ -122,7 +122,7 @@ fn headings(view: &View, layout: &Layout) -> Line<'static> {
         let heading = column.heading();
         let text = if column.is_figure() { format!("{mark}{heading}") } else { format!("{heading}{mark}") };
         let text = match width {
-            // The mark takes the place of the gap before a figure.
+            // The sort mark uses the space before a numeric column.
             Some(width) if column.is_figure() => format!("{text:>width$}", width = width + 1),
             Some(width) => format!("  {text:<width$}"),
             None => format!("  {text}"),
@@ -138,7 +138,7 @@ fn headings(view: &View, layout: &Layout) -> Line<'static> {
         add(Column::Address, None);
     } else {
         add(Column::Process, None);
-        // A sort column without a heading.
+        // The sort column may have no heading in this layout.
         if matches!(view.sort, Column::Cause | Column::Address) {
             add(view.sort, None);
         }
@@ -146,7 +146,7 @@ fn headings(view: &View, layout: &Layout) -> Line<'static> {
     line
 }
 
-/// One flow.
+/// Returns the lines of one flow.
 fn row(flow: &FlowGlance, layout: &Layout, width: usize, palette: Palette) -> Vec<Line<'static>> {
     let mut figures = String::new();
     for column in &layout.figures {
@@ -170,7 +170,7 @@ fn row(flow: &FlowGlance, layout: &Layout, width: usize, palette: Palette) -> Ve
     ]
 }
 
-/// Text of just this many columns.
+/// Cuts or pads a text to `width` columns.
 fn fitted(text: &str, width: usize) -> String {
     let cut: String = text.chars().take(width).collect();
     format!("{cut:<width$}")
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_narrow_screen_leaves_figures_out() {
+    fn narrow_screens_omit_columns() {
         let figures = |width| Layout::of(width).figures;
         assert_eq!(figures(160).len(), 8);
         let narrow = figures(LEAST.0);

@@ -1,4 +1,4 @@
-//! The terminal as a full-screen program has it, and given back whatever happens.
+//! Takes and restores the terminal of the full-screen view.
 
 use std::io::{self, BufWriter, Stdout, Write as _};
 use std::sync::Once;
@@ -16,17 +16,17 @@ use ratatui_crossterm::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 
-/// Whether the terminal is ours.
+/// Whether raw mode and the alternate screen are on.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 static HOOK: Once = Once::new();
 
-/// The terminal in raw mode with its second screen. Dropping it gives both back.
+/// The terminal in raw mode with the alternate screen. Dropping it restores the terminal.
 pub struct Screen {
     terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
 }
 
 impl Screen {
-    /// Takes the terminal. A panic gives it back before its message is printed.
+    /// Takes the terminal. A panic hook restores it before the panic message is printed.
     pub fn open() -> io::Result<Self> {
         HOOK.call_once(|| {
             let inner = std::panic::take_hook();
@@ -47,32 +47,32 @@ impl Screen {
         }
     }
 
-    /// Columns and lines.
+    /// Returns the size in columns and lines.
     pub fn size(&self) -> io::Result<(usize, usize)> {
         let size = self.terminal.size()?;
         Ok((size.width.into(), size.height.into()))
     }
 
-    /// Draws what differs from the last time.
+    /// Draws the lines; only changed cells are written.
     pub fn draw(&mut self, lines: &[Line<'_>]) -> io::Result<()> {
         self.terminal.draw(|frame| place(lines, frame.area(), frame.buffer_mut()))?;
         Ok(())
     }
 
-    /// Stops this program and those it was started with, until the shell continues it.
+    /// Restores the terminal and stops the process group until the shell continues it.
     pub fn stop(&mut self) -> io::Result<()> {
         give_back();
         job::stop_group();
         self.resume()
     }
 
-    /// Takes the terminal again: a shell gave it back as it had it itself.
+    /// Takes the terminal again after a stop: the shell has reset its mode.
     pub fn resume(&mut self) -> io::Result<()> {
         let _ = job::continued();
         TAKEN.store(false, Ordering::Relaxed);
         let _ = disable_raw_mode();
         take()?;
-        // Unlike `clear`, this does not ask the terminal for its cursor, which needs an answer.
+        // Unlike `clear`, this does not query the cursor position, which would wait for the terminal's answer.
         let size = self.terminal.size()?;
         self.terminal.resize(size.into())
     }
@@ -85,7 +85,7 @@ impl Drop for Screen {
     }
 }
 
-/// Puts lines into a picture, from the top.
+/// Writes lines into a buffer, from the top.
 pub fn place(lines: &[Line<'_>], area: Rect, buffer: &mut Buffer) {
     for (y, line) in (area.top()..area.bottom()).zip(lines) {
         buffer.set_line(area.left(), y, line, area.width);

@@ -1,4 +1,4 @@
-//! Pictures of the screen, as the files in `golden/` show them.
+//! Screens compared with the files in `golden/`.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn recorded() -> WatchDocument {
     serde_json::from_str(&text).expect("a document")
 }
 
-/// What was known of a recorded flow.
+/// Returns the live state of a recorded flow.
 fn flow(flow: &WatchFlow) -> FlowGlance {
     FlowGlance {
         cookie: cookie(flow),
@@ -43,7 +43,7 @@ fn cookie(flow: &WatchFlow) -> u64 {
     u64::from_str_radix(&flow.cookie, 16).expect("hexadecimal")
 }
 
-/// The recorded flows, and one with a long address whose process is not visible.
+/// Returns a view of the recorded flows and one with long addresses and an unknown process.
 fn view() -> View {
     let document = recorded();
     let mut flows: Vec<FlowGlance> = document.flows.iter().map(flow).collect();
@@ -76,7 +76,7 @@ fn view() -> View {
     view
 }
 
-/// What a terminal of this size shows.
+/// Returns the text of a screen of this size.
 fn shown(view: &mut View, (width, height): (u16, u16)) -> String {
     let lines = picture(view, width.into(), height.into(), Palette { colors: false });
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal in memory");
@@ -90,7 +90,7 @@ fn shown(view: &mut View, (width, height): (u16, u16)) -> String {
     text
 }
 
-/// A minute in which the rate rose and the RTT with it, and then both fell.
+/// Returns one minute of samples in which rate and RTT rise, then fall.
 fn minute() -> Vec<Point> {
     let mut acked = 0;
     (0..=120_u64)
@@ -110,7 +110,7 @@ fn minute() -> Vec<Point> {
 }
 
 #[test]
-fn the_list_looks_as_its_file() {
+fn list_matches_golden_file() {
     let mut text = String::new();
     for size in [(80, 12), (160, 10), (60, 10), (59, 10)] {
         let _ = write!(text, "# landspeed watch in {}×{}\n{}", size.0, size.1, shown(&mut view(), size));
@@ -127,7 +127,7 @@ fn the_list_looks_as_its_file() {
 }
 
 #[test]
-fn the_page_of_a_flow_looks_as_its_file() {
+fn flow_page_matches_golden_file() {
     let document = recorded();
     let mut text = String::new();
     for (flow, size) in [(0, (80, 40)), (1, (160, 32)), (1, (60, 12))] {
@@ -149,7 +149,7 @@ fn the_page_of_a_flow_looks_as_its_file() {
 }
 
 #[test]
-fn nothing_is_coloured_without_colours() {
+fn no_colours_are_used_when_disabled() {
     for width in [60_u16, 66, 79, 80, 120, 159, 160, 200] {
         for height in [10_u16, 24, 50] {
             let mut view = view();

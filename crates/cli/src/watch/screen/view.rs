@@ -1,4 +1,4 @@
-//! What a person sees of a watch and has chosen: sorting, filter, selection, page. It knows neither keys nor the terminal.
+//! State of the full-screen view: sorting, filter, selection, open page. Independent of keys and terminal.
 
 use landspeed_model::WatchFlow;
 use landspeed_watch::{FlowGlance, Glance, Point};
@@ -6,87 +6,87 @@ use landspeed_watch::{FlowGlance, Glance, Point};
 use super::columns::{Column, process};
 use crate::text::cause_name;
 
-/// What a person wants.
+/// A user action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// End the watch.
     Quit,
-    /// Stop the program, as a shell's job control does.
+    /// Stop the process, as Ctrl-Z does.
     Suspend,
-    /// Go up or down by lines.
+    /// Move by lines.
     Move(isize),
-    /// Go up or down by pages.
+    /// Move by pages.
     Turn(isize),
-    /// Go to the first or last line.
+    /// Move to the first line.
     First,
-    /// The same.
+    /// Move to the last line.
     Last,
     /// Open the page of the selected flow.
     Open,
-    /// Leave the page, or drop the filter.
+    /// Leave the page, or clear the filter.
     Back,
     /// Sort by the column to the left or right.
     Sort(isize),
-    /// Sort the other way round.
+    /// Reverse the sort order.
     Reverse,
-    /// Begin to type a filter.
+    /// Start typing a filter.
     Filter,
-    /// A letter of the filter.
+    /// Append a character to the filter.
     Letter(char),
-    /// Take the filter's last letter back.
+    /// Delete the filter's last character.
     Erase,
-    /// The filter is complete.
+    /// Finish typing the filter.
     Accept,
     /// Pause or resume the display.
     Pause,
 }
 
-/// What the program has to do about it.
+/// Consequence of an action for the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing but drawing.
+    /// Only redraw.
     None,
     /// End the watch.
     Quit,
-    /// Stop the program.
+    /// Stop the process until it is continued.
     Suspend,
 }
 
 /// The page of one flow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Opened {
-    /// The kernel's number of the socket.
+    /// Socket cookie.
     pub cookie: u64,
-    /// First line shown.
+    /// Index of the first visible line.
     pub scroll: usize,
-    /// The flow with its verdict; `None` until it was judged.
+    /// The flow with its verdict; `None` until the first verdict.
     pub flow: Option<WatchFlow>,
-    /// Its last minute.
+    /// Samples of the last minute.
     pub minute: Vec<Point>,
 }
 
 /// The state of the screen.
 #[derive(Debug)]
 pub struct View {
-    /// The figures it shows.
+    /// The displayed figures.
     pub glance: Glance,
-    /// The column it is sorted by.
+    /// The sort column.
     pub sort: Column,
     /// Whether the order is reversed.
     pub reversed: bool,
-    /// Text that the flows shown have.
+    /// Only flows that contain this text are listed; empty lists all.
     pub filter: String,
     /// Whether the filter is being typed.
     pub typing: bool,
-    /// Whether figures are left as they are.
+    /// Whether updates are paused.
     pub paused: bool,
-    /// The page that is open.
+    /// The open page; `None` shows the list.
     pub opened: Option<Opened>,
-    /// Place of the selected flow in the list, and its cookie once a person has selected it: it is followed then.
+    /// Index of the selected flow, and its cookie if the user selected it: the selection then follows the flow.
     selected: (usize, Option<u64>),
-    /// Flows, or lines of the page, that fit the screen.
+    /// Number of flows, or lines of the page, that fit the screen.
     fits: usize,
-    /// Lines of the page.
+    /// Number of lines of the page.
     lines: usize,
 }
 
@@ -108,7 +108,7 @@ impl Default for View {
 }
 
 impl View {
-    /// Takes new figures, unless it is paused.
+    /// Updates the figures, unless paused.
     pub fn update(&mut self, glance: Glance) {
         if !self.paused {
             self.glance = glance;
@@ -116,7 +116,7 @@ impl View {
         }
     }
 
-    /// How much fits the screen: flows of the list, or lines of the page, which has `lines`.
+    /// Sets how many flows or lines of the page fit the screen, and the page's number of lines.
     pub fn fit(&mut self, fits: usize, lines: usize) {
         (self.fits, self.lines) = (fits.max(1), lines);
         let last = self.last_scroll();
@@ -125,7 +125,7 @@ impl View {
         }
     }
 
-    /// The flows that pass the filter, in order.
+    /// Returns the flows that match the filter, in sort order.
     pub fn rows(&self) -> Vec<&FlowGlance> {
         let mut rows: Vec<&FlowGlance> = self.glance.flows.iter().filter(|flow| self.passes(flow)).collect();
         rows.sort_by(|a, b| {
@@ -136,12 +136,12 @@ impl View {
         rows
     }
 
-    /// Place of the selected flow in [`Self::rows`].
+    /// Returns the index of the selected flow in [`Self::rows`].
     pub fn selected(&self) -> usize {
         self.selected.0
     }
 
-    /// The flows on the screen: those whose verdicts are wanted.
+    /// Returns the cookies of the flows on the screen, which need verdicts.
     pub fn shown(&self) -> Vec<u64> {
         if let Some(opened) = &self.opened {
             return vec![opened.cookie];
@@ -160,7 +160,7 @@ impl View {
         has(&flow.local) || has(&flow.remote) || has(&process(flow)) || has(cause)
     }
 
-    /// Does what a person wants.
+    /// Performs a user action.
     pub fn apply(&mut self, action: Action) -> Effect {
         match action {
             Action::Quit => return Effect::Quit,
@@ -226,7 +226,7 @@ impl View {
         self.lines.saturating_sub(self.fits)
     }
 
-    /// Keeps the flow selected that a person selected; where it is gone, or none was, the place.
+    /// Updates the index of the selected flow. If the flow is gone or none was selected, the index stays.
     fn follow(&mut self) {
         let rows = self.rows();
         let place = self.selected.1.and_then(|cookie| rows.iter().position(|flow| flow.cookie == cookie));
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fastest_flow_stands_first_until_another_column_is_chosen() {
+    fn flows_are_sorted_by_rate_until_changed() {
         let mut view = three();
         assert_eq!(cookies(&view), [2, 3, 1]);
         view.apply(Action::Sort(1));
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn the_filter_looks_at_addresses_processes_and_causes() {
+    fn filter_matches_addresses_processes_and_causes() {
         let mut view = three();
         view.apply(Action::Filter);
         for (text, found) in
@@ -324,7 +324,7 @@ mod tests {
         assert_eq!(cookies(&view)[view.selected()], 2);
         view.update(glance([40.0, 10.0, 20.0]));
         assert_eq!((view.selected(), cookies(&view)[view.selected()]), (2, 2));
-        // It ends: the place stays.
+        // The selected flow has ended: the index stays.
         let mut two = glance([40.0, 10.0, 20.0]);
         two.flows.remove(1);
         view.update(two);
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_opens_for_the_selected_flow_and_esc_leads_back() {
+    fn enter_opens_the_selected_flow_and_esc_returns() {
         let mut view = three();
         view.apply(Action::Last);
         view.apply(Action::Open);
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_flows_on_the_screen_are_judged() {
+    fn only_visible_flows_need_verdicts() {
         let mut view = three();
         view.fit(2, 0);
         assert_eq!(view.shown(), [2, 3]);

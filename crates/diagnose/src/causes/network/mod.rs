@@ -1,7 +1,8 @@
-//! What happens between the two TCPs: one of eleven causes, or none.
+//! Causes between the two TCPs: one of eleven, or none.
 //!
-//! They exclude each other, so they are weighed together: [`name`] decides, and the readings of each cause say why. Where a lab
-//! built the path, its links and queues decide; two real hosts have both TCPs' counts; one host has its own.
+//! They exclude each other, so they are evaluated together: [`name`] decides, and the readings of each
+//! cause are its evidence. In a lab run the links and queues decide; with two real hosts the counters of
+//! both TCPs; with one host its own counters.
 
 mod readings;
 mod words;
@@ -31,7 +32,7 @@ use crate::thresholds::{
 /// Segments of 1448 bytes in a GSO packet of 64 KiB.
 const GSO_SEGMENTS: f64 = 45.0;
 
-/// The causes weighed here, in the order they are listed.
+/// The network causes, in the order they are listed.
 const CAUSES: [Cause; 11] = [
     Cause::PathMtu,
     Cause::LocalQdisc,
@@ -46,7 +47,7 @@ const CAUSES: [Cause; 11] = [
     Cause::NetworkPath,
 ];
 
-/// The cause named among them.
+/// The named network cause.
 pub(super) struct Named {
     pub cause: Cause,
     pub strength: Strength,
@@ -65,7 +66,7 @@ impl Named {
     }
 }
 
-/// A finding for each of the network's causes; at most one holds.
+/// Returns a finding for each network cause; at most one is named.
 pub(crate) fn evaluate_all(flow: &Flow) -> Vec<Finding> {
     if flow.udp.is_some() {
         return datagrams::evaluate_all(flow, CAUSES);
@@ -88,13 +89,13 @@ pub(crate) fn evaluate_all(flow: &Flow) -> Vec<Finding> {
         .collect()
 }
 
-/// Decides. What the path did to the packets comes before what the RTT suggests.
+/// Names the network cause. Losses and marks take precedence over the RTT.
 fn name(flow: &Flow, seen: &Symptoms) -> Option<Named> {
     if let Some(named) = path_mtu(flow, seen) {
         return Some(named);
     }
     if let Some(route) = &flow.route {
-        // A full link limits whatever else is small, either way, and so does the sender's own queue.
+        // A full link in either direction limits the flow whatever else is small; so does the sender's own queue.
         let congested = route.full().is_some() || route.reverse_congested().is_some();
         let here =
             || if congested { None } else { own_queue(flow, seen, route).or_else(|| by_elimination(flow, seen)) };
@@ -106,13 +107,14 @@ fn name(flow: &Flow, seen: &Symptoms) -> Option<Named> {
     }
     let full = seen.always_queued() && !flow.same_host() && window_limited(flow) != Some(Limited::No);
     let limited = seen.limited.or_else(|| shaped_here(flow, seen)).or_else(|| full.then_some(Strength::Weak))?;
-    // Without the sender's own limit being plain, nothing that follows from it is.
+    // A cause derived from counters is at most as certain as the finding that congestion control limits the
+    // sender.
     let named = by_counts(flow, seen);
     Some(Named { strength: named.strength.min(limited), ..named })
 }
 
-/// Data waits although neither window is full and no rate was asked for: then it waits in the sender's own qdisc or interface. Not
-/// for BBR, which paces.
+/// By elimination: data waits although neither window is full and no rate was requested, so it waits in the
+/// sender's own qdisc or interface. Not applied to BBR, which paces.
 fn by_elimination(flow: &Flow, seen: &Symptoms) -> Option<Named> {
     if held_by_send_buffer(flow) {
         return None;
@@ -120,7 +122,7 @@ fn by_elimination(flow: &Flow, seen: &Symptoms) -> Option<Named> {
     let mean = |figure: Option<Figure>| figure.map(|figure| figure.value);
     let waits = mean(flow.figure(StreamView::notsent))? >= NOTSENT_LITTLE
         && mean(flow.figure(StreamView::waiting_share))? >= WAITING_SHARE;
-    // What a shaper lets through leaves evenly, however much of the window is in flight.
+    // A shaper releases data evenly, however much of the window is in flight.
     let most = if seen.delivers_evenly() { CWND_FULL } else { CWND_MOSTLY };
     let open = mean(flow.figure(StreamView::flight_over_cwnd))? < most
         && mean(flow.figure(StreamView::flight_over_window))? < most;
@@ -131,27 +133,27 @@ fn by_elimination(flow: &Flow, seen: &Symptoms) -> Option<Named> {
     Some(shaper(flow, Strength::Moderate, &sending_qdiscs(flow)))
 }
 
-/// Whether the streams are paced: `--pace`, or a pacing rate set on the socket.
+/// Whether the streams are paced by `--pace` or by a pacing rate set on the socket.
 fn own_rate(flow: &Flow) -> bool {
     flow.parameters.pace_bps.is_some()
         || flow.streams.iter().any(|stream| stream.tcp().any(|tcp| tcp.max_pacing_rate_bytes_per_s.is_some()))
 }
 
-/// Share of the bytes that left by the sender's interface that are the flow's.
+/// The flow's share of the bytes sent by the sender's interface.
 fn interface_share(flow: &Flow) -> f64 {
     let qdiscs = flow.sender.series.into_iter().flat_map(|series| &series.qdiscs);
     let sent = qdiscs.map(|qdisc| qdisc.bytes).max().unwrap_or(0);
     if sent == 0 { 0.0 } else { flow.goodput_bps * flow.seconds() / 8.0 / sent as f64 }
 }
 
-/// Kinds of the sender's queueing disciplines.
+/// Kinds of the sender's qdiscs, comma-separated.
 fn sending_qdiscs(flow: &Flow) -> String {
     let kinds: Vec<&str> =
         flow.sender.series.into_iter().flat_map(|s| &s.qdiscs).map(|qdisc| qdisc.kind.as_str()).collect();
     if kinds.is_empty() { "unknown".to_owned() } else { kinds.join(", ") }
 }
 
-/// TCP found by probing that full-sized segments do not pass (RFC 4821): its MSS fell after timeouts.
+/// Full-sized segments do not pass, as TCP found by probing (RFC 4821): its MSS fell after timeouts.
 fn path_mtu(flow: &Flow, seen: &Symptoms) -> Option<Named> {
     let [before, _, now] = flow.mss_fell()?;
     let why = format!(
@@ -168,12 +170,13 @@ fn path_mtu(flow: &Flow, seen: &Symptoms) -> Option<Named> {
     Some(Named::new(Cause::PathMtu, strength, why, next))
 }
 
-/// Whether the kernel's clock says that a full send buffer is what the sender waits for.
+/// Whether `sndbuf_limited` shows that the sender waits because its send buffer is full.
 fn held_by_send_buffer(flow: &Flow) -> bool {
     flow.sndbuf_limited().is_some_and(|share| share.value >= SNDBUF_MOSTLY)
 }
 
-/// A shaper on the sender's own interface keeps its socket's queue from emptying and its congestion window from filling.
+/// A shaper on the sender's own interface: the send queue does not empty and the congestion window does not
+/// fill.
 fn shaped_here(flow: &Flow, seen: &Symptoms) -> Option<Strength> {
     let unsent = flow.figure(StreamView::send_fill).is_some_and(|fill| fill.value >= 0.5);
     (unsent && !held_by_send_buffer(flow) && seen.shaped.is_some_and(|share| share >= SHAPED))
@@ -196,7 +199,7 @@ fn by_route(flow: &Flow, seen: &Symptoms, route: &Route) -> Named {
     }
     let drops = route.main_drops().filter(|_| resent > 0.0 || seen.marked > 0.0);
     if let (Some((place, dropped, all)), None) = (drops, full) {
-        // Two places that drop alike are both true; the first is named, less surely.
+        // Two places with similar drops may both be the cause; the first is named, with less confidence.
         let strength = if dropped >= 0.75 * all { Strength::Strong } else { Strength::Moderate };
         return match place {
             DropPlace::ReceiverHost => receiver_drops::in_lab(flow, dropped, resent, strength),
@@ -227,7 +230,7 @@ fn by_route(flow: &Flow, seen: &Symptoms, route: &Route) -> Named {
     unexplained(flow, seen, Strength::Weak)
 }
 
-/// Whether losses came early, and since then nothing but the growth of the congestion window limits.
+/// Whether losses came early, and only the growth of the congestion window limits since then.
 fn overshot(flow: &Flow, seen: &Symptoms) -> bool {
     let early = seen.resent_so_far > 0.0 && seen.resent_early >= EARLY_LOSS * seen.resent_so_far;
     let grows = flow.late_window_growth().is_none_or(|growth| growth >= 1.0);
@@ -245,7 +248,7 @@ fn slow_start_hop<'r, 'a>(route: &'r Route<'a>) -> Option<&'r Hop<'a>> {
     hop.filter(|hop| hop.drops_early > 0.0)
 }
 
-/// A queue's overflow while the link is not full on average.
+/// A queue overflowed while the link was not full on average.
 fn queue_drops(flow: &Flow, seen: &Symptoms, route: &Route, hop: &Hop, strength: Strength) -> Named {
     let early = hop.drops_early >= EARLY_LOSS * hop.drops_so_far && overshot(flow, seen);
     match () {
@@ -260,16 +263,16 @@ fn queue_drops(flow: &Flow, seen: &Symptoms, route: &Route, hop: &Hop, strength:
     }
 }
 
-/// What the sender's own queueing discipline drops, or holds back although its link has room.
+/// The sender's own qdisc drops packets, or delays them although its link is not full.
 fn own_queue(flow: &Flow, seen: &Symptoms, route: &Route) -> Option<Named> {
     let hop = route.forward.first()?;
     let (_, queue) = hop.queue?;
-    // TCP does not count what its own host drops as retransmitted; it reduces its window all the same.
+    // TCP does not count packets that its own host drops as retransmitted, yet reduces its window.
     let others: f64 = route.forward.iter().skip(1).map(|hop| hop.drops_so_far).sum();
     if hop.drops_so_far > 0.0 && hop.drops_so_far >= others {
         return Some(local_drops(flow, hop.drops_so_far, Strength::Strong));
     }
-    // The time that data waits there at the rate it leaves explains most of the queueing delay.
+    // The queueing time in the qdisc at the flow's rate explains most of the queueing delay.
     let wait_us = hop.backlog_bytes * 8e6 / flow.goodput_bps.max(1.0);
     let queueing_us = flow.srtt_us()? - route.base_rtt_us;
     let explains = queueing_us > QUEUE_US && wait_us >= EXPLAINS * queueing_us;
@@ -279,13 +282,13 @@ fn own_queue(flow: &Flow, seen: &Symptoms, route: &Route) -> Option<Named> {
         .then(|| shaper(flow, Strength::Moderate, &queue.kind))
 }
 
-// ---- from what the two TCPs, or one, counted ----
+// ---- from the counters of both TCPs, or of one ----
 
 fn by_counts(flow: &Flow, seen: &Symptoms) -> Named {
     let resent = seen.resent.unwrap_or(0.0);
     let lossy = resent > 0.0;
     if seen.qdisc_drops >= resent * EXPLAINS && seen.qdisc_drops > 0.0 {
-        // An interface that an observed flow shares drops others' packets too.
+        // The qdisc counters of a watched flow include other flows' drops.
         let own = !flow.observed || interface_share(flow) >= EXPLAINS && lossy;
         if own || seen.qdisc_drops >= FEW_RETRANSMITS {
             return local_drops(flow, seen.qdisc_drops, if own { Strength::Strong } else { Strength::Moderate });
@@ -298,16 +301,17 @@ fn by_counts(flow: &Flow, seen: &Symptoms) -> Named {
     if lossy && seen.qdisc_drops * GSO_SEGMENTS >= resent {
         return local_drops(flow, seen.qdisc_drops, Strength::Weak);
     }
-    // Reordering makes a sender slow down and grow again; a path that delivers evenly is full all the same.
+    // Reordering makes a sender reduce and regrow its window; a path that delivers evenly is full
+    // nevertheless.
     if let Some(strength) = reorders(seen, resent).filter(|_| !seen.delivers_evenly()) {
         return reordering(seen, strength);
     }
     let one_end = !flow.receiver_seen();
-    // Where both TCPs counted the same segments, every retransmission was needless.
+    // If both TCPs counted the same segments, every retransmission was spurious.
     let lossy = lossy && seen.never_arrived != Some(0.0);
     let acks = seen.acks_lost.is_some_and(|share| share >= ACKS_LOST);
     let waits_back = seen.reverse_share.is_some_and(|share| share >= REVERSE_QUEUE);
-    // BBR keeps its queue of data small, that of ACKs too.
+    // BBR keeps both the data queue and the ACK queue short.
     if (acks || waits_back && (seen.queue == Queue::Standing || flow.is_model_based())) && !lossy {
         // ACKs are cumulative: their loss alone need not slow the sender.
         let strength = match (acks, waits_back) {
@@ -321,7 +325,7 @@ fn by_counts(flow: &Flow, seen: &Symptoms) -> Named {
         let kind = flow.sender.series.and_then(|series| series.qdiscs.iter().max_by_key(|qdisc| qdisc.overlimits));
         return shaper(flow, Strength::Moderate, kind.map_or("shaper", |qdisc| &qdisc.kind));
     }
-    // The readings of an observed flow begin anywhere in its life: what comes early there is not slow start.
+    // A watched flow may be sampled at any age: early losses are not evidence of slow start.
     let early = !flow.observed
         && seen.resent_so_far >= FEW_RETRANSMITS
         && seen.resent_early >= EARLY_LOSS * seen.resent_so_far;
@@ -337,7 +341,7 @@ fn by_counts(flow: &Flow, seen: &Symptoms) -> Named {
     }
     match seen.queue {
         Queue::Standing if seen.own_bursts(flow) => full_path(flow, None, Strength::Weak),
-        // One end cannot distinguish a queue of data from a queue of ACKs.
+        // A single host cannot distinguish a queue of data from a queue of ACKs.
         Queue::Standing => full_path(flow, None, if one_end { Strength::Moderate } else { Strength::Strong }),
         _ if seen.always_queued() && window_limited(flow) != Some(Limited::No) => {
             full_path(flow, None, Strength::Moderate)
@@ -345,14 +349,14 @@ fn by_counts(flow: &Flow, seen: &Symptoms) -> Named {
         _ if still_growing(flow) => growing(flow, Strength::Strong),
         _ if probes_unseen(flow, seen) => shaper(flow, Strength::Weak, &sending_qdiscs(flow)),
         _ if flow.is_model_based() && seen.delivery_spread.is_none_or(|spread| spread < DELIVERY_EVEN) => {
-            // What is lost besides may be its queue's overflow.
+            // Losses may be the overflow of the path's queue.
             full_path(flow, None, if resent >= FEW_RETRANSMITS { Strength::Weak } else { Strength::Moderate })
         }
         _ => unexplained(flow, seen, Strength::Weak),
     }
 }
 
-/// Segments were retransmitted or marked: by the RTT, and by how full the congestion window was each time.
+/// Segments were retransmitted or ECN-marked: decides by the RTT and by the congestion window at each loss.
 fn lossy_path(flow: &Flow, seen: &Symptoms, resent: f64) -> Named {
     let few = resent < FEW_RETRANSMITS;
     let random = seen.at_random();
@@ -360,7 +364,7 @@ fn lossy_path(flow: &Flow, seen: &Symptoms, resent: f64) -> Named {
     let acks_lost = seen.acks_lost.is_some_and(|share| share >= ACKS_LOST);
     match seen.queue {
         _ if seen.marked > 0.0 => congestion(flow, seen, Strength::Strong, None),
-        // Bursts that lost ACKs let loose may be what overflows the queue.
+        // Lost ACKs cause bursts, which may overflow the queue.
         Queue::Standing if acks_lost => congestion(flow, seen, Strength::Weak, None),
         _ if acks_lost => ack_path(seen, Strength::Weak, None),
         Queue::Standing => {
@@ -372,7 +376,7 @@ fn lossy_path(flow: &Flow, seen: &Symptoms, resent: f64) -> Named {
             };
             congestion(flow, seen, strength, None)
         }
-        // The link is full all the same.
+        // Even delivery: the link is full.
         _ if seen.queue != Queue::None && seen.delivers_evenly() => congestion(flow, seen, Strength::Moderate, None),
         Queue::Shallow if model => congestion(flow, seen, Strength::Weak, None),
         Queue::Shallow if random == Some(false) => shallow(flow, seen, Strength::Moderate, None),
@@ -392,16 +396,16 @@ fn lossy_path(flow: &Flow, seen: &Symptoms, resent: f64) -> Named {
     }
 }
 
-/// Whether reordering is what the sender takes for loss.
+/// Whether the sender takes reordering for loss, and how strong the evidence is.
 fn reorders(seen: &Symptoms, resent: f64) -> Option<Strength> {
     if seen.reordered == 0.0 && seen.spurious.unwrap_or(0.0) < EXPLAINS {
         return None;
     }
     match seen.never_arrived {
         Some(lost) if lost >= REAL_LOSS * seen.resent_so_far.max(1.0) || seen.reordered == 0.0 => None,
-        // A few needless retransmissions do not keep the window small.
+        // A few spurious retransmissions do not keep the window small.
         Some(_) => Some(if seen.loss >= Some(REORDERING_HURTS) { Strength::Strong } else { Strength::Weak }),
-        // One end: needless retransmissions are what D-SACK reports.
+        // One host only: DSACK reports spurious retransmissions.
         None if seen.reordered > 0.0 && resent > 0.0 && seen.spurious.unwrap_or(0.0) >= REAL_LOSS => {
             Some(Strength::Moderate)
         }
@@ -409,8 +413,8 @@ fn reorders(seen: &Symptoms, resent: f64) -> Option<Strength> {
     }
 }
 
-/// BBR sends a quarter more than the path's rate in turns, and on a full path the RTT shows it; behind a shaper of the sender it
-/// does not.
+/// BBR probes periodically at 1.25 times its rate: on a full path the RTT rises with it, behind a shaper on
+/// the sender it does not.
 fn probes_unseen(flow: &Flow, seen: &Symptoms) -> bool {
     flow.is_model_based() && !own_rate(flow) && seen.delivers_evenly() && seen.rtt_range < Some(PROBES_UNSEEN)
 }

@@ -1,4 +1,4 @@
-//! The readings of each of the network's causes.
+//! Evidence readings of each network cause.
 
 use landspeed_model::Cause;
 
@@ -177,13 +177,13 @@ pub(super) fn read(scales: &mut Scales, flow: &Flow, seen: &Symptoms, cause: Cau
     }
 }
 
-/// Requeues over packets of the sender's queueing discipline with most of them; `None` without any.
+/// Ratio of requeues to packets of the sender's qdisc with most requeues; `None` without any.
 fn requeued(flow: &Flow) -> Option<f64> {
     let qdiscs = flow.sender.series?.qdiscs.iter().filter(|qdisc| qdisc.requeues > 0 && qdisc.packets > 0);
     qdiscs.map(|qdisc| qdisc.requeues as f64 / qdisc.packets as f64).reduce(f64::max)
 }
 
-/// A reading of the hop that drops most, else of the one used most.
+/// Records a reading of the hop with most drops, or else of the busiest hop.
 fn read_hop(
     scales: &mut Scales,
     flow: &Flow,
@@ -205,7 +205,7 @@ fn read_hop(
     scales.optional(&format!("{metric}, {}", hop.link.name), of(hop), unit, bound, None, &source);
 }
 
-/// What losses show at a ceiling (`true`) or at random.
+/// Records whether losses occur at a ceiling (`at_ceiling`) or at random.
 fn read_ceiling(scales: &mut Scales, flow: &Flow, seen: &Symptoms, at_ceiling: bool) {
     let end = Some(flow.sender.end);
     let retrans = "streams[].sender.samples[].tcp.total_retrans";
@@ -237,7 +237,7 @@ fn read_ceiling(scales: &mut Scales, flow: &Flow, seen: &Symptoms, at_ceiling: b
     }
 }
 
-/// How evenly segments are delivered.
+/// Records how evenly segments are delivered.
 fn read_delivery(scales: &mut Scales, flow: &Flow, seen: &Symptoms, bound: Bound) {
     let metric = "spread of delivered segments between samples (coefficient of variation)";
     let source = "streams[].sender.samples[].tcp.delivered";

@@ -1,4 +1,4 @@
-//! Texts of the network's causes: why, what to change, where.
+//! Texts of the network causes: explanation, advice and place.
 
 use landspeed_model::Cause;
 
@@ -64,7 +64,7 @@ pub(super) fn network_loss(flow: &Flow, seen: &Symptoms, strength: Strength, los
     named
 }
 
-/// The path carries no more, and nothing is lost in the phase.
+/// The path is full, and no segment is lost in the phase.
 pub(super) fn full_path(flow: &Flow, hop: Option<&Hop>, strength: Strength) -> Named {
     let rtt = Symptoms::rtt_words(flow);
     let why = match hop {
@@ -251,7 +251,7 @@ pub(super) fn shaper(flow: &Flow, strength: Strength, kind: &str) -> Named {
     Named::new(Cause::LocalQdisc, strength, why, next).at(format!("{name}, qdisc {kind}"))
 }
 
-/// `the queue before w->e (20 kB)`.
+/// Formats a queue and its limit, such as `the queue before w->e (20 kB)`.
 fn queue_words(hop: &Hop) -> String {
     match hop.limit_bytes() {
         Some(limit) => format!("the queue before {} ({})", hop.link.name, text::bytes(limit)),
@@ -259,7 +259,7 @@ fn queue_words(hop: &Hop) -> String {
     }
 }
 
-/// Buffer that keeps the path full, in bytes.
+/// Buffer size that keeps the path full.
 fn buffer_needed(flow: &Flow) -> String {
     let rate = flow.capacity_bps().unwrap_or(flow.goodput_bps).max(flow.goodput_bps);
     let rtt_us = flow.min_rtt_us().unwrap_or(0.0);

@@ -1,4 +1,4 @@
-//! Requesters against responders on loopback.
+//! Requesters and responders over loopback.
 
 mod tcp;
 mod udp;
@@ -14,7 +14,7 @@ use crate::shared::{Counters, Stop};
 
 const MS: u64 = 1_000_000;
 
-/// A plan that begins at once and lasts `ms`.
+/// Returns a plan that starts now and lasts `ms` milliseconds.
 fn plan(request_bytes: u32, response_bytes: u32, load: Load, ms: u64) -> RrPlan {
     let now_ns = monotonic_ns();
     RrPlan {
@@ -27,7 +27,7 @@ fn open(rate_per_s: f64) -> Load {
     Load::OpenLoop { rate_per_s }
 }
 
-/// Holds the calling thread up: what a stalled peer does.
+/// Blocks the calling thread, like a stalled peer.
 fn pause(ms: u64) {
     sleep_until(monotonic_ns() + ms * MS);
 }
@@ -65,7 +65,7 @@ fn with_udp_responder(
     })
 }
 
-/// The outcome's accounting balances, in each phase and against its histogram.
+/// Asserts that the counts balance, in each phase and with the histogram.
 fn assert_conserved(outcome: &RrOutcome) {
     let total = outcome.total();
     assert!(total.holds(), "{total:?}");

@@ -9,7 +9,7 @@ use super::{MS, assert_conserved, open, pause, plan, slower_than_100ms, tcp_pair
 use crate::shared::{Counters, Stop};
 
 #[test]
-fn a_closed_loop_measures_each_transaction_at_both_ends() {
+fn a_closed_loop_counts_each_transaction_on_both_sides() {
     let (near, far) = tcp_pair("127.0.0.1");
     let plan = plan(64, 100, Load::ClosedLoop, 100);
     let responder = tcp_responder(far, &plan);
@@ -42,7 +42,7 @@ fn the_omitted_part_has_its_own_accounting() {
 }
 
 #[test]
-fn messages_of_a_mebibyte_cross_in_pieces() {
+fn messages_of_1_mib_complete() {
     for load in [Load::ClosedLoop, open(100.0)] {
         let (near, far) = tcp_pair("127.0.0.1");
         let plan = plan(1 << 20, 1 << 20, load, 150);
@@ -73,7 +73,7 @@ fn uneven_sizes_and_ipv6_work() {
 }
 
 #[test]
-fn spinning_measures_the_same_rtt() {
+fn busy_polling_completes_transactions() {
     for load in [Load::ClosedLoop, open(500.0)] {
         let (near, far) = tcp_pair("127.0.0.1");
         let mut plan = plan(64, 64, load, 60);
@@ -87,13 +87,13 @@ fn spinning_measures_the_same_rtt() {
     }
 }
 
-/// The test of coordinated omission: a closed loop would show one slow request; those that should have been sent during
-/// the stall must show it too.
+/// Coordinated omission: a closed loop would show one slow request; here all requests due during the stall must
+/// be slow too.
 #[test]
-fn a_stalled_responder_shows_in_every_request_it_delayed() {
+fn a_stall_is_measured_in_every_delayed_request() {
     let quiet = (0..5).any(|_| {
         let (slow, stalled_ns) = slow_through_a_stall();
-        // One request each millisecond: all of the stall's but those of its last 100 ms.
+        // One request per millisecond: all during the stall except those of its last 100 ms.
         let expected = stalled_ns / MS - 100;
         assert!(slow + 2 >= expected, "{slow} slow requests, expected {expected}");
         slow <= expected + 50
@@ -101,7 +101,8 @@ fn a_stalled_responder_shows_in_every_request_it_delayed() {
     assert!(quiet, "a busy machine adds stalls, but hardly to each of five runs");
 }
 
-/// How many of 600 requests, one each millisecond, took over 100 ms because of a stall, and how long it was.
+/// Returns how many of 600 requests, one per millisecond, took over 100 ms because of a stall, and the length
+/// of the stall in nanoseconds.
 fn slow_through_a_stall() -> (u64, u64) {
     let (near, mut far) = tcp_pair("127.0.0.1");
     let plan = plan(16, 16, open(1000.0), 600);
@@ -144,7 +145,7 @@ fn a_responder_that_never_reads_leaves_requests_unsent_and_unanswered() {
 }
 
 #[test]
-fn a_silent_peer_ends_with_partial_results_after_the_grace() {
+fn an_unresponsive_peer_gives_partial_results_after_the_grace_period() {
     let (near, mut far) = tcp_pair("127.0.0.1");
     let mut plan = plan(8, 8, Load::ClosedLoop, 100);
     plan.grace_ns = 100 * MS;
@@ -180,7 +181,7 @@ fn a_peer_that_closes_is_an_error_with_partial_results() {
 }
 
 #[test]
-fn a_peer_that_sends_too_much_is_found_out() {
+fn surplus_response_bytes_are_an_error() {
     for load in [Load::ClosedLoop, open(1000.0)] {
         let (near, far) = tcp_pair("127.0.0.1");
         let near_plan = plan(8, 8, load, 2000);
@@ -193,10 +194,10 @@ fn a_peer_that_sends_too_much_is_found_out() {
 }
 
 #[test]
-fn blocked_ends_see_their_stop_within_ticks() {
+fn blocked_requesters_and_responders_stop_promptly() {
     let (near, far) = tcp_pair("127.0.0.1");
     let plan = RrPlan { end_ns: u64::MAX, ..plan(8, 8, Load::ClosedLoop, 0) };
-    // Nobody answers: both ends are responders at first, then both requesters.
+    // No requests are sent at first: both sides run responders, then one runs a requester.
     let stop = Stop::default();
     thread::scope(|scope| {
         for stream in [&near, &far] {
@@ -217,7 +218,7 @@ fn blocked_ends_see_their_stop_within_ticks() {
 }
 
 #[test]
-fn a_stop_of_senders_lets_what_is_in_flight_arrive() {
+fn stopping_senders_still_waits_for_outstanding_responses() {
     let (near, far) = tcp_pair("127.0.0.1");
     let plan = RrPlan { end_ns: u64::MAX, ..plan(64, 64, open(2000.0), 0) };
     let responder = tcp_responder(far, &plan);
@@ -269,7 +270,7 @@ fn a_server_that_refuses_connections_ends_the_measurement() {
 }
 
 #[test]
-fn a_plan_that_cannot_be_carried_out_is_refused() {
+fn invalid_plans_are_rejected() {
     for (request, load) in [
         (0, Load::ClosedLoop),
         ((1 << 20) + 1, Load::ClosedLoop),
@@ -284,7 +285,7 @@ fn a_plan_that_cannot_be_carried_out_is_refused() {
 }
 
 #[test]
-fn a_probe_separates_idle_from_loaded_without_the_ramp() {
+fn probes_during_the_ramp_count_as_neither_idle_nor_loaded() {
     let (near, far) = tcp_pair("127.0.0.1");
     let now_ns = monotonic_ns();
     let probe = ProbePlan {

@@ -8,7 +8,7 @@ use super::super::{Load, RrError, RrOutcome, RrPlan, request_udp};
 use super::{MS, assert_conserved, open, pause, plan, slower_than_100ms, udp_pair, with_udp_responder};
 use crate::shared::{Counters, Stop};
 
-/// Runs a requester against an echo that treats each datagram as `echo` says, given how many came before.
+/// Runs a requester against a peer that calls `echo` for each datagram, with the number of earlier datagrams.
 fn against(plan: &RrPlan, echo: impl Fn(&UdpSocket, u64, &[u8]) + Send + 'static) -> RrOutcome {
     let (near, far) = udp_pair("127.0.0.1");
     far.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
@@ -27,7 +27,7 @@ fn against(plan: &RrPlan, echo: impl Fn(&UdpSocket, u64, &[u8]) + Send + 'static
 }
 
 #[test]
-fn both_loops_carry_any_size() {
+fn open_and_closed_loops_work_with_any_size() {
     for (request, response) in [(1, 1), (64, 64), (7, 1000), (9000, 5), (65_507, 65_507)] {
         for load in [Load::ClosedLoop, open(500.0)] {
             let (near, far) = udp_pair("127.0.0.1");
@@ -37,7 +37,7 @@ fn both_loops_carry_any_size() {
             assert_eq!(outcome.error, None);
             assert_conserved(&outcome);
             let tally = outcome.measured.tally;
-            // Large datagrams may overflow a receive buffer while their reader does not run.
+            // Large datagrams may overflow the receive buffer while the reader is not scheduled.
             assert!(tally.completed > 0, "{request}/{response} {load:?}: {tally:?}");
             assert!(request > 1000 || tally.unanswered == 0, "{request}/{response} {load:?}: {tally:?}");
             assert!(responder.answered >= tally.completed && responder.junk == 0, "{responder:?}");
@@ -63,8 +63,8 @@ fn ipv6_and_spinning_work() {
 }
 
 #[test]
-fn each_tenth_request_ignored_is_exactly_that_many_unanswered() {
-    // Fewer requests than one byte can number, so that even one-byte messages are exact.
+fn ignored_requests_are_counted_exactly_as_unanswered() {
+    // At most 256 requests, so that even one-byte numbers are unique.
     for size in [1, 64] {
         let plan =
             RrPlan { response_timeout_ns: 900 * MS, grace_ns: 2000 * MS, ..plan(size, size, open(400.0), 500) };
@@ -80,7 +80,7 @@ fn each_tenth_request_ignored_is_exactly_that_many_unanswered() {
 }
 
 #[test]
-fn a_closed_loop_goes_on_after_a_loss() {
+fn a_closed_loop_continues_after_a_loss() {
     let plan = RrPlan {
         response_timeout_ns: 100 * MS,
         max_transactions: Some(50),
@@ -100,7 +100,7 @@ fn late_duplicate_and_junk_datagrams_are_distinguished() {
     let plan = RrPlan { response_timeout_ns: 40 * MS, ..plan(64, 64, open(100.0), 300) };
     let outcome = against(&plan, |socket, count, message| {
         match count {
-            // The first is answered late, after its time is out.
+            // The response arrives after the timeout.
             3 => pause(90),
             8 | 15 => drop(socket.send(message)),
             _ => {}
@@ -114,12 +114,12 @@ fn late_duplicate_and_junk_datagrams_are_distinguished() {
     assert!((3..=30).contains(&outcome.late), "{}", outcome.late);
     assert_eq!(outcome.measured.tally.unanswered, outcome.late, "late is unanswered");
     assert_eq!((outcome.measured.tally.sent, outcome.junk), (30, 2));
-    // A second copy of a late response is a duplicate too.
+    // A second copy of a late response also counts as a duplicate.
     assert_eq!(outcome.duplicate, 2);
 }
 
 #[test]
-fn a_stalled_udp_responder_shows_in_every_request_it_delayed() {
+fn a_udp_stall_is_measured_in_every_delayed_request() {
     let quiet = (0..5).any(|_| {
         let plan = plan(64, 64, open(1000.0), 500);
         let outcome = against(&plan, |socket, count, message| {
@@ -137,7 +137,7 @@ fn a_stalled_udp_responder_shows_in_every_request_it_delayed() {
 }
 
 #[test]
-fn a_closed_port_is_an_error_in_good_time() {
+fn a_closed_port_ends_the_measurement_early_with_an_error() {
     for load in [Load::ClosedLoop, open(1000.0)] {
         let (near, far) = udp_pair("127.0.0.1");
         drop(far);
@@ -151,7 +151,7 @@ fn a_closed_port_is_an_error_in_good_time() {
 }
 
 #[test]
-fn a_silent_responder_is_an_error_and_every_request_unanswered() {
+fn an_unresponsive_responder_is_an_error() {
     for load in [Load::ClosedLoop, open(1000.0)] {
         let (near, _far) = udp_pair("127.0.0.1");
         let plan = RrPlan { response_timeout_ns: 30 * MS, ..plan(64, 64, load, 100) };

@@ -1,45 +1,45 @@
-//! How the open files that a process may have are divided: a quarter for visitors, the rest for accepted tests.
-//!
-//! Visitors are connections that have not been accepted as a test yet. They cannot take what tests need, however many come.
+//! Division of the process's file descriptors: a quarter for connections that are not accepted as a test yet,
+//! the rest for accepted tests, so that a flood of connections cannot starve tests.
 
 use landspeed_sys::process;
 
-/// Files that the server opens for moments: facts of the host, a list of users, a spare to turn a visitor away with.
+/// Descriptors the server opens briefly: host facts, user lookups, a spare to refuse connections with.
 const RESERVE: u64 = 16;
-/// Descriptors of a connection in its greeting: both halves, and the handle that ends it.
+/// Descriptors of a connection in its handshake: both halves, and the handle that ends it.
 const GREETING: u64 = 3;
-/// What is assumed to be open where it cannot be counted.
+/// Assumed number of open descriptors if they cannot be counted.
 const UNCOUNTED: u64 = 32;
 
-/// Connections at the doors, all doors together.
+/// Maximum number of connections waiting for their preface, over all listening addresses.
 const MOST_WAITING: u64 = 2048;
-/// Connections in their greeting.
+/// Maximum number of connections in their handshake.
 const MOST_GREETING: u64 = 256;
-/// Connections that are refused and have not read why.
+/// Maximum number of refused connections that have not read the answer.
 const MOST_LEAVING: u64 = 512;
 
-/// The division.
+/// Descriptor budget per stage of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Descriptors {
     /// Descriptors for accepted tests.
     pub tests: u64,
-    /// Connections that may wait at the doors.
+    /// Maximum number of connections waiting for their preface.
     pub waiting: usize,
-    /// Connections that may be in their greeting.
+    /// Maximum number of connections in their handshake.
     pub greeting: usize,
-    /// Connections that may be on their way out.
+    /// Maximum number of refused connections that have not read the answer.
     pub leaving: usize,
 }
 
 impl Descriptors {
-    /// For this process as it is now: raises its limit as far as it may, and counts what is open.
+    /// Computes the budget of this process: raises its open files limit as far as permitted, and subtracts open
+    /// descriptors.
     pub fn of_process() -> Self {
         let limit = process::raise_open_files_limit();
         let open = std::fs::read_dir("/proc/self/fd").map_or(UNCOUNTED, |entries| entries.count() as u64);
         Self::divide(limit.saturating_sub(open + RESERVE))
     }
 
-    /// Of so many that are free.
+    /// Divides this number of free descriptors.
     fn divide(free: u64) -> Self {
         let visitors = free / 4;
         let part = |descriptors: u64, each: u64, most: u64| (descriptors / each).clamp(2, most);

@@ -1,13 +1,14 @@
-//! Who has shown a preface and not yet asked for a test.
+//! Connections that have sent a preface and not yet requested a test.
 //!
-//! Each holds a thread, so there is a bound. When it is reached the oldest of the client host that holds most places has
-//! to go, and is sent why: strangers cannot keep others out by coming in numbers.
+//! Each uses a thread, so their number is limited. At the limit, the oldest connection of the client host with
+//! most connections is closed with an error message: a client cannot lock out others by opening many
+//! connections.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// All handshakes of a server.
+/// Handshake slots of a server.
 #[derive(Debug)]
 pub struct Handshakes {
     most: usize,
@@ -30,12 +31,12 @@ pub struct HandshakeSlot {
 }
 
 impl Handshakes {
-    /// At most `most` at once.
+    /// Creates `most` slots.
     pub fn new(most: usize) -> Self {
         Self { most, places: Mutex::default() }
     }
 
-    /// A place for a connection of a client host; another may lose its own.
+    /// Takes a slot for a connection of a client host; another connection may lose its slot.
     pub fn enter(self: &Arc<Self>, host: IpAddr, stream: &TcpStream) -> std::io::Result<HandshakeSlot> {
         let twin = stream.try_clone()?;
         let mut places = self.lock();
@@ -43,8 +44,8 @@ impl Handshakes {
             && let Some(victim) = oldest_of_busiest_host(places.taken.iter().map(|(&number, (ip, _))| (*ip, number)))
             && let Some((_, stream)) = places.taken.remove(&victim)
         {
-            // Its thread wakes from reading, and has the last word ([`HandshakeSlot::lost`]). Only reading is shut down: a reset
-            // would follow data that arrives after both sides were.
+            // Wakes its thread from reading; the thread sends the error ([`HandshakeSlot::lost`]). Only the
+            // read side is shut down: data that arrives after both sides are shut down would cause a reset.
             let _ = stream.shutdown(Shutdown::Read);
             places.lost.insert(victim, stream);
         }
@@ -60,12 +61,12 @@ impl Handshakes {
 }
 
 impl HandshakeSlot {
-    /// The connection, if it has lost its place. Its reading side has been shut down.
+    /// Returns the connection if it has lost its slot. Its read side is shut down.
     pub fn lost(&self) -> Option<TcpStream> {
         self.handshakes.lock().lost.remove(&self.number)
     }
 
-    /// Leaves for a place among the tests; false if this one was lost before, and then it is too late.
+    /// Frees the slot because the test is accepted; false if the slot was lost before.
     pub fn leave(&self) -> bool {
         self.handshakes.lock().taken.remove(&self.number).is_some()
     }
@@ -79,7 +80,7 @@ impl Drop for HandshakeSlot {
     }
 }
 
-/// Of (client host, age rank), the lowest rank of the host that is there most often.
+/// Returns the lowest rank of the host with most entries, from pairs of client host and age rank.
 pub fn oldest_of_busiest_host(held: impl Iterator<Item = (IpAddr, u64)>) -> Option<u64> {
     let mut by_address: HashMap<IpAddr, (usize, u64)> = HashMap::new();
     for (ip, rank) in held {
@@ -97,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_crowd_makes_room_for_the_single_one() {
+    fn the_host_with_most_connections_loses_its_oldest() {
         let crowd = IpAddr::from([192, 0, 2, 1]);
         let single = IpAddr::from([192, 0, 2, 2]);
         let held = [(single, 0), (crowd, 3), (crowd, 2), (crowd, 4)];

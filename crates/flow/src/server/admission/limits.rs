@@ -1,4 +1,4 @@
-//! What a server lets a test have.
+//! Limits of a server's tests.
 
 use landspeed_model::{Parameters, Protocol};
 use landspeed_sys::thread;
@@ -8,21 +8,23 @@ use crate::end::keep_affordable;
 use crate::layout::{UNFORESEEN_NS, duration_ns};
 use crate::validate;
 
-/// Finest interval at which a client may have the host's counters read, nanoseconds.
+/// Minimum interval of host counter samples that a client may request, nanoseconds.
 const HOST_INTERVAL_NS: u64 = 50_000_000;
 
-/// Bounds of every test.
+/// Limits of every test.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Tests at once.
+    /// Maximum number of concurrent tests.
     pub max_tests: usize,
-    /// Tests at once of one client host (an IPv4 address, the /64 of an IPv6 address); a share of `max_tests` if `None`.
+    /// Maximum number of concurrent tests of one client host (an IPv4 address, or the /64 of an IPv6 address); a
+    /// share of `max_tests` if `None`.
     pub max_tests_per_host: Option<usize>,
-    /// Longest test, nanoseconds.
+    /// Maximum duration of a test, nanoseconds.
     pub max_duration_ns: u64,
-    /// Highest rate of one test, all its streams in one direction together, bits/s.
+    /// Maximum rate of one test, over all its streams in one direction, bits/s.
     pub max_rate_bps: Option<u64>,
-    /// Highest rate of all tests together in one direction, bits/s. Each reserves its part when it is accepted.
+    /// Maximum rate of all tests together in one direction, bits/s. Each test reserves its part when it is
+    /// accepted.
     pub max_total_rate_bps: Option<u64>,
 }
 
@@ -39,10 +41,10 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// What a test will get, and where that differs from what it asked for.
+    /// Returns the effective parameters of a test, and notes on differences from the requested ones.
     ///
     /// # Errors
-    /// When it must be refused.
+    /// When the test must be refused.
     pub fn apply(&self, asked: &Parameters, dialect: Dialect) -> Result<(Parameters, Vec<String>), Exceeded> {
         validate::check_in(asked, dialect).map_err(Exceeded::Parameters)?;
         let mut granted = asked.clone();
@@ -58,10 +60,10 @@ impl Limits {
             let each = (most / u64::from(asked.streams.max(1))).max(8);
             let cap = |rate: &mut Option<u64>| *rate = Some(rate.map_or(each, |r| r.min(each)));
             match asked.protocol {
-                // A TCP sender at the client is held back by the rate its application offers; both ends obey it.
+                // A TCP sender on the client is limited by the rate of its application; both sides obey it.
                 Protocol::Tcp | Protocol::Udp => cap(&mut granted.rate_bps),
-                // Requests have no rate in bits that could be lowered: what is foreseen to be too much is refused,
-                // what turns out to be is stopped.
+                // Request/response tests have no bit rate that could be lowered: an excessive expected rate is
+                // refused, an excessive actual rate is stopped.
                 Protocol::TcpRr | Protocol::UdpRr => {
                     let foreseen = transactions_bps(asked);
                     if foreseen > most as f64 {
@@ -73,8 +75,8 @@ impl Limits {
                 notes.push(format!("the server limits each stream to {each} bit/s (its --max-rate)"));
             }
         }
-        // How long a number of bytes takes is not known. Their samples are kept for a time that most tests end within, and
-        // not for the longest that is allowed.
+        // The duration of a test of N bytes is unknown. Sample it for a duration that most tests stay within, instead
+        // of the maximum permitted.
         let length = duration_ns(asked).unwrap_or_else(|| self.max_duration_ns.min(UNFORESEEN_NS));
         notes.extend(keep_affordable(&mut granted, length));
         granted.host_interval_ns = granted.host_interval_ns.max(HOST_INTERVAL_NS);
@@ -82,36 +84,36 @@ impl Limits {
     }
 }
 
-/// What of a test is more than this server grants.
+/// Parameters of a test that exceed the server's limits.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Exceeded {
-    /// Its parameters make no test.
+    /// The parameters are invalid.
     #[error("{0}")]
     Parameters(validate::Invalid),
-    /// It is too long.
+    /// The test is too long.
     #[error("tests here last at most {most_s} s")]
     Duration {
-        /// Longest test, seconds.
+        /// Maximum duration, seconds.
         most_s: u64,
     },
-    /// A core of the server's that it cannot run on.
+    /// The server may not run on this core.
     #[error("the server cannot run on its core {0}")]
     Core(u32),
-    /// Its requests come to too high a rate.
+    /// The expected rate of its requests is too high.
     #[error(
         "these requests come to {:.1} Mbit/s, and tests here are limited to {:.1} Mbit/s",
         foreseen_bps / 1e6,
         *most_bps as f64 / 1e6
     )]
     Requests {
-        /// What they come to, bits/s.
+        /// Expected rate, bits/s.
         foreseen_bps: f64,
-        /// The limit, bits/s.
+        /// Rate limit, bits/s.
         most_bps: u64,
     },
 }
 
-/// What an open loop is going to move, in the direction that moves more, bits/s.
+/// Returns the expected rate of an open loop in the direction with the larger messages, bits/s.
 pub fn transactions_bps(asked: &Parameters) -> f64 {
     let Some(rr) = &asked.rr else { return 0.0 };
     let largest = rr.sizes.iter().map(|s| s.request_bytes.max(s.response_bytes)).max().unwrap_or(0);

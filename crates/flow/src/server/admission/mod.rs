@@ -1,9 +1,9 @@
-//! Who may test, and how much of the host each test gets: one module for every protocol of a server.
+//! Admission control for all protocols of a server: access, and each test's share of the host's resources.
 //!
-//! A client passes three bounded stages. Its connection waits at a door until it has shown what it is for
-//! (`Admission::waiting_at_a_door`). Then it is greeted: a thread hears what it asks for ([`Visit`]). Then it is granted
-//! its test, which holds a share of the host until it ends ([`Visit::grant`]). In each stage the client host that holds most
-//! makes room when all places are taken.
+//! A client passes three limited stages. Its connection waits until its preface is complete
+//! (`Admission::waiting_at_a_door`). Then a handshake thread reads its request ([`Visit`]). Then its test is
+//! accepted, with a share of the host's resources until it ends ([`Visit::grant`]). When a stage is full, the
+//! client host with most entries loses one.
 
 mod descriptors;
 mod handshakes;
@@ -35,21 +35,22 @@ pub use rate_guard::RateGuard;
 pub(super) use handshakes::oldest_of_busiest_host;
 pub(super) use refusals::turn_away;
 
-/// Everything that bounds the clients of a server.
+/// Limits and state of all clients of a server.
 pub struct Admission {
-    /// What a test may ask for.
+    /// Limits of every test.
     pub limits: Limits,
     allow: Vec<IpNet>,
     shares: Arc<Shares>,
     handshakes: Arc<Handshakes>,
-    /// Connections that are refused, until they have read why.
+    /// Refused connections that have not read the answer.
     pub(super) refusals: Refusals,
     waiting_at_a_door: usize,
     counts: Arc<ServerCounts>,
 }
 
 impl Admission {
-    /// For a process whose `doors` are open: what is left of its descriptors is divided here.
+    /// Creates the state for a process with `doors` listening addresses already open: the remaining descriptors are
+    /// divided here.
     pub(super) fn new(limits: Limits, allow: Vec<IpNet>, doors: usize, counts: Arc<ServerCounts>) -> Self {
         let descriptors = Descriptors::of_process();
         let rate = limits.max_total_rate_bps.unwrap_or(u64::MAX);
@@ -72,31 +73,31 @@ impl Admission {
         }
     }
 
-    /// Whether the networks that clients may come from have this address.
+    /// Whether the address is in the list of permitted networks.
     pub fn allows(&self, peer: SocketAddr) -> bool {
         let ip = unmap(peer).ip();
         self.allow.is_empty() || self.allow.iter().any(|net| net.contains(&ip))
     }
 
-    /// Connections that may wait at each door.
+    /// Returns the maximum number of connections waiting for their preface per listening address.
     pub(super) fn waiting_at_a_door(&self) -> usize {
         self.waiting_at_a_door
     }
 
-    /// Whether a client host has a test here.
+    /// Whether a test of the client host is running.
     pub(super) fn has_test(&self, host: IpAddr) -> bool {
         self.shares.has_test(host)
     }
 
-    /// Refuses a connection without waiting: sends the answer, and closes once it has been read.
+    /// Refuses a connection without blocking: sends the answer, and closes when it has been read.
     pub fn refuse(&self, stream: TcpStream, answer: &[u8]) {
         self.refusals.send(stream, answer);
     }
 
-    /// Greets a client: serves its connection on a new thread.
+    /// Serves the connection of a client on a new thread.
     ///
     /// # Errors
-    /// Gives the connection back if no descriptor or thread is free for it.
+    /// Returns the connection if no descriptor or thread is free.
     pub fn greet(
         self: &Arc<Self>,
         stream: TcpStream,
@@ -122,21 +123,22 @@ impl Admission {
     }
 }
 
-/// A client in its greeting, and then with its test. Dropping it gives everything back.
+/// A client in its handshake, and then during its test. Releases its resources when dropped.
 pub struct Visit {
     admission: Arc<Admission>,
     peer: SocketAddr,
-    /// Its place among the handshakes, until a test is granted.
+    /// Handshake slot, until the test is accepted.
     greeting: Option<HandshakeSlot>,
-    /// Its place among the running tests.
+    /// Resources of the running test.
     occupancy: Option<Occupancy>,
 }
 
 impl Visit {
-    /// Takes a place among the running tests: what is in force, and notes on where that is less than was asked for.
+    /// Accepts a test if its resources are available. Returns the effective parameters, and notes on where they are
+    /// below the requested ones.
     ///
     /// # Errors
-    /// Why there is no place. A test without one has taken nothing.
+    /// The reason why the test is refused. A refused test holds no resources.
     pub fn grant(&mut self, asked: &Parameters, dialect: Dialect) -> Result<(Parameters, Vec<String>), NotGranted> {
         let (mut granted, mut notes) = self.admission.limits.apply(asked, dialect).map_err(NotGranted::Exceeded)?;
         let occupancy = Occupancy::take(&self.admission, self.peer, &mut granted, &mut notes);
@@ -148,7 +150,7 @@ impl Visit {
         Ok((granted, notes))
     }
 
-    /// Leaves the handshakes to stay; false if its place there was lost to others before.
+    /// Frees the handshake slot because the client stays; false if the slot was lost before.
     pub(super) fn leave_greeting(&mut self) -> bool {
         let left = self.greeting.as_ref().is_none_or(HandshakeSlot::leave);
         if left {
@@ -157,42 +159,42 @@ impl Visit {
         left
     }
 
-    /// The connection, if it lost its place among the handshakes to others. Its reading side has been shut down.
+    /// Returns the connection if it lost its handshake slot. Its read side is shut down.
     pub fn lost(&self) -> Option<TcpStream> {
         self.greeting.as_ref().and_then(HandshakeSlot::lost)
     }
 
-    /// Sends an answer on a connection that lost its place ([`Visit::lost`]), and closes it once that has been read.
+    /// Sends an answer on a connection that lost its slot ([`Visit::lost`]), and closes it when that has been read.
     pub fn refuse_lost(&self, stream: TcpStream, answer: &[u8]) {
         self.admission.refusals.send_after_shutdown(stream, answer);
     }
 
-    /// What the test may move in each direction, all its streams together, bits/s.
+    /// Returns the rate limit of the test per direction over all streams, bits/s.
     pub fn rate_limit_bps(&self) -> Option<u64> {
         self.occupancy.as_ref().and_then(Occupancy::rate_limit_bps)
     }
 
-    /// How fast each TCP stream is read at most, bits/s: a little above what the client was granted, so that only one that
-    /// ignores it feels it.
+    /// Returns the read rate limit of each TCP stream, bits/s: slightly above the granted rate, so that it affects
+    /// only clients that ignore the grant.
     pub fn receive_cap_bps(&self, granted: &Parameters) -> Option<u64> {
         let streams_each_way = u64::from(granted.streams.max(1));
         self.rate_limit_bps().map(|most| most.saturating_add(most / 20) / streams_each_way)
     }
 }
 
-/// Why a client gets no test.
+/// Reasons why a test is refused.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NotGranted {
-    /// No test here may be like that.
+    /// The test exceeds the server's limits.
     Exceeded(Exceeded),
-    /// Other tests hold too much.
+    /// Running tests use too much of a resource.
     Full(NoPlace),
-    /// The client lost its place among the handshakes to others.
+    /// The client lost its handshake slot to other clients.
     CrowdedOut,
 }
 
 impl NotGranted {
-    /// As the server's answer.
+    /// Returns the server's answer.
     pub fn entry(&self) -> ErrorEntry {
         match self {
             Self::Exceeded(why) => {

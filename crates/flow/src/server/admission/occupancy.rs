@@ -1,4 +1,4 @@
-//! A place among the running tests of a server, with what it takes of the host.
+//! Resources that a running test holds.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -13,16 +13,16 @@ use super::limits::transactions_bps;
 use super::shares::{Full, RateNeed, Resource, Share, Taken};
 use crate::address::client_host;
 
-/// A test gets at least this part of `--max-total-rate`, or what it asks for, or nothing.
+/// A test is refused if less than 1/100 of `--max-total-rate` is left for it, unless it needs even less.
 const LEAST_PART: u64 = 100;
 
-/// A place, given back when dropped.
+/// Resources of a running test; released when dropped.
 pub struct Occupancy {
     admission: Arc<Admission>,
     taken: Taken,
 }
 
-/// Why there is no place.
+/// Error for a test without free resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoPlace {
     full: Full,
@@ -30,8 +30,8 @@ pub struct NoPlace {
 }
 
 impl Occupancy {
-    /// Takes a place for a test with these (validated) parameters. Lowers their rate to what `--max-total-rate` leaves, and
-    /// says so in the notes.
+    /// Reserves resources for a test with these (validated) parameters. Lowers their rate to what
+    /// `--max-total-rate` leaves, with a note.
     pub fn take(
         admission: &Arc<Admission>,
         peer: SocketAddr,
@@ -61,8 +61,8 @@ impl Occupancy {
         Ok(Self { admission: Arc::clone(admission), taken })
     }
 
-    /// What the test may move in each direction, all its streams together, bits/s: the lower of `--max-rate` and what was
-    /// reserved of `--max-total-rate`.
+    /// Returns the rate limit of the test per direction over all streams, bits/s: the lower of `--max-rate` and the
+    /// reserved part of `--max-total-rate`.
     pub fn rate_limit_bps(&self) -> Option<u64> {
         [self.admission.limits.max_rate_bps, self.taken.rate_bps].into_iter().flatten().min()
     }
@@ -74,7 +74,7 @@ impl Drop for Occupancy {
     }
 }
 
-/// The rate that a test asks for, all its streams in one direction together.
+/// Returns the rate that a test requests, over all its streams in one direction.
 fn rate_need(parameters: &Parameters, total_bps: u64, max_rate_bps: Option<u64>) -> RateNeed {
     let streams = u64::from(parameters.streams.max(1));
     let asked = match parameters.protocol {
@@ -84,7 +84,7 @@ fn rate_need(parameters: &Parameters, total_bps: u64, max_rate_bps: Option<u64>)
         }
     };
     let most_bps = [asked, max_rate_bps].into_iter().flatten().min().unwrap_or(u64::MAX).max(streams);
-    // Requests go one way and responses the other.
+    // Requests use one direction and responses the other.
     let both =
         parameters.direction == Direction::Both || matches!(parameters.protocol, Protocol::TcpRr | Protocol::UdpRr);
     RateNeed {
@@ -96,12 +96,12 @@ fn rate_need(parameters: &Parameters, total_bps: u64, max_rate_bps: Option<u64>)
 }
 
 impl NoPlace {
-    /// Whether it makes sense to try again later.
+    /// Whether a retry may succeed later.
     pub fn is_temporary(&self) -> bool {
         !matches!(self.full, Full::Never { .. })
     }
 
-    /// As the server's answer.
+    /// Returns the server's answer.
     pub fn entry(&self) -> ErrorEntry {
         let advice = match self.full {
             Full::Everybody(Resource::Tests) => "try again in a moment, or raise --max-tests there",

@@ -1,7 +1,8 @@
-//! Connections that are turned away, until they have read why.
+//! Refused connections, kept until the client has read the answer.
 //!
-//! The kernel answers unread data with a reset when its connection is closed, and a reset may overtake or
-//! destroy the answer. So a connection that was answered is kept for a moment and read empty. Their number is bounded: the oldest goes first.
+//! If a connection is closed with unread data, the kernel sends a reset, which may overtake or destroy the
+//! answer. So an answered connection is kept briefly and its data is discarded. Their number is limited: the
+//! oldest is closed first.
 
 use std::collections::VecDeque;
 use std::io::Read as _;
@@ -10,14 +11,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use landspeed_sys::{clock, socket};
 
-/// How long a client has to read the answer, nanoseconds.
+/// Time for the client to read the answer, nanoseconds.
 const STAY_NS: u64 = 2_000_000_000;
-/// How often the list is looked through, nanoseconds.
+/// Interval between checks of the list, nanoseconds.
 const LOOK_NS: u64 = 20_000_000;
-/// Reads of one connection in one look: a client that goes on sending is not listened to without end.
+/// Maximum number of reads per connection and check, in case the client keeps sending.
 const READS: usize = 4;
 
-/// Those on their way out.
+/// Refused connections that are not closed yet.
 #[derive(Debug)]
 pub struct Refusals {
     most: usize,
@@ -34,12 +35,12 @@ struct Leaving {
 struct Connection {
     stream: TcpStream,
     until_ns: u64,
-    /// Its reading side was shut down here, so an end of file means nothing.
+    /// The read side was shut down locally, so end of file has no meaning.
     deaf: bool,
 }
 
 impl Connection {
-    /// Reads it empty; true when its client has closed it.
+    /// Discards received data; true if the client has closed the connection.
     fn drain(&mut self) -> bool {
         let mut bytes = [0; 4096];
         for _ in 0..READS {
@@ -54,23 +55,23 @@ impl Connection {
 }
 
 impl Refusals {
-    /// Keeps at most so many.
+    /// Creates a list of at most `most` connections.
     pub fn new(most: usize) -> Self {
         Self { most, leaving: Mutex::default() }
     }
 
-    /// Sends the last bytes to the client without waiting, and closes a moment later.
+    /// Sends the answer without blocking, and closes the connection later.
     pub fn send(&self, stream: TcpStream, bytes: &[u8]) {
         self.keep(stream, bytes, false);
     }
 
-    /// The same on a connection whose reading side has been shut down.
+    /// The same for a connection with its read side already shut down.
     pub fn send_after_shutdown(&self, stream: TcpStream, bytes: &[u8]) {
         self.keep(stream, bytes, true);
     }
 
     fn keep(&self, stream: TcpStream, bytes: &[u8], deaf: bool) {
-        // Data that arrives with both sides shut down is answered with a reset.
+        // With both sides shut down, arriving data would cause a reset.
         if !answer(&stream, bytes) || (!deaf && stream.shutdown(Shutdown::Write).is_err()) {
             return;
         }
@@ -88,7 +89,7 @@ impl Refusals {
         }
     }
 
-    /// Closes those that have gone or had their time. Cheap when called often.
+    /// Closes connections that the client has closed or whose time is over. Cheap if called often.
     pub fn look_after(&self, now_ns: u64) {
         let mut leaving = self.lock();
         if now_ns < leaving.looked_ns + LOOK_NS {
@@ -103,14 +104,14 @@ impl Refusals {
     }
 }
 
-/// Answers a connection for which there is no place at all, and closes it.
+/// Answers a connection without a free slot, and closes it immediately.
 pub fn turn_away(stream: TcpStream, bytes: &[u8]) {
     if answer(&stream, bytes) && stream.shutdown(Shutdown::Write).is_ok() {
         Connection { stream, until_ns: 0, deaf: false }.drain();
     }
 }
 
-/// Sends without waiting; false if that failed.
+/// Sends without blocking; false on failure.
 fn answer(stream: &TcpStream, bytes: &[u8]) -> bool {
     use std::os::fd::AsFd as _;
     if stream.set_nonblocking(true).is_err() {
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_is_bounded_and_emptied() {
+    fn refused_connections_are_limited_and_closed_after_a_timeout() {
         let refusals = Refusals::new(3);
         let clients: Vec<_> = (0..10)
             .map(|_| {

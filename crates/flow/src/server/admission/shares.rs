@@ -1,9 +1,10 @@
-//! What one test needs of this host, and how much of the whole one client host may hold.
+//! Resources that a test needs, and the share of them that one client host may hold.
 //!
-//! A client host may take more of a resource only while what it holds stays below [`ALPHA`] times what is still free: the
-//! dynamic threshold of shared-buffer switches (Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998,
-//! <https://doi.org/10.1109/90.664262>). One client host alone gets at most 3/4 of the whole, the next one 3/4 of what
-//! that leaves, without a number to configure; servers of one to three tests are not cut.
+//! A client host may take more of a resource only while its share stays below [`ALPHA`] times the free amount:
+//! the dynamic threshold of shared-buffer switches (Choudhury and Hahne, IEEE/ACM Transactions on Networking
+//! 6(2), 1998, <https://doi.org/10.1109/90.664262>). A single client host gets at most 3/4 of the whole, the
+//! next one 3/4 of the remainder, without a setting to configure; servers of one to three tests are not
+//! restricted.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -14,40 +15,40 @@ use landspeed_model::{Parameters, Protocol, SendMode};
 use crate::end::MAX_SAMPLES;
 use crate::layout::{self, Link};
 
-/// Memory that the tests of a server may hold together, bytes.
+/// Memory for all tests of a server, bytes.
 pub const MEMORY_BYTES: u64 = 4 << 30;
-/// Stream threads that may run together.
+/// Maximum number of stream threads.
 pub const THREADS: u64 = 4096;
-/// How many times as much as is still free a client host may hold.
+/// Maximum ratio of a client host's share to the free amount.
 const ALPHA: u64 = 3;
 
-/// A reading while it is kept, decoded, and written into the report.
+/// Memory of a sample: stored, decoded, and in the report.
 const SAMPLE_BYTES: u64 = 3 * 1024;
-/// A reading of the host: every core, and what else moved.
+/// Memory of a host sample: all cores, and changed counters.
 const HOST_SAMPLE_BYTES: u64 = 16 * 1024;
-/// Least buffer of a stream: reading, bitmap, stack.
+/// Minimum memory of a stream: read buffer, bitmap, stack.
 const STREAM_BYTES: u64 = 1 << 20;
-/// Control connection, host snapshot, report parts.
+/// Memory of a test: control connection, host snapshot, report parts.
 const TEST_BYTES: u64 = 4 << 20;
 /// Descriptors of a test: two of its control connection, the host's counters, a capture.
 const TEST_DESCRIPTORS: u64 = 8;
 /// Descriptors of a stream: its socket and a duplicate, two readers of its thread's scheduler statistics.
 const STREAM_DESCRIPTORS: u64 = 4;
-/// A sender that splices holds a pipe and a file more.
+/// Additional descriptors of a sender that uses splice: a pipe and a file.
 const SPLICE_DESCRIPTORS: u64 = 3;
-/// Connections of a connect/request/response stream that may wait for their turn.
+/// Connections of a connect/request/response stream that may be queued.
 const CONNECT_DESCRIPTORS: u64 = 9;
 
-/// What is shared out.
+/// Limited resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
-    /// Tests.
+    /// Number of tests.
     Tests,
-    /// Bytes of memory, estimated from above.
+    /// Bytes of memory, upper estimate.
     Memory,
-    /// Stream threads.
+    /// Number of stream threads.
     Threads,
-    /// Open files, estimated from above.
+    /// Number of file descriptors, upper estimate.
     Descriptors,
     /// Rate from clients to the server, bits/s.
     Upload,
@@ -59,18 +60,18 @@ impl Resource {
     const ALL: [Self; 6] =
         [Self::Tests, Self::Memory, Self::Threads, Self::Descriptors, Self::Upload, Self::Download];
 
-    /// What is still tolerated above the threshold: places for tests are few and whole.
+    /// Tolerance above the threshold: one for tests, since they are few and indivisible.
     fn unit(self) -> u64 {
         u64::from(self == Self::Tests)
     }
 }
 
-/// An amount of every resource.
+/// Amount of every resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Share([u64; Resource::ALL.len()]);
 
 impl Share {
-    /// Amounts given one by one; the rest is 0.
+    /// Creates a share from single amounts; all others are 0.
     pub fn new(amounts: &[(Resource, u64)]) -> Self {
         let mut share = Self::default();
         for &(resource, amount) in amounts {
@@ -79,12 +80,13 @@ impl Share {
         share
     }
 
-    /// The amount of one resource.
+    /// Returns the amount of one resource.
     pub fn of(&self, resource: Resource) -> u64 {
         self.0[resource as usize]
     }
 
-    /// What a test with these (validated) parameters takes at its server for at most `longest_ns`, rates aside.
+    /// Estimates the server's resources for a test with these (validated) parameters that lasts at most
+    /// `longest_ns`, without rates.
     pub fn of_test(parameters: &Parameters, longest_ns: u64) -> Self {
         let specs = layout::streams(parameters).unwrap_or_default();
         let threads = (specs.len() as u64).max(1);
@@ -98,7 +100,7 @@ impl Share {
         let host_samples = length / parameters.host_interval_ns.max(1) + 16;
         let buffer = match parameters.protocol {
             Protocol::Tcp => parameters.write_bytes.max(STREAM_BYTES),
-            // Batches of datagrams, in both directions, and the bitmap.
+            // Batches of datagrams in both directions, and the bitmap.
             Protocol::Udp => 8 * STREAM_BYTES,
             Protocol::TcpRr | Protocol::UdpRr => STREAM_BYTES,
         };
@@ -125,42 +127,42 @@ impl Share {
     }
 }
 
-/// A rate to reserve, for all streams of a test in one direction together, bits/s.
+/// Rate to reserve, over all streams of a test in one direction, bits/s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateNeed {
     /// Whether clients send.
     pub upload: bool,
     /// Whether the server sends.
     pub download: bool,
-    /// Less than this is of no use.
+    /// Minimum rate that is useful.
     pub least_bps: u64,
-    /// More than this is not asked for.
+    /// Requested rate.
     pub most_bps: u64,
 }
 
-/// Why a share is not to be had.
+/// Reasons why a share is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Full {
-    /// The tests of all client hosts together leave too little of this.
+    /// All client hosts together use too much of this resource.
     Everybody(Resource),
-    /// This client host holds as much as one may, beside what is free.
+    /// This client host already uses its share of this resource.
     Host(Resource),
-    /// No client host may hold this much, even if no other host tests.
+    /// The test needs more than one client host may ever use.
     Never {
-        /// Of what.
+        /// Resource concerned.
         resource: Resource,
-        /// What the test takes.
+        /// Amount that the test needs.
         needed: u64,
-        /// What one client host may hold.
+        /// Maximum amount for one client host.
         most: u64,
     },
 }
 
-/// The whole, and who holds what of it.
+/// Total resources, and the amounts in use per client host.
 #[derive(Debug)]
 pub struct Shares {
     whole: Share,
-    /// Tests of one client host, where that is a number instead of the dynamic threshold.
+    /// Maximum number of tests per client host, instead of the dynamic threshold.
     tests_per_host: Option<u64>,
     held: Mutex<Held>,
 }
@@ -171,25 +173,26 @@ struct Held {
     hosts: HashMap<IpAddr, Share>,
 }
 
-/// Whether a client host that holds `held` may take `more` while `free` is left.
+/// Whether a client host that holds `held` may take `more` while `free` is available.
 fn is_fair(held: u64, more: u64, free: u64, unit: u64) -> bool {
     let stays_free = free - more.min(free);
     more <= free && held.saturating_add(more) <= ALPHA.saturating_mul(stays_free.saturating_add(unit))
 }
 
-/// The most that a client host that holds `held` may take while `free` is left.
+/// Returns the largest amount that a client host that holds `held` may take while `free` is available.
 fn most_fair(held: u64, free: u64) -> u64 {
     (u128::from(free) * u128::from(ALPHA)).saturating_sub(u128::from(held)).min(u128::from(u64::MAX)) as u64
         / (ALPHA + 1)
 }
 
 impl Shares {
-    /// All of `whole` is free.
+    /// Creates the state with all of `whole` free.
     pub fn new(whole: Share, tests_per_host: Option<u64>) -> Self {
         Self { whole, tests_per_host, held: Mutex::default() }
     }
 
-    /// Takes a share for a client host until the result is dropped, and as much of the wanted rate as there is.
+    /// Reserves a share for a client host until the result is dropped, and as much of the requested rate as is
+    /// available.
     pub fn take(self: &Arc<Self>, host: IpAddr, mut share: Share, rate: Option<RateNeed>) -> Result<Taken, Full> {
         let mut held = self.lock();
         let mine = held.hosts.get(&host).copied().unwrap_or_default();
@@ -230,7 +233,7 @@ impl Shares {
         Ok(Taken { shares: Arc::clone(self), host, share, rate_bps })
     }
 
-    /// Whether a client host has a test here.
+    /// Whether a test of the client host is running.
     pub fn has_test(&self, host: IpAddr) -> bool {
         self.lock().hosts.contains_key(&host)
     }
@@ -252,13 +255,13 @@ impl Shares {
     }
 }
 
-/// A share in use.
+/// Reserved share; released when dropped.
 #[derive(Debug)]
 pub struct Taken {
     shares: Arc<Shares>,
     host: IpAddr,
     share: Share,
-    /// The rate that was reserved, all streams of a direction together, bits/s.
+    /// Reserved rate, over all streams of a direction, bits/s.
     pub rate_bps: Option<u64>,
 }
 
@@ -324,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn small_servers_are_not_cut() {
+    fn small_servers_are_not_restricted() {
         for places in 1..=3 {
             assert_eq!(fill(&tests(places), host(1), one_test()).len() as u64, places);
         }
@@ -339,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn greedy_tests_are_few_and_leave_room_for_others() {
+    fn large_tests_leave_resources_for_other_hosts() {
         let shares = Arc::new(Shares::new(whole(), None));
         let greedy = Parameters { streams: 128, write_bytes: 8 << 20, ..Parameters::default() };
         let share = Share::of_test(&greedy, HOUR_NS);
@@ -376,10 +379,10 @@ mod tests {
     }
 
     proptest! {
-        /// Hosts that take and release in any order: none exceeds three quarters of the free part and its own, a host
-        /// that holds nothing gets a place while one is free, and everything is given back.
+        /// With hosts that take and release in any order, no host exceeds its threshold, a host without a test gets one
+        /// while any is free, and everything is released in the end.
         #[test]
-        fn no_host_exceeds_its_share_and_everything_returns(
+        fn no_host_exceeds_its_share_and_all_resources_are_released(
             places in 4u64..200,
             steps in prop::collection::vec((0u32..6, any::<bool>(), any::<prop::sample::Index>()), 1..400),
         ) {
@@ -407,18 +410,18 @@ mod tests {
             prop_assert!(shares.lock().hosts.is_empty());
         }
 
-        /// One host fills what it can: a newcomer finds a place.
+        /// After one host has taken all it can, a new host still gets a test.
         #[test]
-        fn a_new_client_finds_a_slot_beside_one_greedy_host(places in 4u64..5000) {
+        fn a_new_host_gets_a_slot_despite_a_greedy_one(places in 4u64..5000) {
             let shares = tests(places);
             let greedy = fill(&shares, host(1), one_test());
             prop_assert!(greedy.len() as u64 <= places - places / 4);
             prop_assert!(shares.take(host(2), one_test(), None).is_ok());
         }
 
-        /// Amounts: what is granted keeps to the threshold and to what is free.
+        /// The amount granted is within the threshold and the free amount, and one more is not.
         #[test]
-        fn the_fair_amount_is_the_largest_fair_one(held in 0u64..1 << 40, free in 0u64..1 << 40) {
+        fn most_fair_is_the_largest_fair_amount(held in 0u64..1 << 40, free in 0u64..1 << 40) {
             let most = most_fair(held, free);
             prop_assert!(most == 0 || is_fair(held, most, free, 0));
             prop_assert!(!is_fair(held, most + 1, free, 0));

@@ -2,14 +2,14 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::*;
 
-/// What the host's own life changes between two readings, and what recording itself adds.
+/// Clears the collection time, which differs between readings and is not recorded.
 fn without_the_moment(mut facts: Facts) -> Facts {
     facts.collect_ns = 0;
     facts
 }
 
 #[test]
-fn a_recorded_host_gives_the_facts_that_were_seen() {
+fn a_recorded_host_has_the_facts_of_the_original() {
     let parent = tempfile::tempdir().expect("a directory");
     let directory = parent.path().join("host");
     let recorder = Recorder { host: &LiveHost::new(), seen: RefCell::new(Seen::default()) };
@@ -21,7 +21,7 @@ fn a_recorded_host_gives_the_facts_that_were_seen() {
     assert_eq!(again, seen);
     assert!(!seen.interfaces.is_empty() || seen.default_interface.known().is_none(), "{seen:?}");
 
-    // And a recording of a recording is the same once more.
+    // A recording of a recording is identical.
     let copy = parent.path().join("copy");
     assert_eq!(record_host(&host, &copy, false).expect("room"), seen);
 }
@@ -48,7 +48,7 @@ fn an_empty_directory_is_used_without_leftovers() {
 }
 
 #[test]
-fn a_failed_write_is_named_and_leaves_nothing() {
+fn failed_writes_are_reported_and_leave_no_files() {
     let parent = tempfile::tempdir().expect("a directory");
     let missing = parent.path().join("no/such/parent");
     let error = record(&missing, false).expect_err("its parent is not there");
@@ -62,7 +62,7 @@ fn a_failed_write_is_named_and_leaves_nothing() {
 }
 
 #[test]
-fn a_full_disk_is_said_and_nothing_is_left() {
+fn a_full_disk_is_reported_and_leaves_no_files() {
     let outcome = landspeed_sys::netns::in_new(|| ());
     if outcome.is_err() || !landspeed_sys::process::is_root() {
         landspeed_testkit::skip!("a small file system needs root");
@@ -82,7 +82,7 @@ fn a_full_disk_is_said_and_nothing_is_left() {
     assert_eq!(left, 0, "{error}");
 }
 
-/// A host whose files refuse, as an unprivileged caller sees them.
+/// A host that refuses access to some files, as for an unprivileged caller.
 struct Refusing;
 
 impl Host for Refusing {
@@ -137,7 +137,7 @@ fn forbidden_facts_stay_unknown_and_missing_ones_absent() {
 }
 
 #[test]
-fn a_recording_needs_no_privilege_to_be_read() {
+fn recorded_files_are_not_executable() {
     let parent = tempfile::tempdir().expect("a directory");
     let directory = parent.path().join("host");
     record(&directory, false).expect("recorded");

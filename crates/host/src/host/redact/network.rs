@@ -1,4 +1,4 @@
-//! Placeholders for addresses: those of one network stay in one.
+//! Placeholders for addresses: addresses of one network stay in one network.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -8,17 +8,17 @@ const V4_BITS: u8 = 24;
 /// IPv6 placeholders are from the documentation network (RFC 3849).
 const V6_BITS: u8 = 64;
 
-/// Networks and addresses seen, in the order they were.
+/// Networks and addresses, in the order in which they were found.
 #[derive(Debug, Default)]
 pub(super) struct Networks {
     networks: Vec<(IpAddr, u8)>,
     addresses: BTreeMap<IpAddr, IpAddr>,
-    /// Addresses given out in each network; link-local ones beside them.
+    /// Number of addresses assigned in each network; `None` is link-local.
     used: BTreeMap<Option<usize>, u16>,
 }
 
 impl Networks {
-    /// A network that an interface is in.
+    /// Adds the network of an interface's address.
     pub(super) fn learn(&mut self, ip: IpAddr, bits: u8) {
         let network = (masked(ip, bits), bits);
         if !is_everybodys(ip) && !is_link_local(ip) && !self.networks.contains(&network) {
@@ -26,7 +26,7 @@ impl Networks {
         }
     }
 
-    /// The placeholder of an address; shared addresses (loopback, none, multicast) are kept.
+    /// Returns the placeholder of an address; shared addresses (loopback, unspecified, multicast) are kept.
     pub(super) fn placeholder(&mut self, ip: IpAddr) -> IpAddr {
         if is_everybodys(ip) {
             return ip;
@@ -40,7 +40,7 @@ impl Networks {
         let number = *used;
         let placeholder = match (ip, network) {
             (IpAddr::V4(_), Some(network)) => {
-                // 198.18.0.0/15; what does not fit stands at the last.
+                // 198.18.0.0/15; further networks share the last one.
                 let third = 18 * 256 + network.min(511) as u32;
                 let place = 198 << 24 | third << 8 | u32::from(number.min(254));
                 IpAddr::V4(Ipv4Addr::from(place))
@@ -55,8 +55,8 @@ impl Networks {
         placeholder
     }
 
-    /// The prefix length to write behind an address's placeholder: networks wider than the placeholders' are narrowed, so
-    /// that two of them do not overlap.
+    /// Returns the prefix length for an address's placeholder: networks wider than the placeholders' are
+    /// narrowed, so that they do not overlap.
     pub(super) fn prefix(ip: IpAddr, bits: u8) -> u8 {
         match ip {
             _ if is_everybodys(ip) => bits,
@@ -65,13 +65,13 @@ impl Networks {
         }
     }
 
-    /// Addresses that were replaced and are not placeholders.
+    /// Returns the addresses that were replaced and are not placeholders themselves.
     pub(super) fn originals(&self) -> impl Iterator<Item = String> {
         let issued: Vec<_> = self.addresses.values().copied().collect();
         self.addresses.keys().filter(move |ip| !issued.contains(ip)).map(ToString::to_string)
     }
 
-    /// The narrowest network that contains it; else a new one.
+    /// Returns the narrowest network that contains an address, else a new one.
     fn network_of(&mut self, ip: IpAddr) -> usize {
         let inside = |&(_, &(network, bits)): &(usize, &(IpAddr, u8))| masked(ip, bits) == network;
         let found = self.networks.iter().enumerate().filter(inside).max_by_key(|(_, (_, bits))| *bits);
@@ -99,7 +99,7 @@ fn is_everybodys(ip: IpAddr) -> bool {
     }
 }
 
-/// The address with all but its first `bits` bits zero.
+/// Returns the address with all but its first `bits` bits zero.
 fn masked(ip: IpAddr, bits: u8) -> IpAddr {
     match ip {
         IpAddr::V4(ip) => {
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbours_stay_neighbours_and_strangers_strangers() {
+    fn addresses_of_one_network_stay_in_one_network() {
         let mut networks = Networks::default();
         let ip = |text: &str| text.parse::<IpAddr>().expect("an address");
         networks.learn(ip("10.1.2.3"), 16);

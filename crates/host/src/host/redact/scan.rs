@@ -2,12 +2,12 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Something at the beginning of a text.
+/// Identifying data at the beginning of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
     V4(Ipv4Addr),
     V6(Ipv6Addr),
-    /// Its digits in lower case; how many pairs, what is between them.
+    /// A hardware address: its digits in lower case, the number of pairs, and their separator.
     Mac {
         digits: String,
         groups: usize,
@@ -20,11 +20,12 @@ pub(super) enum Found {
     },
     /// A UUID, a machine id (32 digits), a container's (64).
     Id(String),
-    /// The host's name, by its number.
+    /// The host's name, by its index.
     Name(usize),
 }
 
-/// What `text` begins with, and how many bytes of it that is. `before` is the character in front of it.
+/// Finds identifying data at the beginning of `text`, and its length in bytes. `before` is the preceding
+/// character.
 pub(super) fn find(
     text: &str,
     before: Option<char>,
@@ -42,7 +43,7 @@ pub(super) fn find(
         .or_else(|| v4(text, before))
 }
 
-/// The words of a command line; a quoted blank does not end one.
+/// Splits a command line into words; a quoted space does not end a word.
 pub(super) fn words(text: &str) -> Vec<&str> {
     let mut quoted = false;
     let split = text.split(move |c: char| {
@@ -52,7 +53,7 @@ pub(super) fn words(text: &str) -> Vec<&str> {
     split.filter(|word| !word.is_empty()).collect()
 }
 
-/// Whether a key's value is secret.
+/// Returns whether the value of a key is secret.
 pub(super) fn is_secret(key: &str) -> bool {
     const SECRETS: [&str; 12] = [
         "pass", "secret", "token", "key", "cred", "auth", "psk", "private", "iscsi", "netroot", "hostname", "serial",
@@ -62,12 +63,12 @@ pub(super) fn is_secret(key: &str) -> bool {
     SECRETS.iter().any(|secret| key.contains(secret)) && !HARMLESS.iter().any(|word| key.contains(word))
 }
 
-/// Whether a value names another host, or a disk by its serial number or label.
+/// Returns whether a value names another host, or a disk by its serial number or label.
 pub(super) fn names_a_place(value: &str) -> bool {
     ["://", "by-id/", "UUID=", "PARTUUID=", "@", "nfs:", ":/"].iter().any(|mark| value.contains(mark))
 }
 
-/// Whether a text holds a word whole.
+/// Returns whether a text contains a whole word.
 pub(super) fn holds_word(text: &str, word: &str) -> bool {
     !word.is_empty()
         && text.match_indices(word).any(|(at, _)| {
@@ -81,7 +82,7 @@ fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric()
 }
 
-/// Nothing of a word follows.
+/// Returns whether the word ends here.
 fn ends(rest: &str) -> bool {
     !rest.chars().next().is_some_and(is_word)
 }
@@ -104,7 +105,7 @@ fn id(text: &str) -> Option<(Found, usize)> {
     ((uuid || plain) && ends(&text[length..])).then(|| (Found::Id(run.to_owned()), length))
 }
 
-/// Six pairs of digits or more (InfiniBand has 20).
+/// Parses six pairs of digits or more (InfiniBand has 20).
 fn mac(text: &str) -> Option<(Found, usize)> {
     let bytes = text.as_bytes();
     let separator = *bytes.get(2).filter(|byte| b":-".contains(byte))?;
@@ -129,7 +130,7 @@ fn named_after_mac(text: &str) -> Option<(Found, usize)> {
     ends(&text[15..]).then(|| (Found::NamedAfterMac { prefix, digits: digits.to_ascii_lowercase() }, 15))
 }
 
-/// The longest address there; a port or a full stop may follow it.
+/// Parses the longest IPv6 address; a port or a full stop may follow it.
 fn v6(text: &str) -> Option<(Found, usize)> {
     let is_part = |byte: &u8| byte.is_ascii_hexdigit() || b":.".contains(byte);
     let length = text.bytes().take(46).take_while(is_part).count();
@@ -147,7 +148,7 @@ fn v4(text: &str, before: Option<char>) -> Option<(Found, usize)> {
     let run = text[..length].trim_end_matches('.');
     let ip = run.parse::<Ipv4Addr>().ok()?;
     let rest = &text[run.len()..];
-    // A release goes on with letters (`553.8.1.2.el8`), or began before.
+    // A release continues with letters (`553.8.1.2.el8`), or began earlier.
     let goes_on = rest.strip_prefix('.').is_some_and(|rest| !ends(rest));
     (before != Some('.') && ends(rest) && !goes_on).then_some((Found::V4(ip), run.len()))
 }

@@ -31,7 +31,7 @@ fn identifying_values_get_a_placeholder() {
 }
 
 #[test]
-fn lookalikes_are_not_redacted() {
+fn values_that_resemble_addresses_are_not_redacted() {
     let harmless = [
         "0::/user.slice",
         "12:cpu,cpuacct:/a",
@@ -51,7 +51,7 @@ fn lookalikes_are_not_redacted() {
 }
 
 #[test]
-fn secrets_of_the_command_line_are_gone_and_settings_stay() {
+fn command_line_secrets_are_redacted_and_settings_kept() {
     let mut redactor = redactor("vm");
     let line = "BOOT_IMAGE=/vmlinuz-6.1 root=UUID=1f0e-22aa ro iommu=pt isolcpus=2-5 ip=10.0.0.9::10.0.0.1:255.0.0.0:vm:eth0:off \
                 rd.luks.key=/k.bin admin_password=\"hunter two\" AUTHTOKEN=abc123 --api-key s3cr3t mitigations=off vconsole.keymap=us \

@@ -1,4 +1,4 @@
-//! The second half of a build: configuring, compiling, and putting the kernel in its place.
+//! The second half of a build: configuring, compiling, and adding the kernel to the cache.
 
 use std::fs;
 use std::path::Path;
@@ -45,7 +45,7 @@ impl Builder<'_> {
         self.keep(origin, id, build, &objects, missing_features, started)
     }
 
-    /// Configures, unless an earlier run did, and judges what came out. Returns the features that are missing.
+    /// Configures the kernel, unless an earlier run did, and checks the result. Returns the missing features.
     fn configure(&mut self, make: &Make<'_>) -> Result<Vec<String>, Error> {
         let config = make.objects.join(".config");
         let stamp = make.place.join("config.ready");
@@ -54,7 +54,7 @@ impl Builder<'_> {
             fs::create_dir_all(make.objects).map_err(Error::io("create", make.objects))?;
             make.run("configuring", "tinyconfig", 1, |_| ())?;
             let tiny = fs::read_to_string(&config).map_err(Error::io("read", &config))?;
-            // Of two lines about one symbol the later counts.
+            // Of two assignments to a symbol, the later one is effective.
             fs::write(&config, tiny + config::FRAGMENT).map_err(Error::io("write", &config))?;
             make.run("configuring", "olddefconfig", 1, |_| ())?;
         }
@@ -76,7 +76,7 @@ impl Builder<'_> {
         Ok(difference.features)
     }
 
-    /// Puts executable, configuration and record in their place, all at once.
+    /// Moves executable, configuration and record to the cache, with one rename.
     fn keep(
         &mut self,
         origin: &Origin,
@@ -131,7 +131,7 @@ impl Builder<'_> {
         }
         let place = self.cache.kernel_directory(id);
         if place.exists() {
-            // Half a kernel, left by something that is not us.
+            // An incomplete kernel, left by another program.
             fs::remove_dir_all(&place).map_err(Error::io("remove", &place))?;
         }
         fs::rename(&ready, &place).map_err(Error::io("create", &place))?;

@@ -1,4 +1,4 @@
-//! The first half of a build: what the request means by content, and the changed source in its place.
+//! The first half of a build: identifying the requested source, and preparing the edited source.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::kernel::version::Version;
 use crate::kernel::{edits, hash, source};
 
 impl Builder<'_> {
-    /// What the request means, by content.
+    /// Identifies the requested source by its content.
     pub(super) fn origin(&mut self) -> Result<Origin, Error> {
         let request = self.request;
         match &request.source {
@@ -60,7 +60,7 @@ impl Builder<'_> {
         apt.index()
     }
 
-    /// It is read again faster than its hundred megabytes are worth keeping.
+    /// Removes the package index: reading its hundred megabytes again is cheaper than keeping them.
     pub(super) fn release_index(&mut self) {
         if let Some((lock, _)) = self.index.take() {
             let _ = fs::remove_dir_all(self.cache.index_directory());
@@ -68,7 +68,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Puts the changed source into the build directory, unless an earlier run did.
+    /// Puts the edited source into the build directory, unless an earlier run did.
     pub(super) fn prepare(&mut self, origin: &Origin, build: &Path) -> Result<PathBuf, Error> {
         let (source, stamp) = (build.join("source"), build.join("source.ready"));
         if stamp.exists() {
@@ -80,7 +80,7 @@ impl Builder<'_> {
             Material::Tarball(path) => Some(path.clone()),
             Material::Directory(..) => None,
         };
-        // Half a source is worth nothing.
+        // A partial source cannot be used.
         if source.exists() {
             fs::remove_dir_all(&source).map_err(Error::io("remove", &source))?;
         }
@@ -112,7 +112,7 @@ impl Builder<'_> {
         Ok(source)
     }
 
-    /// The tarball of a package: downloaded unless it is there whole, checked, taken out.
+    /// Returns the tarball of a package, which is downloaded unless it is complete, verified, and unpacked.
     fn download(&mut self, package: &Package, build: &Path) -> Result<PathBuf, Error> {
         let directory = build.join("package");
         fs::create_dir_all(&directory).map_err(Error::io("create", &directory))?;
@@ -132,7 +132,7 @@ impl Builder<'_> {
 
     fn fetch(&mut self, package: &Package, directory: &Path) -> Result<PathBuf, Error> {
         if self.index.is_none() {
-            // Given back while another process was building, which then did not finish.
+            // The index was released while another process was building, which then did not finish.
             self.open_index()?;
         }
         self.begin(Step::Download, format!("{} {}", package.name, package.version));
@@ -150,7 +150,7 @@ impl Builder<'_> {
         })
     }
 
-    /// The package file in a directory. One that is not what the index promises is removed.
+    /// Returns the package file in a directory. A file that does not match the index is removed.
     fn package_file(&self, directory: &Path, package: &Package) -> Result<Option<PathBuf>, Error> {
         let entries = fs::read_dir(directory).map_err(Error::io("read", directory))?;
         let is_package = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "deb");

@@ -1,4 +1,4 @@
-//! Flows: ends, settings that do not apply to their protocol, ranges, and what the path makes of them.
+//! Flows: endpoints, settings that do not apply to their protocol, ranges, and limits of the path.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ const MAX_WRITE: u64 = 64 << 20;
 const MAX_BUFFERS: u64 = 1 << 30;
 const MAX_BYTES: u64 = 1 << 60;
 const UDP_PAYLOAD: std::ops::RangeInclusive<u64> = 24..=65_507;
-/// `tcp_rmem` of an untuned kernel, bytes: the receiver's, which is the one that limits.
+/// Default maximum of `tcp_rmem`, bytes: it is the receiver's buffer that limits.
 const STOCK_WINDOW: u64 = 6_291_456;
 
 pub(super) fn judge(scenario: &Scenario, paths: &Paths, judgement: &mut Judgement) {
@@ -61,7 +61,7 @@ pub(super) fn protocol(flow: &Flow) -> FlowProtocol {
     flow.protocol.unwrap_or(FlowProtocol::Tcp)
 }
 
-/// From where to where a flow sends.
+/// Returns the senders and receivers of a flow, by direction.
 pub(super) fn ways(flow: &Flow) -> Vec<(&str, &str)> {
     match (flow.bidir, flow.reverse) {
         (true, _) => vec![(&flow.from, &flow.to), (&flow.to, &flow.from)],
@@ -321,7 +321,7 @@ fn narrow(route: &Route) -> usize {
     route.hops.iter().min_by_key(|hop| hop.mtu).map_or(0, |hop| hop.link)
 }
 
-/// Warns where a buffer holds less than the path: no stream can be faster than buffer / RTT.
+/// Warns if a buffer is smaller than the BDP: no stream can be faster than buffer / RTT.
 fn windows(key: &str, flow: &Flow, route: &Route, scenario: &Scenario, judgement: &mut Judgement) {
     let rtt = route.rtt_ns();
     let bdp = route.bdp_bytes();
@@ -347,7 +347,7 @@ fn windows(key: &str, flow: &Flow, route: &Route, scenario: &Scenario, judgement
     }
 }
 
-/// Warns where UDP flows together offer more than a link carries.
+/// Warns if UDP flows together offer more than a link carries.
 pub(super) fn load(scenario: &Scenario, paths: &Paths, judgement: &mut Judgement) {
     // Start, end (nanoseconds) and bits/s of every flow over each direction of a link.
     type Offered = Vec<(u64, u64, f64)>;
@@ -368,7 +368,7 @@ pub(super) fn load(scenario: &Scenario, paths: &Paths, judgement: &mut Judgement
             }
         }
     }
-    // What is lost on one link does not reach the next: only the worst is reported.
+    // Packets lost on one link do not reach the next, so only the worst link is reported.
     let mut worst: Option<(f64, String, String)> = None;
     for ((link, forward), flows) in offered {
         let at_once =

@@ -1,4 +1,4 @@
-//! What is set on hosts.
+//! Settings of hosts.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::Judgement;
 use crate::scenario::{Buffers, HostSettings, Scenario, SysctlValue};
 use landspeed_problems::near;
 
-/// Congestion controls of Linux, and `prague`, which kernels of the L4S project have.
+/// Congestion controls of Linux, and `prague` of the L4S project's kernels.
 pub(super) const CONGESTION: [&str; 18] = [
     "cubic",
     "reno",
@@ -27,7 +27,7 @@ pub(super) const CONGESTION: [&str; 18] = [
     "yeah",
     "prague",
 ];
-/// sysctls under `net.` that the whole kernel shares (documentation: networking/ip-sysctl, admin-guide/sysctl/net).
+/// sysctls under `net.` that are not per namespace (documentation: networking/ip-sysctl, admin-guide/sysctl/net).
 const SHARED: [&str; 12] = [
     "net.core.netdev_max_backlog",
     "net.core.default_qdisc",
@@ -42,7 +42,7 @@ const SHARED: [&str; 12] = [
     "net.ipv4.udp_mem",
     "net.ipv4.tcp_max_orphans",
 ];
-/// Largest buffer that may be asked for; [`crate::plan`] stays a little below the kernel's 31 bits.
+/// Maximum size of a buffer, bytes; [`crate::plan`] stays a little below the kernel's 31 bits.
 const MAX_BUFFER: u64 = 2 << 30;
 
 pub(super) fn judge(scenario: &Scenario, judgement: &mut Judgement) {
@@ -72,7 +72,7 @@ fn settings(key: &str, host: &HostSettings, judgement: &mut Judgement) {
     sysctls(&format!("{key}.sysctl"), &host.sysctl, judgement);
 }
 
-/// Judges a congestion control; only the kernel knows for certain.
+/// Validates the name of a congestion control; only the kernel knows which ones it has.
 pub(super) fn congestion(key: &str, name: &str, judgement: &mut Judgement) {
     let legal = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
     if !legal || name.is_empty() || name.len() > 15 {

@@ -1,4 +1,4 @@
-//! What links do to frames.
+//! Settings of links.
 
 use landspeed_units::{BitRate, Nanos};
 
@@ -6,13 +6,13 @@ use super::Judgement;
 use crate::scenario::paths::{DEFAULT_MTU, ETHERNET_HEADER, framing};
 use crate::scenario::{Distribution, Link, LinkDirection, Loss, LossPattern, Scenario, Written};
 
-/// Fastest link, bits/s.
+/// Maximum rate of a link, bits/s.
 const MAX_RATE: u64 = 10_000_000_000_000;
-/// Slowest link, bits/s: a frame must not take longer than a run.
+/// Minimum rate of a link, bits/s: a frame must not take longer than a run.
 const MIN_RATE: u64 = 1_000;
-/// Longest one-way delay, nanoseconds.
+/// Maximum one-way delay, nanoseconds.
 const MAX_DELAY: u64 = 60_000_000_000;
-/// Longest period of a link's framing, nanoseconds.
+/// Maximum period of a link's frame clock, nanoseconds.
 const MAX_FRAME: u64 = 1_000_000_000;
 
 pub(super) fn judge(scenario: &Scenario, judgement: &mut Judgement) {
@@ -111,7 +111,7 @@ fn direction(i: usize, link: &Link, way: &str, own: &LinkDirection, judgement: &
     }
 }
 
-/// What a host drops after it came in.
+/// Validates the frames that a host drops on receipt.
 pub(super) fn drops(key: &str, loss: &Loss, judgement: &mut Judgement) {
     match loss {
         Loss::Pattern(LossPattern::Every(_) | LossPattern::Packets(_) | LossPattern::LongerThan(_)) => {
@@ -126,7 +126,7 @@ pub(super) fn drops(key: &str, loss: &Loss, judgement: &mut Judgement) {
     }
 }
 
-/// For messages of the other parts.
+/// Formats a rate for messages.
 pub(super) fn gigabits(bps: f64) -> String {
     BitRate::from_bps(bps.clamp(0.0, 1e18) as u64).to_string()
 }

@@ -1,4 +1,4 @@
-//! Nodes, and which is linked with which.
+//! Nodes, and the links between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,12 +6,12 @@ use super::Judgement;
 use crate::scenario::Scenario;
 use landspeed_problems::{Problem, near_or_list};
 
-/// Longest name of a node: interfaces are called after the neighbour they lead to, and the kernel keeps 15 characters of
-/// these, of which a few are ours.
+/// Maximum length of a node's name: interfaces are named after their neighbour, and the kernel allows 15
+/// characters, a few of which are used for other purposes.
 const MAX_NAME: usize = 12;
-/// Most hosts and switches: each is a network namespace.
+/// Maximum number of hosts and switches: each is a network namespace.
 const MAX_NODES: usize = 256;
-/// Names the kernel uses itself, for interfaces and for their settings.
+/// Names that are reserved, for interfaces and for their settings.
 const TAKEN: [&str; 4] = ["lo", "all", "default", "control"];
 
 pub(super) fn judge(scenario: &Scenario, judgement: &mut Judgement) {
@@ -114,7 +114,7 @@ fn links(scenario: &Scenario, judgement: &mut Judgement) {
         }
     }
     if judgement.problems.iter().any(|problem| problem.key.starts_with("link.")) {
-        // A link that was meant for it may be among those.
+        // One of the refused links may have been meant to connect it.
         return;
     }
     for host in scenario.host.keys().filter(|host| !of_host.contains_key(host.as_str())) {
@@ -126,12 +126,12 @@ fn links(scenario: &Scenario, judgement: &mut Judgement) {
     }
 }
 
-/// Sets of nodes that are joined already.
+/// Sets of connected nodes (union-find).
 #[derive(Default)]
 struct Islands<'a>(BTreeMap<&'a str, &'a str>);
 
 impl<'a> Islands<'a> {
-    /// Joins two nodes; false if they were joined before.
+    /// Joins two nodes; returns false if they were connected before.
     fn join(&mut self, a: &'a str, b: &'a str) -> bool {
         let (a, b) = (self.root(a), self.root(b));
         self.0.insert(a, b);

@@ -1,4 +1,4 @@
-//! Queueing disciplines: settings that do not apply, and sizes that make no sense.
+//! Queueing disciplines: settings that do not apply, and invalid sizes.
 
 use landspeed_units::Bytes;
 
@@ -6,12 +6,13 @@ use super::Judgement;
 use crate::scenario::paths::{DEFAULT_MTU, ETHERNET_HEADER, Paths};
 use crate::scenario::{Queue, QueueKind, QueueSettings, Scenario, SysctlValue, Written};
 
-/// Fewest packets a host's own queue should hold: a burst of one segmentation-offload packet at MTU 1500.
+/// Minimum limit of a host's own queue without a warning, packets: a burst of one segmentation-offload packet at
+/// MTU 1500.
 const HOST_PACKETS: u32 = 50;
-/// Longest time to drain a full queue that passes without a word, seconds.
+/// Maximum time to drain a full queue without a warning, seconds.
 const DEEP_S: f64 = 10.0;
 
-/// Where a queue is, and what it feeds.
+/// Position of a queue in the scenario, and the link it feeds.
 struct At {
     key: String,
     host: bool,
@@ -76,7 +77,7 @@ pub(super) fn judge(scenario: &Scenario, paths: &Paths, judgement: &mut Judgemen
     }
 }
 
-/// Whether some host negotiates ECN when it opens connections.
+/// Returns whether some host negotiates ECN when it opens connections.
 fn marks_asked_for(scenario: &Scenario) -> bool {
     let on = |value: &SysctlValue| match value {
         SysctlValue::Number(number) => *number != 0 && *number != 2,
@@ -94,7 +95,7 @@ fn name_of(kind: QueueKind) -> String {
     serde_json::to_value(kind).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// The settings a kind has, by their names.
+/// Returns the names of the settings of a kind.
 fn settings_of(kind: QueueKind) -> &'static [&'static str] {
     match kind {
         QueueKind::Bfifo => &["limit"],
@@ -164,7 +165,8 @@ fn applicable(at: &At, settings: &QueueSettings, judgement: &mut Judgement) {
     }
 }
 
-/// netem on a node: refused where it would be a link's work, and never without a word.
+/// Validates netem on a node: refused on switches, where it belongs on a link, and always with a warning on
+/// hosts.
 fn emulator(at: &At, settings: &QueueSettings, judgement: &mut Judgement) {
     if settings.kind != QueueKind::Netem {
         return;

@@ -1,4 +1,4 @@
-//! Figures of a reference: which flow, in which unit, when; and charts, which name flows as well.
+//! Figures of a reference (flow, unit, time window), and charts, which also name flows.
 
 use landspeed_model::{LabChartAxis, LabFigure, Reference, ReferenceUnit};
 use landspeed_problems::{Problem, near_or_list};
@@ -6,7 +6,7 @@ use landspeed_problems::{Problem, near_or_list};
 use super::Judgement;
 use crate::scenario::Scenario;
 
-/// Most figures of a scenario.
+/// Maximum number of figures in a scenario.
 const MAX_FIGURES: usize = 200;
 
 pub(super) fn judge(scenario: &Scenario, judgement: &mut Judgement) {
@@ -54,7 +54,7 @@ pub(super) fn judge(scenario: &Scenario, judgement: &mut Judgement) {
     }
 }
 
-/// Refuses keys that are not varied.
+/// Returns a problem for each label that is not varied.
 pub(in crate::scenario) fn labels(reference: &Reference, labels: &[&str]) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (i, figure) in reference.figures.iter().enumerate() {
@@ -108,12 +108,12 @@ fn known_flow(key: &str, flow: &str, scenario: &Scenario, judgement: &mut Judgem
     }
 }
 
-/// Whether the figure cannot be that of several flows together.
+/// Returns whether the figure is always that of a single flow.
 fn one_flow(figure: LabFigure) -> bool {
     matches!(figure, LabFigure::Loss | LabFigure::Rtt | LabFigure::Cwnd)
 }
 
-/// Units of a figure that is not a ratio of cells.
+/// Returns the units of a figure that is not a ratio of cells.
 fn units(figure: LabFigure) -> &'static [ReferenceUnit] {
     match figure {
         LabFigure::Goodput => &[ReferenceUnit::Gigabits, ReferenceUnit::Megabits],

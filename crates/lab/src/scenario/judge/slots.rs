@@ -1,8 +1,9 @@
 //! Senders whose own link has the rate of the port they fill.
 //!
-//! A full drop-tail port has room for one frame after each departure. From a link of the port's own rate, one frame arrives
-//! for each that leaves, and other senders get at least half of the drops, at any rate of theirs; from a faster link
-//! several arrive, and most drops are the sender's own. `docs/lab-validation.md` has the arithmetic and the figures.
+//! A full drop-tail port has room for one frame after each departure. From a sender's link with the port's own
+//! rate, one frame arrives per departure, and other senders get at least half of the drops, whatever their rate;
+//! from a faster link several frames arrive per departure, and most drops are the sender's own.
+//! `docs/lab-validation.md` has the calculation and the measurements.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +13,18 @@ use super::links::gigabits;
 use crate::scenario::paths::{Paths, Route};
 use crate::scenario::{FlowProtocol, Scenario};
 
-/// Rates that differ by no more count as one: at 0.2 % the split of the drops is the same, and at 20 % it is not.
+/// Relative difference up to which rates are the same: at 0.2 % the split of the drops is the same, and at 20 %
+/// it is not.
 const SAME_RATE: f64 = 0.01;
 
-/// Warns of ports where a TCP sender on a link of the port's rate meets another flow.
+/// Warns about ports where a TCP sender on a link with the port's rate competes with another flow.
 pub(super) fn judge(scenario: &Scenario, paths: &Paths, judgement: &mut Judgement) {
     let bulk = scenario.flow.iter().filter(|flow| matches!(protocol(flow), FlowProtocol::Tcp | FlowProtocol::Udp));
     let routes: Vec<(bool, Route)> = bulk
         .flat_map(|flow| ways(flow).into_iter().map(move |ends| (protocol(flow) == FlowProtocol::Tcp, ends)))
         .filter_map(|(tcp, (from, to))| Some((tcp, paths.route(from, to)?)))
         .collect();
-    // The senders' links of each port that is as fast, by the port's link and its direction.
+    // The links of senders that are as fast as a port, by the port's link and its direction.
     let mut ports: BTreeMap<(usize, bool), Vec<usize>> = BTreeMap::new();
     for (tcp, route) in &routes {
         let own = route.hops[0];
@@ -30,7 +32,7 @@ pub(super) fn judge(scenario: &Scenario, paths: &Paths, judgement: &mut Judgemen
             continue;
         };
         let port = route.hops[at];
-        // A slower link later on is where the queue is, and one before spaces the frames.
+        // A slower link later on has the queue instead, and a slower one before the port spaces the frames.
         let narrowest = route.rate_bps() == port.rate_bps || same_rate(route.rate_bps(), port.rate_bps);
         let joined = routes.iter().any(|(_, other)| {
             other.hops.windows(2).any(|pair| {

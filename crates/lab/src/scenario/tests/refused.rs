@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::super::*;
 use super::BASE;
 
-/// The base with its first `from` replaced by `to`.
+/// Returns the base scenario with the first `from` replaced by `to`.
 fn with(from: &str, to: &str) -> String {
     assert!(BASE.contains(from), "{from}");
     BASE.replacen(from, to, 1)
@@ -27,7 +27,7 @@ fn vary(key: &str, values: &str) -> String {
     plus(&format!("[[vary]]\nkey = \"{key}\"\nvalues = {values}"))
 }
 
-/// The base with a reported figure, and the buffer varied.
+/// Returns the base scenario with a reported figure, and with the buffer varied.
 fn figure(keys: &str) -> String {
     format!(
         "{BASE}\n[reference]\nsource = \"a deck\"\nreported = \"fast\"\n[[reference.figures]]\nname = \"sum\"\nvalue = 2.83\n{keys}\n\
@@ -35,7 +35,7 @@ fn figure(keys: &str) -> String {
     )
 }
 
-/// Scenarios with something wrong, by what it is.
+/// Returns invalid scenarios, each with a description.
 fn bad() -> Vec<(&'static str, String)> {
     vec![
         ("not TOML", with("rate = \"10G\"", "rate = 10G")),
@@ -170,7 +170,8 @@ fn warnings_do_not_prevent_a_run() {
     assert_eq!(quiet.warnings, []);
 }
 
-/// The two senders of the template, whose links and whose port have these rates.
+/// Returns the warnings about two senders, where the first sender's link has the rate `own` and the port that
+/// they share the rate `port`.
 fn two_senders(own: &str, port: &str) -> Vec<String> {
     let text = format!(
         "name = \"two senders\"\n[host.a]\n[host.b]\n[host.x]\n[switch.s]\n\
@@ -183,7 +184,7 @@ fn two_senders(own: &str, port: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_senders_link_of_the_ports_rate_is_warned_of() {
+fn a_sender_link_at_port_rate_causes_a_warning() {
     for own in ["10G", "9.98G", "10.02G"] {
         let said = two_senders(own, "10G");
         assert_eq!(said.len(), 1, "{own}: {said:?}");
@@ -192,7 +193,7 @@ fn a_senders_link_of_the_ports_rate_is_warned_of() {
     for (own, port) in [("40G", "10G"), ("100G", "9.97G"), ("10G", "40G")] {
         assert_eq!(two_senders(own, port), [""; 0], "{own} into {port}");
     }
-    // No other flow joins the port: nothing competes for a slot.
+    // No other flow uses the port, so nothing competes for a slot.
     let alone = load(BASE).unwrap_or_else(|problems| panic!("{problems}"));
     assert_eq!(alone.warnings, []);
 }

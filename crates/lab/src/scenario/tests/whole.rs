@@ -1,4 +1,4 @@
-//! The template, the schema, and predictions.
+//! The template, the schema, and estimates.
 
 use proptest::prelude::*;
 
@@ -10,10 +10,10 @@ fn as_json(text: &str) -> serde_json::Value {
 }
 
 #[test]
-fn the_template_runs_unchanged_and_warns_of_its_links() {
+fn the_template_is_valid_and_warns_about_its_links() {
     let loaded = load(TEMPLATE).unwrap_or_else(|problems| panic!("{problems}"));
     assert_eq!(loaded.cells.len(), 1);
-    // The hosts of the tests it repeats had the port's rate, 10 Gb/s.
+    // The hosts in the tests that the template reproduces had links of the port's rate, 10 Gb/s.
     let codes: Vec<&str> = loaded.warnings.iter().map(|warning| warning.code.as_str()).collect();
     assert_eq!(codes, ["same-rate-link"]);
 }
@@ -59,11 +59,11 @@ fn the_schema_and_the_parser_agree() {
 }
 
 #[test]
-fn the_data_on_a_full_path_decides_the_memory() {
+fn memory_covers_the_data_of_a_full_path() {
     let memory = |text: &str| estimate(&load(text).unwrap_or_else(|p| panic!("{p}")).cells[0].scenario).memory_bytes;
     let short = memory(&BASE.replace("25ms", "1ms"));
     let long = memory(&BASE.replace("25ms", "100ms"));
-    // 10 Gb/s for 200 ms more of round trip is 250 MB, which the sender holds and the path as well.
+    // 10 Gb/s for an RTT that is 200 ms longer are 250 MB, held by the sender and by the path.
     assert!((200_000_000..1_500_000_000).contains(&(long - short)), "{short} {long}");
     let twice = memory(&format!("{BASE}[[flow]]\nfrom = \"a\"\nto = \"b\"\n"));
     assert_eq!(twice, memory(BASE), "flows that meet share the path");
@@ -79,7 +79,7 @@ fn a_longer_or_faster_scenario_takes_longer() {
     assert!((base.packets / packets - 1.0).abs() < 0.05, "{}", base.packets);
     assert!(of(&format!("time = \"20s\"\n{BASE}")).wall_s > 1.8 * base.wall_s);
     assert!(of(&BASE.replace("10G", "1G")).wall_s < base.wall_s / 3.0);
-    // Loss that keeps TCP slow makes a run short, unless the congestion control minds no loss.
+    // Loss that slows TCP down makes a run short, unless the congestion control tolerates loss.
     let lossy = BASE.replacen("delay = \"25ms\"", "delay = \"25ms\"\nloss = \"1%\"", 1);
     assert!(of(&lossy).packets < base.packets / 100.0);
     let bbr = of(&lossy.replacen("[host.a]", "[host.a]\ncongestion = \"bbr\"", 1));
@@ -91,12 +91,12 @@ fn a_longer_or_faster_scenario_takes_longer() {
 
 proptest! {
     #[test]
-    fn no_text_panics(text in ".{0,200}") {
+    fn arbitrary_text_never_panics(text in ".{0,200}") {
         let _ = load(&text).map_err(|problems| problems.to_string());
     }
 
     #[test]
-    fn no_damage_to_a_scenario_panics(at in 0..TEMPLATE.len(), length in 0usize..60, put in "[ -~\n\u{e9}]{0,12}") {
+    fn corrupted_scenarios_never_panic(at in 0..TEMPLATE.len(), length in 0usize..60, put in "[ -~\n\u{e9}]{0,12}") {
         let floor = |mut i: usize| { while !TEMPLATE.is_char_boundary(i) { i -= 1; } i };
         let (start, end) = (floor(at), floor((at + length).min(TEMPLATE.len())));
         let text = format!("{}{put}{}", &TEMPLATE[..start], &TEMPLATE[end..]);
@@ -108,7 +108,7 @@ proptest! {
     }
 
     #[test]
-    fn no_quantity_panics(rate in any::<u64>(), delay in any::<u64>(), limit in any::<u64>(), bytes in any::<u64>()) {
+    fn arbitrary_quantities_never_panic(rate in any::<u64>(), delay in any::<u64>(), limit in any::<u64>(), bytes in any::<u64>()) {
         let text = BASE.replace("\"10G\"", &format!("\"{rate}\"")).replace("25ms", &format!("{delay}ns")).replace("\"1MB\"", &format!("\"{limit}B\""));
         let cells = read(&format!("{text}bytes = \"{bytes}\"\n")).unwrap_or_else(|problems| panic!("{problems}"));
         let _ = (judge(&cells[0].scenario), estimate(&cells[0].scenario));

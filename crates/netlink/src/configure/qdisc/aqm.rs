@@ -1,4 +1,4 @@
-//! Active queue management without parameters one must tune: `codel`, `fq_codel` and `pie`.
+//! Active queue management that needs no tuning: `codel`, `fq_codel` and `pie`.
 
 use super::super::super::Request;
 
@@ -8,7 +8,7 @@ const TCA_CODEL_LIMIT: u16 = 2;
 const TCA_CODEL_INTERVAL: u16 = 3;
 const TCA_CODEL_ECN: u16 = 4;
 const TCA_CODEL_CE_THRESHOLD: u16 = 5;
-// The first four of fq_codel are codel's.
+// The first four attributes of fq_codel have the numbers of codel's.
 const TCA_FQ_CODEL_FLOWS: u16 = 5;
 const TCA_FQ_CODEL_QUANTUM: u16 = 6;
 const TCA_FQ_CODEL_CE_THRESHOLD: u16 = 7;
@@ -16,18 +16,19 @@ const TCA_PIE_TARGET: u16 = 1;
 const TCA_PIE_LIMIT: u16 = 2;
 const TCA_PIE_ECN: u16 = 6;
 
-/// Controlled delay (RFC 8289). The kernel keeps its times in units of 1.024 µs.
+/// CoDel, controlled delay (RFC 8289). The kernel stores its times in units of 1.024 µs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Codel {
-    /// Most packets held; 1000.
+    /// Queue limit, packets; default 1000.
     pub limit_packets: Option<u32>,
-    /// Standing delay aimed at, µs; 5000.
+    /// Target of the standing queueing delay, µs; default 5000.
     pub target_us: Option<u32>,
-    /// How long it may be exceeded, µs: a round trip; 100,000.
+    /// Time for which the target may be exceeded, µs, about one RTT; default 100,000.
     pub interval_us: Option<u32>,
-    /// Mark what can be marked instead of dropping it; off.
+    /// Whether ECN-capable packets are marked instead of dropped; default off.
     pub ecn: Option<bool>,
-    /// Mark everything that waited longer, µs (DCTCP and L4S); off.
+    /// Threshold above which every ECN-capable packet is marked CE, µs of queueing delay (DCTCP and L4S); default
+    /// off.
     pub ce_threshold_us: Option<u32>,
 }
 
@@ -45,14 +46,14 @@ impl Codel {
     }
 }
 
-/// Fair queueing of flows, each with controlled delay (RFC 8290).
+/// FQ-CoDel: fair queueing with one CoDel queue per flow (RFC 8290).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FqCodel {
-    /// What it shares with [`Codel`]; the default limit is 10,240 packets and ECN is on.
+    /// Options shared with [`Codel`]; here the default limit is 10,240 packets and ECN is on.
     pub codel: Codel,
-    /// Flow queues, 1 to 65,536; 1024. Not to be changed later.
+    /// Number of flow queues, 1 to 65,536; default 1024. Cannot be changed later.
     pub flows: Option<u32>,
-    /// Bytes a flow sends at a turn, 256 to 2²⁰; the MTU with headers.
+    /// Bytes that a flow may send per round, 256 to 2²⁰; default is the MTU with headers.
     pub quantum_bytes: Option<u32>,
 }
 
@@ -65,14 +66,15 @@ impl FqCodel {
     }
 }
 
-/// Proportional integral controller enhanced (RFC 8033).
+/// PIE, proportional integral controller enhanced (RFC 8033).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pie {
-    /// Most packets held; 1000.
+    /// Queue limit, packets; default 1000.
     pub limit_packets: Option<u32>,
-    /// Delay aimed at, µs; 15,000. The kernel keeps it in ticks of 64 ns.
+    /// Target queueing delay, µs; default 15,000. The kernel stores it in ticks of 64 ns.
     pub target_us: Option<u32>,
-    /// Mark what can be marked instead of dropping it while the probability is low (a tenth); off.
+    /// Whether ECN-capable packets are marked instead of dropped while the drop probability is at most 10 %;
+    /// default off.
     pub ecn: Option<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! Fairness: `fq`.
+//! The `fq` queueing discipline.
 
 use super::super::super::Request;
 use super::{DisciplineError, TCA_OPTIONS};
@@ -16,40 +16,40 @@ const TCA_FQ_TIMER_SLACK: u16 = 13;
 const TCA_FQ_HORIZON: u16 = 14;
 const TCA_FQ_HORIZON_DROP: u16 = 15;
 
-/// Fair queueing with pacing, the end host's: each socket is a flow, sent at its pacing rate.
+/// Fair queueing with pacing, for end hosts: each socket is a flow, sent at its pacing rate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Fq {
-    /// Most packets held; 10,000.
+    /// Queue limit, packets; default 10,000.
     pub limit_packets: Option<u32>,
-    /// Most packets held of one flow; 100.
+    /// Queue limit of one flow, packets; default 100.
     pub flow_limit_packets: Option<u32>,
-    /// Bytes a flow sends at a turn, 256 to 2²⁰; twice the MTU with headers.
+    /// Bytes that a flow may send per round, 256 to 2²⁰; default is twice the MTU with headers.
     pub quantum_bytes: Option<u32>,
-    /// Bytes a new flow sends at its first turn; ten times the MTU with headers.
+    /// Bytes that a new flow may send in its first round; default is ten times the MTU with headers.
     pub initial_quantum_bytes: Option<u32>,
-    /// Obey the sockets' pacing rates; on.
+    /// Whether the pacing rates of sockets apply; default on.
     pub pacing: Option<bool>,
-    /// Most a flow may send, bytes/s. The kernel's attribute ends at 2³² − 2 (34 Gb/s); `Some(u64::MAX)` is unlimited,
-    /// the default, and removes a limit.
+    /// Maximum rate of a flow, bytes/s. The kernel's attribute is limited to 2³² − 2 (34 Gb/s); `Some(u64::MAX)`
+    /// means unlimited, which is the default, and removes a limit.
     pub flow_max_rate_bytes_per_s: Option<u64>,
-    /// How long a flow must be idle to get a new turn's credit, µs; 40,000.
+    /// Idle time after which a flow gets new credit, µs; default 40,000.
     pub refill_delay_us: Option<u32>,
-    /// Mark everything that waited longer, µs; off.
+    /// Threshold above which every ECN-capable packet is marked CE, µs of queueing delay; default off.
     pub ce_threshold_us: Option<u32>,
-    /// How late its timer may be, ns; 10,000.
+    /// Timer slack, ns; default 10,000.
     pub timer_slack_ns: Option<u32>,
-    /// How far ahead a departure time may lie, µs; 10,000,000.
+    /// Maximum time of a departure in the future, µs; default 10,000,000.
     pub horizon_us: Option<u32>,
-    /// What is done with a packet beyond the horizon; dropped.
+    /// Treatment of packets beyond the horizon; dropped by default.
     pub beyond_horizon: Option<Delivery>,
 }
 
-/// What [`Fq`] does with a packet whose departure time lies beyond the horizon.
+/// Treatment of packets whose departure time lies beyond the horizon of [`Fq`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
-    /// Drops it.
+    /// The packet is dropped.
     Drop,
-    /// Sends it at the horizon.
+    /// The packet is sent at the horizon.
     Cap,
 }
 

@@ -14,34 +14,34 @@ const TCA_NETEM_JITTER64: u16 = 11;
 const TCA_NETEM_SLOT: u16 = 12;
 const TCA_NETEM_PRNG_SEED: u16 = 14;
 const NETEM_LOSS_GE: u16 = 2;
-/// A table's entry for one standard deviation.
+/// Value of a table entry for one standard deviation.
 const NETEM_DIST_SCALE: f64 = 8192.0;
-/// Entries of the table computed here.
+/// Number of entries of the tables computed here.
 const TABLE_LEN: usize = 4096;
 
-/// Network emulator. Everything is drawn per packet the discipline is given: a super-packet counts as one.
+/// Network emulator. Random draws are per packet that enters the discipline: a super-packet counts as one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Netem {
-    /// Most packets held, those in flight and those waiting for the rate together; the default is 1000, as `tc`'s.
+    /// Queue limit, packets: those being delayed and those waiting for the rate; the default is 1000, as in `tc`.
     pub limit_packets: u32,
-    /// Delay, ns. Exact.
+    /// Delay, ns; passed to the kernel without rounding.
     pub delay_ns: u64,
-    /// Jitter, ns, up to 2³¹ − 1: half the width of a uniform distribution, or the standard deviation of a normal one. Packets
-    /// overtake each other when it exceeds the gap between them.
+    /// Jitter, ns, up to 2³¹ − 1: half the width of a uniform distribution, or the standard deviation of a normal
+    /// one. Packets are reordered when it exceeds the gap between them.
     pub jitter_ns: u64,
-    /// Whether the jitter is normally distributed, cut at four deviations, in place of uniformly.
+    /// Whether the jitter is normally distributed, truncated at four standard deviations, instead of uniformly.
     pub normal_jitter: bool,
-    /// Loss.
+    /// Loss model.
     pub loss: Loss,
-    /// Duplication.
+    /// Duplication probability.
     pub duplicate: Probability,
-    /// Reordering: some packets skip the delay.
+    /// Reordering probability: the share of packets that skip the delay.
     pub reorder: Probability,
-    /// A rate, before the delay.
+    /// Rate limit, applied before the delay.
     pub rate: Option<NetemRate>,
-    /// Packets wait for each other: what comes within this of the first that waits leaves together, ns. 0 for not.
+    /// Slot length, ns: packets that arrive within it leave together. 0 disables slots.
     pub slot_ns: u64,
-    /// Seed of its random numbers, for the same run again (Linux 6.6 and later).
+    /// Seed of the random number generator, for repeatable runs (Linux 6.6 and later).
     pub seed: Option<u64>,
 }
 
@@ -62,45 +62,45 @@ impl Default for Netem {
     }
 }
 
-/// How packets are lost.
+/// Loss model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Loss {
-    /// Not.
+    /// No loss.
     #[default]
     None,
-    /// Each by itself.
+    /// Independent loss of each packet.
     Random(Probability),
-    /// Two states, good and bad, each with its loss. The mean is a mix of the two by (`recovery`, `failure`) /
-    /// (`failure` + `recovery`).
+    /// Gilbert-Elliott model: a good and a bad state, each with its loss probability. The mean loss is the average
+    /// of the two, weighted by `recovery` (good) and `failure` (bad).
     GilbertElliott {
-        /// From good to bad (`p`).
+        /// Transition probability from good to bad (`p`).
         failure: Probability,
-        /// From bad to good (`r`).
+        /// Transition probability from bad to good (`r`).
         recovery: Probability,
-        /// In the bad state (1 − h): one for the plain Gilbert model.
+        /// Loss probability in the bad state (1 − h): 1 in the plain Gilbert model.
         loss_in_bad: Probability,
-        /// In the good state (1 − k): zero for the plain Gilbert model.
+        /// Loss probability in the good state (1 − k): 0 in the plain Gilbert model.
         loss_in_good: Probability,
     },
 }
 
-/// The rate of a [`Netem`].
+/// Rate limit of a [`Netem`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NetemRate {
     /// Rate, bytes/s.
     pub bytes_per_s: u64,
-    /// Counted on top of each packet, bytes; may be negative.
+    /// Overhead added to each packet, bytes; may be negative.
     pub packet_overhead_bytes: i32,
 }
 
-/// The table of a normal distribution for the kernel: equally likely deviations, 8192 being one; the middles of
-/// [`TABLE_LEN`] equal slices.
+/// The kernel's delay table for a normal distribution: 8192 per standard deviation; the entries are the
+/// midpoints of [`TABLE_LEN`] equally likely intervals.
 fn normal_table() -> Vec<i16> {
     let entry = |i: usize| normal_quantile((i as f64 + 0.5) / TABLE_LEN as f64) * NETEM_DIST_SCALE;
     (0..TABLE_LEN).map(|i| entry(i).round() as i16).collect()
 }
 
-/// Where the standard normal distribution reaches `p`, by halving, to far below a table's resolution.
+/// Quantile of the standard normal distribution at `p`, by bisection, far more exact than the table needs.
 fn normal_quantile(p: f64) -> f64 {
     let (mut low, mut high) = (-8.0, 8.0);
     for _ in 0..48 {
@@ -139,8 +139,8 @@ impl Netem {
                 rate.encode(r);
             }
             if self.slot_ns > 0 {
-                // struct tc_netem_slot: least and most time between slots, packets and bytes of one (no limit), and
-                // the times of a distribution.
+                // struct tc_netem_slot: minimum and maximum time between slots, packets and bytes per slot (no limit), and the
+                // times of a distribution.
                 let mut slot = Vec::with_capacity(40);
                 for word in [self.slot_ns, self.slot_ns, 0, 0, 0] {
                     slot.extend_from_slice(&word.to_ne_bytes());
@@ -158,8 +158,8 @@ impl Netem {
         Ok(())
     }
 
-    /// `struct tc_netem_qopt`: latency (ticks), limit, loss, gap, duplicate, jitter (ticks). The 64-bit attributes take
-    /// the place of the two times.
+    /// `struct tc_netem_qopt`: latency (ticks), limit, loss, gap, duplicate, jitter (ticks). The 64-bit attributes
+    /// override the two times.
     fn encode_base(&self, r: &mut Request) {
         let ticks = |ns: u64| u32::try_from(ns / TICK_NS).unwrap_or(u32::MAX);
         let loss = if let Loss::Random(probability) = self.loss { probability } else { Probability::ZERO };
@@ -167,7 +167,7 @@ impl Netem {
             ticks(self.delay_ns),
             self.limit_packets,
             loss.bits(),
-            // A gap of one makes every packet a candidate.
+            // A gap of 1 makes every packet a candidate for reordering.
             u32::from(self.reorder != Probability::ZERO),
             self.duplicate.bits(),
             ticks(self.jitter_ns),
@@ -181,7 +181,8 @@ impl Netem {
         }
         if let Loss::GilbertElliott { failure, recovery, loss_in_bad, loss_in_good } = self.loss {
             r.nest(TCA_NETEM_LOSS, |r| {
-                // struct tc_netem_gemodel: p, r, h, k1. The kernel loses in the bad state when it draws above h.
+                // struct tc_netem_gemodel: p, r, h, k1. In the bad state the kernel drops a packet when its random number
+                // exceeds h.
                 let words = [failure, recovery, loss_in_bad.complement(), loss_in_good].map(Probability::bits);
                 r.around(NETEM_LOSS_GE, |r| r.words(&words));
             });
@@ -205,14 +206,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_normal_table_has_mean_zero_and_deviation_one() {
+    fn normal_delay_table_has_mean_zero_and_deviation_one() {
         let table = normal_table();
         let n = table.len() as f64;
         let values = || table.iter().map(|&entry| f64::from(entry) / NETEM_DIST_SCALE);
         let mean = values().sum::<f64>() / n;
         let deviation = (values().map(|v| (v - mean).powi(2)).sum::<f64>() / n).sqrt();
         assert!(mean.abs() < 1e-4 && (deviation - 1.0).abs() < 2e-3, "{mean} {deviation}");
-        // Quantiles of the standard normal: 0.8413 at one deviation.
+        // The standard normal distribution is 0.8413 at one standard deviation.
         let below = table.iter().filter(|&&entry| f64::from(entry) < NETEM_DIST_SCALE).count();
         assert!((below as f64 / n - 0.8413).abs() < 5e-4, "{below}");
     }

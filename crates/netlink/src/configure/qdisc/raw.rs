@@ -1,5 +1,4 @@
-//! Queueing disciplines as the kernel dumps them, to be put back as they were: the options are kept as bytes and never
-//! interpreted.
+//! Queueing disciplines as dumped by the kernel, to restore them unchanged: options are opaque bytes.
 
 use std::fmt;
 
@@ -19,18 +18,19 @@ const TCA_HTB_PARMS: u16 = 1;
 const TCA_HTB_INIT: u16 = 2;
 const TCA_HTB_RATE64: u16 = 6;
 
-/// A queueing discipline as dumped.
+/// A queueing discipline as dumped by the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RawQdisc {
-    /// Kind (`fq`, `mq` …).
+    /// Kind (`fq`, `mq` …), from `TCA_KIND`.
     pub kind: String,
-    /// Handle, major in the upper half; 0 for one the kernel attached by itself.
+    /// Handle, major number in the upper 16 bits; 0 if the kernel attached the discipline by default.
     pub handle: u32,
-    /// Parent's handle; [`Qdisc::ROOT`] at the root, [`Qdisc::INGRESS`] for `ingress` and `clsact`.
+    /// Handle of the parent; [`Qdisc::ROOT`] at the root, [`Qdisc::INGRESS`] for `ingress` and `clsact`.
     pub parent: u32,
-    /// The value of `TCA_OPTIONS`, as dumped; `None` where the kind has none.
+    /// Value of `TCA_OPTIONS` as dumped; `None` for kinds without options.
     pub options: Option<Vec<u8>>,
-    /// Parts that a dump does not report in full: a size table, a shared filter block, a rate estimator.
+    /// Parts that a dump does not contain in full, so they cannot be restored: a size table, a shared filter block,
+    /// a rate estimator.
     pub extras: Vec<&'static str>,
 }
 
@@ -57,7 +57,7 @@ impl RawQdisc {
     }
 }
 
-/// The options as bytes. Those of `htb` hold a counter of packets too, which is not an option (`struct tc_htb_glob`).
+/// The options without counters: those of `htb` also contain a packet counter (`struct tc_htb_glob`).
 fn without_counters(kind: &str, options: &[u8]) -> Vec<u8> {
     const DIRECT_PACKETS: std::ops::Range<usize> = 16..20;
     let mut bytes = options.to_vec();
@@ -83,23 +83,23 @@ impl fmt::Display for RawQdisc {
 }
 
 impl Netlink {
-    /// The queueing disciplines of an interface that `tc qdisc show` lists, in the kernel's order.
+    /// Returns the queueing disciplines of an interface that `tc qdisc show` lists, in the kernel's order.
     pub fn raw_qdiscs(&mut self, ifindex: u32) -> Result<Vec<RawQdisc>, NetlinkError> {
         self.dump_traffic_control((libc::RTM_GETQDISC, libc::RTM_NEWQDISC), ifindex, 0, "qdisc dump")
     }
 
-    /// Whether filters hang on a queueing discipline (its handle, or [`Qdisc::INGRESS`]).
+    /// Returns whether a queueing discipline has filters; `parent` is its handle, or [`Qdisc::INGRESS`].
     pub fn has_filters(&mut self, ifindex: u32, parent: u32) -> Result<bool, NetlinkError> {
         let kinds = (libc::RTM_GETTFILTER, libc::RTM_NEWTFILTER);
         self.dump_traffic_control(kinds, ifindex, parent, "filter dump").map(|found| !found.is_empty())
     }
 
-    /// The classes of an interface's `htb` and their rates, bytes/s.
+    /// Returns handle and rate (bytes/s) of each `htb` class of an interface.
     pub fn htb_rates(&mut self, ifindex: u32) -> Result<Vec<(u32, u64)>, NetlinkError> {
         let kinds = (libc::RTM_GETTCLASS, libc::RTM_NEWTCLASS);
         let classes = self.dump_traffic_control(kinds, ifindex, 0, "class dump")?;
         let rate = |options: &[u8]| {
-            // struct tc_htb_opt begins with a struct tc_ratespec, whose last word is the rate.
+            // struct tc_htb_opt begins with struct tc_ratespec, whose last 32-bit field is the rate.
             let find = |wanted| each_attribute(options).find(|(kind, _)| *kind == wanted).map(|(_, value)| value);
             let long = find(TCA_HTB_RATE64).and_then(|value| value.try_into().ok().map(u64::from_ne_bytes));
             long.or_else(|| find(TCA_HTB_PARMS).and_then(|value| u32_at(value, 8)).map(u64::from))
@@ -108,13 +108,13 @@ impl Netlink {
         Ok(found.filter_map(|class| Some((class.handle, rate(class.options.as_deref()?)?))).collect())
     }
 
-    /// Adds a queueing discipline at its parent, with its handle and options as they were dumped. A handle of 0 lets the
-    /// kernel choose one. Takes the place of a default one; fails if an administrator's is there.
+    /// Adds a queueing discipline at its parent, with the dumped handle and options. With a handle of 0 the kernel
+    /// chooses one. Replaces a default discipline; fails if there is a configured one.
     pub fn add_raw_qdisc(&mut self, ifindex: u32, qdisc: &RawQdisc) -> Result<(), NetlinkError> {
         self.put_raw_qdisc(ifindex, qdisc, "qdisc add", CREATE)
     }
 
-    /// As [`Netlink::add_raw_qdisc`], in the place of what is there.
+    /// As [`Netlink::add_raw_qdisc`], but replaces a configured discipline.
     pub fn replace_raw_qdisc(&mut self, ifindex: u32, qdisc: &RawQdisc) -> Result<(), NetlinkError> {
         self.put_raw_qdisc(ifindex, qdisc, "qdisc replace", REPLACE)
     }
@@ -130,7 +130,7 @@ impl Netlink {
         traffic_control_header(&mut request, ifindex, qdisc.handle, qdisc.parent, 0);
         request.text(TCA_KIND, &qdisc.kind);
         if let Some(options) = &qdisc.options {
-            // fq_pie parses strictly and needs the nested flag.
+            // The kernel validates fq_pie's options strictly: they need the nested flag.
             const NLA_F_NESTED: u16 = 0x8000;
             let nested = if qdisc.kind == "fq_pie" { NLA_F_NESTED } else { 0 };
             request.attribute(TCA_OPTIONS | nested, options);
@@ -168,7 +168,7 @@ mod tests {
     use landspeed_sys::netns;
 
     #[test]
-    fn a_tree_put_back_from_its_dump_dumps_the_same() {
+    fn qdisc_tree_is_restored_exactly_from_its_dump() {
         let outcome = netns::in_new(|| {
             let run = |line: &str| {
                 let output = std::process::Command::new(line.split(' ').next().expect("a program"))

@@ -10,38 +10,39 @@ const TCA_RED_MAX_P: u16 = 3;
 const TC_RED_ECN: u8 = 1;
 /// `RED_STAB_SIZE` (include/net/red.h).
 const STAB_SIZE: usize = 256;
-/// The kernel keeps averages in 32 bits and takes no shift of 32 or more.
+/// The kernel stores averages in 32 bits and accepts no shift of 32 or more.
 const SHIFT_MAX: u32 = 31;
 
-/// Random early detection. All sizes are bytes of the average queue, link-layer headers included.
+/// Random early detection. All sizes are bytes of the average queue, including link-layer headers.
 ///
-/// Weight and probability come out as `tc` computes them. The decay while idle does not: it is the paper's, in the
-/// microseconds the kernel counts; `tc`'s table is in scheduler ticks and natural logarithms, and decays some twenty times
-/// slower (`Scell_log` is 3 or so more).
+/// Weight and probability are computed as `tc` does. The decay of an idle queue is not: it follows the paper,
+/// in the microseconds that the kernel counts; `tc` uses scheduler ticks and natural logarithms, and its
+/// average decays about twenty times slower (`Scell_log` is 3 or so larger).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Red {
-    /// Most bytes held.
+    /// Queue limit, bytes.
     pub limit_bytes: u32,
-    /// Average from which on packets are marked or dropped.
+    /// Minimum threshold, bytes of average queue: above it packets are marked or dropped.
     pub min_bytes: u32,
-    /// Average at which the probability is `probability`, and from which on every packet is.
+    /// Maximum threshold, bytes of average queue: here the probability is `probability`, and above it every packet
+    /// is marked or dropped.
     pub max_bytes: u32,
-    /// Probability at `max_bytes`.
+    /// Mark or drop probability at `max_bytes`.
     pub probability: Probability,
-    /// Typical packet, bytes.
+    /// Typical packet size, bytes.
     pub average_packet_bytes: u32,
-    /// Packets that may come at once into an empty queue without the average reaching `min_bytes`: it sets how slowly
-    /// the average follows.
+    /// Size of a burst into an empty queue that leaves the average below `min_bytes`, packets: sets the weight of
+    /// the average.
     pub burst_packets: u32,
-    /// Rate of the link, bytes/s, for how fast the average falls while the queue is empty.
+    /// Link rate, bytes/s: sets how fast the average decays while the queue is empty.
     pub bandwidth_bytes_per_s: u64,
-    /// Mark what can be marked instead of dropping it.
+    /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
 }
 
 impl Red {
-    /// Exponent of the average's weight, 2⁻ⁿ: the least for which a burst into an empty queue keeps the average below
-    /// `min_bytes` (Floyd and Jacobson 1993, section 5: L + 1 + ((1 − w)^(L+1) − 1)/w < min).
+    /// Exponent n of the average's weight 2⁻ⁿ: the smallest with which a burst into an empty queue keeps the
+    /// average below `min_bytes` (Floyd and Jacobson 1993, section 5: L + 1 + ((1 − w)^(L+1) − 1)/w < min).
     fn weight_log(&self) -> Option<u8> {
         let burst = f64::from(self.burst_packets);
         let min_packets = f64::from(self.min_bytes) / f64::from(self.average_packet_bytes.max(1));
@@ -51,9 +52,10 @@ impl Red {
         })
     }
 
-    /// The table of decay while idle, and the exponent of its cell in microseconds: an average that has been idle for `i`
-    /// cells is shifted right by entry `i`. While idle it decays as if `m` typical packets had passed an empty queue,
-    /// (1 − w)^m, so the shift is m·log₂(1/(1 − w)). The cell is the least for which the table reaches a shift of 31.
+    /// Decay table for an idle queue, and the exponent of its cell in microseconds: an average idle for `i` cells
+    /// is shifted right by entry `i`. While idle it decays as if `m` typical packets had found the queue empty, (1
+    /// − w)^m, so the shift is m·log₂(1/(1 − w)). The cell is the smallest for which the table reaches a shift of
+    /// 31.
     fn idle_table(&self, weight_log: u8) -> ([u8; STAB_SIZE], u8) {
         let packet_us = f64::from(self.average_packet_bytes) * 1e6 / (self.bandwidth_bytes_per_s.max(1) as f64);
         let weight = (-f64::from(weight_log)).exp2();
@@ -66,12 +68,13 @@ impl Red {
         for (i, entry) in table.iter_mut().enumerate() {
             *entry = (i as f64 * cell_us * shift_per_us).min(f64::from(SHIFT_MAX)) as u8;
         }
-        // What lies beyond the table is read from its end.
+        // Longer idle times use the last entry.
         table[STAB_SIZE - 1] = SHIFT_MAX as u8;
         (table, cell_log)
     }
 
-    /// Exponent of (max − min)/probability: how kernels without `TCA_RED_MAX_P` and dumps say the probability.
+    /// Exponent of (max − min)/probability: the encoding of the probability in dumps and on kernels without
+    /// `TCA_RED_MAX_P`.
     fn probability_log(&self) -> u8 {
         let span = f64::from((self.max_bytes - self.min_bytes).max(1));
         (span / self.probability.fraction().max(1e-10)).log2().clamp(0.0, f64::from(SHIFT_MAX)).ceil() as u8
@@ -125,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_of_the_requested_length_stays_below_the_minimum() {
+    fn burst_of_configured_length_stays_below_min_threshold() {
         let red = red();
         let log = red.weight_log().expect("possible");
         let follow = |log: u8| {
@@ -137,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_idle_table_halves_where_the_average_would() {
+    fn idle_table_halves_the_average_at_its_half_life() {
         let red = red();
         let log = red.weight_log().expect("possible");
         let (table, cell_log) = red.idle_table(log);

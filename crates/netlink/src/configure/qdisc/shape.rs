@@ -10,25 +10,26 @@ const TCA_TBF_BURST: u16 = 6;
 const TCA_HTB_PARMS: u16 = 1;
 const TCA_HTB_RATE64: u16 = 6;
 const TCA_HTB_CEIL64: u16 = 7;
-/// Tells the kernel that no table of transmission times follows.
+/// `linklayer` value with which the kernel expects no table of transmission times.
 const TC_LINKLAYER_ETHERNET: u8 = 1;
 
-/// Token bucket filter: sends at `rate`, up to `burst_bytes` at line rate after a pause.
+/// Token bucket filter: sends at the configured rate, and after an idle time up to `burst_bytes` at line rate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tbf {
     /// Rate, bytes/s.
     pub rate_bytes_per_s: u64,
-    /// Bucket, bytes: at least the largest packet with its headers. Larger super-packets are cut up.
+    /// Bucket size, bytes: at least the largest packet with its headers. Super-packets larger than this are
+    /// segmented.
     pub burst_bytes: u32,
-    /// Most bytes waiting, in a `bfifo` made for it. 0 makes none: everything is dropped until a discipline is added at
-    /// minor 1 of its handle.
+    /// Queue limit, bytes, of the default child `bfifo`. 0 creates no child: everything is dropped until a
+    /// discipline is added at minor 1 of the handle.
     pub limit_bytes: u32,
-    /// Counted on top of each packet, bytes (preamble, gap and the like; 24 makes Ethernet's wire rate).
+    /// Overhead added to each packet, bytes (24 for Ethernet: preamble, FCS and inter-packet gap).
     pub overhead_bytes: u16,
 }
 
-/// `struct tc_ratespec`: cell_log, linklayer, overhead (u16), cell_align (i16), mpu (u16), rate (u32). A rate past 32 bits
-/// is said in a further attribute.
+/// `struct tc_ratespec`: cell_log, linklayer, overhead (u16), cell_align (i16), mpu (u16), rate (u32). A rate
+/// beyond 32 bits needs a further attribute.
 fn rate_spec(request: &mut Request, rate_bytes_per_s: u64, overhead: u16) {
     request.bytes(&[0, TC_LINKLAYER_ETHERNET]);
     request.bytes(&overhead.to_ne_bytes());
@@ -36,7 +37,7 @@ fn rate_spec(request: &mut Request, rate_bytes_per_s: u64, overhead: u16) {
     request.words(&[u32::try_from(rate_bytes_per_s).unwrap_or(u32::MAX)]);
 }
 
-/// How long `bytes` take at a rate, in ticks, not less than asked for.
+/// Transmission time of `bytes` at a rate, in ticks, rounded up.
 fn ticks(bytes: u32, rate_bytes_per_s: u64) -> u32 {
     let ns = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(rate_bytes_per_s.max(1)));
     u32::try_from(ns.div_ceil(u128::from(TICK_NS))).unwrap_or(u32::MAX)
@@ -61,15 +62,15 @@ impl Tbf {
     }
 }
 
-/// A class of an `htb` that borrows nothing. Its leaf is a `pfifo` of `txqueuelen` packets until another discipline is added
-/// to it.
+/// A class of an `htb` without borrowing. Its leaf is a `pfifo` of `txqueuelen` packets until another
+/// discipline is added to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HtbClass {
     /// Rate, bytes/s.
     pub rate_bytes_per_s: u64,
-    /// Bucket, bytes. The kernel keeps it as a time of whole 64 ns: at 100 Gb/s that is 800 bytes.
+    /// Bucket size, bytes. The kernel stores it as a time in units of 64 ns, which is 800 bytes at 100 Gb/s.
     pub burst_bytes: u32,
-    /// Bytes served at a turn among borrowing siblings.
+    /// Bytes served per round among siblings that borrow.
     pub quantum_bytes: u32,
 }
 

@@ -5,9 +5,9 @@ use landspeed_testkit::{in_lab_kernel, skip};
 use super::*;
 
 const BPF_PROG_TEST_RUN: libc::c_int = 10;
-/// The loopback, on which the kernel runs a program that it is asked to try.
+/// Index of the loopback interface, which the kernel uses for test runs of a program.
 const LOOPBACK: u32 = 1;
-/// One packet of the trial as it is counted.
+/// Size of the test packet as counted by the program, bytes.
 const FRAME_BYTES: usize = 1514;
 
 #[repr(C)]
@@ -26,10 +26,11 @@ struct Trial {
     context_out: u64,
 }
 
-/// Runs a program once on a frame; `time` and `segments` are the packet's. Returns its answer, the packet's time and priority.
+/// Runs a program once on a frame with the given departure time and GSO segments. Returns its return value and
+/// the packet's departure time and priority.
 fn run(program: &OwnedFd, time: u64, segments: u32) -> io::Result<(u32, u64, u32)> {
     let mut frame = [0_u8; FRAME_BYTES];
-    // IPv4, a header without options, TCP: a super-packet has to be one.
+    // IPv4 without options, TCP: required for a GSO packet.
     frame[12] = 8;
     frame[14] = 0x45;
     frame[23] = 6;
@@ -65,8 +66,8 @@ fn made(ifindex: u32, by: By) -> Option<(OwnedFd, OwnedFd)> {
 }
 
 #[test]
-fn packets_leave_at_the_rate_without_long_waits() {
-    // A tenth of a second for each.
+fn packets_depart_at_the_rate_or_are_dropped() {
+    // A tenth of a second per packet.
     let Some((_map, program)) = made(LOOPBACK, By::Departure(FRAME_BYTES as u64 * 10)) else { return };
     let mut times = Vec::new();
     let mut dropped = 0;
@@ -82,14 +83,14 @@ fn packets_leave_at_the_rate_without_long_waits() {
 }
 
 #[test]
-fn a_later_time_of_the_packet_stays() {
+fn later_departure_times_are_kept() {
     let Some((_map, program)) = made(LOOPBACK, By::Departure(FRAME_BYTES as u64)) else { return };
     let late = crate::clock::monotonic_ns() + 3_600_000_000_000;
     assert_eq!(run(&program, late, 0).expect("it runs").1, late);
 }
 
 #[test]
-fn packets_of_other_interfaces_pass_as_they_are() {
+fn packets_on_other_interfaces_are_unchanged() {
     for by in [By::Departure(1), By::Class(0x1_0002)] {
         let Some((_map, program)) = made(LOOPBACK + 1, by) else { return };
         assert_eq!(run(&program, 0, 0).expect("it runs"), (1, 0, 0));
@@ -97,12 +98,12 @@ fn packets_of_other_interfaces_pass_as_they_are() {
 }
 
 #[test]
-fn a_class_is_named_in_the_packet() {
+fn class_is_set_as_packet_priority() {
     let Some((_map, program)) = made(LOOPBACK, By::Class(0x8001_0002)) else { return };
     assert_eq!(run(&program, 0, 0).expect("it runs"), (1, 0, 0x8001_0002));
 }
 
-/// A group that is gone after the test.
+/// A cgroup that is removed after the test.
 struct Group(PathBuf);
 
 impl Group {

@@ -1,4 +1,5 @@
-//! A journal that lost its end: what it planned is compared with the host, and nothing is reported that was not checked.
+//! Truncated journals: the plan is compared with the host, and nothing is reported as restored without a
+//! check.
 
 use super::*;
 
@@ -7,7 +8,7 @@ impl Desk {
         self.context.state.join("0001.journal")
     }
 
-    /// Cuts the journal after some of its records.
+    /// Truncates the journal after `records` records.
     fn cut(&self, records: usize) {
         let text = std::fs::read_to_string(self.journal()).expect("its journal");
         let kept: String = text.split_inclusive('\n').take(records).collect();
@@ -26,7 +27,7 @@ impl Desk {
 
 #[test]
 fn a_truncated_journal_is_not_a_complete_revert() {
-    // The plan, the watchdog, then two records a step.
+    // One record for the plan, one for the watchdog, two per step.
     for records in 1..=11 {
         for recovered in [false, true] {
             let (desk, twin) = (Desk::new(), host());
@@ -40,7 +41,7 @@ fn a_truncated_journal_is_not_a_complete_revert() {
             } else {
                 engine.revert(Some(1), false).expect("it looks").1
             };
-            // With all records but the last two, everything written is known.
+            // If only the last records are missing, every write is known.
             let known = records.saturating_sub(1) / 2;
             let complete = known == changes().len();
             assert_eq!(state, if complete { State::Reverted } else { State::NeedsAttention }, "{records}");
@@ -108,7 +109,7 @@ fn every_step_is_compared_with_its_value_from_before() {
 }
 
 #[test]
-fn an_apply_past_its_deadline_stops_and_puts_everything_back() {
+fn apply_past_its_deadline_is_rolled_back() {
     let (desk, twin) = (Desk::new(), host());
     let before = twin.values();
     let error = desk.engine(&twin).apply(&plan(&changes(), &twin, ALL), 0, None, &mut watchdog).expect_err("late");
@@ -117,10 +118,10 @@ fn an_apply_past_its_deadline_stops_and_puts_everything_back() {
 }
 
 #[test]
-fn an_apply_that_was_taken_over_writes_nothing_more() {
+fn apply_writes_nothing_after_a_takeover() {
     let (desk, twin) = (Desk::new(), host());
     let context = desk.context.clone();
-    // The watchdog takes over while the second setting is being written.
+    // The watchdog takes over during the write of the second setting.
     let writes = Cell::new(0);
     twin.on_write(move |_, value| {
         writes.set(writes.get() + 1);
@@ -144,7 +145,7 @@ fn late_writes_are_undone_and_foreign_values_kept() {
     let engine = desk.engine(&twin);
     desk.apply(&twin, &changes()).expect("it applies");
     let written = twin.values();
-    // The third step's write was in flight when the watchdog took over.
+    // The third step was being written when the watchdog took over.
     desk.cut(7);
     let mut journal = Journal::open(&desk.context, 1).expect("it opens");
     journal.append(&desk.context, Entry::TakenOver { from: (1, 1) }).expect("room");
@@ -156,7 +157,7 @@ fn late_writes_are_undone_and_foreign_values_kept() {
     let state = engine.roll_back(&mut journal, "hangs", &caveat).expect("it rolls back");
     assert_eq!(state, State::NeedsAttention);
     assert_eq!(twin.values(), host().values());
-    // Its call ends; another program sets another setting to the planned value.
+    // The hung write completes; another program sets another setting to the planned value.
     for step in [&steps[2], &steps[0]] {
         twin.set(&step.target, written[&step.target].clone());
     }

@@ -1,15 +1,15 @@
-//! Transactions that last as long as their process.
+//! Held transactions, which end with their process.
 
 use super::*;
 
-/// What a held transaction is applied by that has ended since: no process was started at that moment.
+/// Process id and start time of a process that cannot exist, as the one that applied.
 const GONE: (u32, u64) = (1, u64::MAX);
 
 fn hold(desk: &Desk, twin: &TwinKnobs, changes: &[Change]) -> Result<Applied, TuneError> {
     desk.engine(twin).hold(&plan(changes, twin, ALL), 60, &mut watchdog)
 }
 
-/// Makes the journal of a transaction say that it was applied by a process that has ended since.
+/// Rewrites the journal of a transaction as if a process had applied it that has ended since.
 fn orphan(desk: &Desk, id: u32) {
     let journal = Journal::load(&desk.context, id).expect("its journal");
     let entries: Vec<Entry> = journal.entries().cloned().collect();
@@ -35,7 +35,7 @@ fn a_released_transaction_is_rolled_back() {
 }
 
 #[test]
-fn the_watchdog_outlives_only_the_holder() {
+fn watchdog_rolls_back_when_the_holder_ends() {
     for (held, gone, reverted) in [(true, true, true), (true, false, false), (false, true, false)] {
         let (desk, twin) = (Desk::new(), host());
         let made = plan(&changes(), &twin, ALL);
@@ -66,13 +66,13 @@ fn only_its_holder_keeps_a_held_transaction() {
     assert_ne!(twin.values(), host().values());
     assert_eq!(desk.engine(&twin).release(held.id).expect("nothing to do"), State::Committed);
     assert!(desk.engine(&twin).keep(held.id).is_err(), "it has come to its end");
-    // It is like any other that was confirmed.
+    // After that it behaves like any other confirmed transaction.
     desk.engine(&twin).revert(Some(held.id), false).expect("it reverts");
     assert_eq!(twin.values(), host().values());
 }
 
 #[test]
-fn a_value_of_another_program_is_not_kept() {
+fn foreign_value_prevents_keeping() {
     let (desk, twin) = (Desk::new(), host());
     let held = hold(&desk, &twin, &changes()).expect("it applies");
     twin.set(&mtu(), Value::text("4000"));

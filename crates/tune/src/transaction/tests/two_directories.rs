@@ -1,4 +1,4 @@
-//! Two state directories on one host: neither restores a value of the other's.
+//! Two state directories on one host: neither restores a value that belongs to the other.
 
 use super::*;
 
@@ -26,13 +26,13 @@ fn settings_of_an_open_transaction_are_locked() {
     assert!(matches!(error, TuneError::OpenElsewhere { id: 1, .. }) && text.contains("net.core.rmem_max"), "{text}");
     assert!(text.contains("nothing was changed") && text.contains("--state"), "{text}");
     assert_eq!(now(&twin), "536870912");
-    // Settings that they do not share may change.
+    // Settings that are not shared may be changed.
     let changes = [Change::sysctl("net.core.default_qdisc", "fq")];
     Engine::new(&twin, other.clone())
         .apply(&plan(&changes, &twin, ALL), 60, None, &mut watchdog)
         .expect("another setting");
     Engine::new(&twin, other.clone()).revert(None, false).expect("it reverts");
-    // A confirmed or a reverted one is not open.
+    // Confirmed and reverted transactions are not open.
     desk.engine(&twin).confirm(None).expect("all is well");
     try_apply(&other, &twin, "1000000").expect("it is confirmed");
 }
@@ -58,8 +58,8 @@ fn a_later_transaction_of_another_directory_is_reverted_first() {
 }
 
 #[test]
-fn a_watchdog_leaves_the_value_of_another_directory() {
-    // The registry was lost between the two: the value alone must do.
+fn recovery_keeps_values_of_another_state_directory() {
+    // The registry was lost in between: only the value shows the other transaction.
     let (desk, twin) = (Desk::new(), host());
     let other = beside(&desk);
     desk.apply(&twin, &changes()[2..3]).expect("1 -> 2");
@@ -75,13 +75,13 @@ fn a_stale_registry_entry_blocks_nothing() {
     let (desk, twin) = (Desk::new(), host());
     let other = beside(&desk);
     desk.apply(&twin, &changes()[2..3]).expect("it applies");
-    // This very process applied: it is alive, and its journal is gone.
+    // The applying process (this one) is alive, and its journal is gone.
     std::fs::remove_dir_all(&desk.context.state).expect("removed");
     let error = try_apply(&other, &twin, "1000000").expect_err("a process still works on it");
     assert!(matches!(error, TuneError::OpenElsewhere { .. }), "{error}");
     for entry in std::fs::read_dir(&desk.context.registry).expect("there").flatten() {
         let text = std::fs::read_to_string(entry.path()).expect("readable");
-        // Processes of an earlier life of their numbers.
+        // Process ids that have been reused since.
         let dead = text.replace(&format!("\"applier\":[{},", std::process::id()), "\"applier\":[0,");
         let dead = dead.replace("\"watchdog\":[1,", "\"watchdog\":[0,");
         std::fs::write(entry.path(), dead).expect("written");
@@ -90,7 +90,7 @@ fn a_stale_registry_entry_blocks_nothing() {
 }
 
 #[test]
-fn other_namespaces_share_only_what_is_of_the_whole_host() {
+fn namespaces_share_only_host_wide_settings() {
     let (desk, twin) = (Desk::new(), host());
     let governor = Target::Governor { policy: "policy0".into() };
     let twin = {
