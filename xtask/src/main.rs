@@ -1,22 +1,16 @@
 //! `cargo xtask …`: development tasks of the workspace.
 #![forbid(unsafe_code)]
 
-mod agreement;
-mod bench;
-mod comparisons;
 mod dist;
 mod fuzz;
-mod gains;
-mod gallery;
 mod law;
 mod machine;
-mod pictures;
 mod test;
-mod validate;
 
-use std::process::ExitCode;
+use std::ffi::OsString;
+use std::process::{Command, ExitCode};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
@@ -40,20 +34,10 @@ enum Task {
     Dist,
     /// Run every fuzz target for a while (nightly compiler, cargo-fuzz)
     Fuzz(fuzz::Options),
-    /// Measure beside iperf3, nuttcp, xfr and sockperf, interleaved, on loopback
-    Bench(bench::Options),
-    /// Hold the lab to arithmetic, the long cases too, and print expected beside measured (some ten minutes)
-    LabValidate,
-    /// Compare simulated runs with and without a difference, and print false alarms, coverage and power (some minutes)
-    CompareValidate(comparisons::Options),
-    /// Run the same paths in the lab and by `landspeed emulate`, and print both sides' figures (some twenty minutes)
-    EmulateAgreement(agreement::Options),
-    /// Try in the lab what the checks recommend, for the pages in docs/checks (some fifteen minutes)
-    Gains(gains::Options),
-    /// Run the lab's exhibits, and write the reported figures beside ours in docs/lab-gallery-figures.md (about an hour)
-    Gallery(gallery::Options),
-    /// Make the pictures of docs/trace-gallery.md from lab captures (a built lab kernel, Chromium, npm --prefix web ci)
-    Pictures(pictures::Options),
+    /// A benchmark or study of the workspace in bench/: bench, gains, gallery, lab-validate and others; `cargo xtask studies`
+    /// lists them
+    #[command(external_subcommand)]
+    Study(Vec<OsString>),
 }
 
 fn main() -> ExitCode {
@@ -74,13 +58,18 @@ fn run(task: &Task) -> Result<ExitCode> {
         Task::Iperf3 => test::fetch_iperf3()?,
         Task::Dist => dist::run()?,
         Task::Fuzz(options) => fuzz::run(options)?,
-        Task::Bench(options) => bench::run(options)?,
-        Task::LabValidate => validate::run()?,
-        Task::CompareValidate(options) => comparisons::run(options),
-        Task::EmulateAgreement(options) => agreement::run(options)?,
-        Task::Gains(options) => gains::run(options)?,
-        Task::Gallery(options) => gallery::run(options)?,
-        Task::Pictures(options) => pictures::run(options)?,
+        Task::Study(arguments) => return study(arguments),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Runs a task of the workspace in `bench/`, and returns its exit code.
+fn study(arguments: &[OsString]) -> Result<ExitCode> {
+    let root = law::root();
+    let arguments = if arguments.first().is_some_and(|first| first == "studies") { &["--help".into()] } else { arguments };
+    let mut run = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    run.args(["run", "--quiet", "--manifest-path"]).arg(root.join("bench").join("Cargo.toml"));
+    run.arg("--target-dir").arg(root.join("target").join("bench")).arg("--").args(arguments);
+    let status = run.status().context("cannot run cargo")?;
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
 }

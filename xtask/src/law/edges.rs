@@ -78,7 +78,7 @@ pub const TABLE: &[Edges] = &[
         ],
     ),
     edges("landspeed", &["cli"]),
-    edges("xtask", &["checks", "diagnose", "lab", "model", "netlink", "stats", "sys", "testkit", "units", "wire"]),
+    edges("xtask", &["lab", "testkit"]),
 ];
 
 /// Crates that only compute values: no files, sockets, clocks or threads, neither directly nor through a library.
@@ -110,7 +110,7 @@ pub const UNSAFE: &str = "sys";
 pub const CONFINED: &[(&str, &[&str])] = &[
     ("anyhow", &["cli", "xtask"]),
     ("libc", &["sys", "netlink", "testkit"]),
-    ("socket2", &["sys", "flow", "iperf3", "testkit", "xtask"]),
+    ("socket2", &["sys", "flow", "iperf3", "testkit"]),
     ("nix", &["xtask"]),
     ("ratatui-core", &["cli"]),
     ("ratatui-crossterm", &["cli"]),

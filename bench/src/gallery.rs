@@ -39,7 +39,7 @@ pub struct Options {
 
 /// Measures, and writes results and page after each exhibit so that an interrupted run loses little.
 pub fn run(options: &Options) -> Result<()> {
-    let root = crate::law::root();
+    let root = crate::root();
     let mut results: Vec<MeasuredExhibit> = read(&root.join(RESULTS))?;
     for name in &options.exhibits {
         gallery::find(name).map_err(|message| anyhow::anyhow!(message))?;
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn page_matches_the_kept_results() {
         let page = page(&gallery::measured()).expect("the exhibits read");
-        let kept = std::fs::read_to_string(crate::law::root().join(PAGE)).expect("the page");
+        let kept = std::fs::read_to_string(crate::root().join(PAGE)).expect("the page");
         assert!(page == kept, "{PAGE} is out of date: run `cargo xtask gallery --page`");
     }
 }

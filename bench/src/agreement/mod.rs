@@ -1,7 +1,7 @@
 //! `cargo xtask emulate-agreement`: runs the same paths in the lab (virtual time) and with real sockets under
 //! `landspeed emulate`.
 //!
-//! Scenarios and path files are in `xtask/agreement`. The figures of each run are kept in
+//! Scenarios and path files are in `bench/agreement`. The figures of each run are kept in
 //! `target/emulate-agreement`, one file per side, so that the runs can be split over several invocations; the
 //! table covers all of them.
 
@@ -79,7 +79,7 @@ type Figures = BTreeMap<String, f64>;
 
 /// Makes the missing runs and prints the table.
 pub fn run(options: &Options) -> Result<()> {
-    let root = crate::law::root();
+    let root = crate::root();
     let work = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from).join(RESULTS);
     std::fs::create_dir_all(&work).with_context(|| format!("cannot make {}", work.display()))?;
     let mut records = Vec::new();
@@ -92,7 +92,7 @@ pub fn run(options: &Options) -> Result<()> {
             Some(program) => program.canonicalize().with_context(|| format!("no {}", program.display()))?,
             None => crate::validate::program(&root)?,
         };
-        Some(sides::Bench { program, scenarios: root.join("xtask/agreement"), work: work.clone() })
+        Some(sides::Bench { program, scenarios: root.join("bench/agreement"), work: work.clone() })
     };
     for (side, file) in [(Side::Lab, "lab-runs.json"), (Side::Emulate, "emulated-runs.json")] {
         let path = work.join(file);

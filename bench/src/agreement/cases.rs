@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 pub(super) struct Case {
     /// Name, as printed above its table and matched by the filter argument.
     pub name: &'static str,
-    /// Stem of its files in `xtask/agreement`: `STEM.lab.toml` and `STEM.path.toml`.
+    /// Stem of its files in `bench/agreement`: `STEM.lab.toml` and `STEM.path.toml`.
     pub files: &'static str,
     /// Replacements made in both files: old and new text.
     pub both: &'static [(&'static str, &'static str)],
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn replaced_text_exists_in_the_files_of_every_case() {
-        let directory = crate::law::root().join("xtask/agreement");
+        let directory = crate::root().join("bench/agreement");
         for case in CASES {
             for (kind, is_lab) in [("lab", true), ("path", false)] {
                 let path = directory.join(format!("{}.{kind}.toml", case.files));

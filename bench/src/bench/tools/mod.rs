@@ -178,7 +178,7 @@ fn number(json: &serde_json::Value, pointer: &str) -> Result<f64> {
 /// Reads a recorded output of a rival.
 #[cfg(test)]
 fn recorded(name: &str) -> String {
-    let path = crate::law::root().join("fixtures").join("rivals").join(name);
+    let path = crate::root().join("fixtures").join("rivals").join(name);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 

@@ -92,7 +92,7 @@ const EXHIBITS: &[Exhibit] = &[
 
 /// Runs the scenarios, renders the reports, and takes the pictures.
 pub fn run(options: &Options) -> Result<()> {
-    let root = crate::law::root();
+    let root = crate::root();
     let program = match &options.program {
         Some(program) => program.canonicalize().with_context(|| format!("no {}", program.display()))?,
         None => crate::validate::program(&root)?,

@@ -33,7 +33,7 @@ pub struct Options {
 
 /// Measures, and writes the figures after each question so that an interrupted run loses little.
 pub fn run(options: &Options) -> Result<()> {
-    let root = crate::law::root();
+    let root = crate::root();
     let path = root.join(FIGURES);
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let mut gains: Vec<Gain> =
@@ -171,7 +171,7 @@ mod tests {
         let mut asked = BTreeSet::new();
         for gain in landspeed_checks::gains() {
             assert!(asked.insert((&gain.codes, &gain.setting, &gain.scenario)), "{:?}", gain.codes);
-            assert!(described(&crate::law::root(), gain), "{} is another path now", gain.scenario);
+            assert!(described(&crate::root(), gain), "{} is another path now", gain.scenario);
         }
     }
 }

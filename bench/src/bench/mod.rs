@@ -275,7 +275,7 @@ fn binary(options: &Options) -> Result<PathBuf, String> {
     match &options.binary {
         Some(path) if path.is_file() => Ok(path.clone()),
         Some(path) => Err(format!("{} does not exist", path.display())),
-        None => crate::dist::build_release().map_err(|error| format!("{error:#}")),
+        None => crate::validate::program(&crate::root()).map_err(|error| format!("{error:#}")),
     }
 }
 

@@ -130,7 +130,7 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 fn binary(options: &Options) -> Result<PathBuf> {
-    options.binary.clone().map_or_else(crate::dist::build_release, Ok)
+    options.binary.clone().map_or_else(|| crate::validate::program(&crate::root()), Ok)
 }
 
 /// Runs the cases of [`host`]. They are not generated, so there is no separate test set.

@@ -27,7 +27,7 @@ pub fn program(root: &Path) -> Result<PathBuf> {
 
 /// Runs `crates/landspeed/tests/lab` with the release binary, including the long cases, and prints the table.
 pub fn run() -> Result<()> {
-    let root = crate::law::root();
+    let root = crate::root();
     let cargo = || {
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command.current_dir(&root);

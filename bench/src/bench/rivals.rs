@@ -97,7 +97,7 @@ impl Built {
 }
 
 fn directory() -> PathBuf {
-    crate::law::root().join("target").join("rivals")
+    crate::root().join("target").join("rivals")
 }
 
 /// Directory of the built programs.

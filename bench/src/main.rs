@@ -1,0 +1,73 @@
+//! Benchmarks and studies of landspeed: against other tools, of the lab, and of the statistics. A workspace of its own:
+//! nothing of the product depends on it. `cargo xtask NAME` runs a task.
+#![forbid(unsafe_code)]
+
+mod agreement;
+mod bench;
+mod comparisons;
+mod gains;
+mod gallery;
+mod machine;
+mod pictures;
+mod validate;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Benchmarks and studies of landspeed")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Measure beside iperf3, nuttcp, xfr and sockperf, interleaved, on loopback
+    Bench(bench::Options),
+    /// Hold the lab to arithmetic, the long cases too, and print expected beside measured (some ten minutes)
+    LabValidate,
+    /// Compare simulated runs with and without a difference, and print false alarms, coverage and power (some minutes)
+    CompareValidate(comparisons::Options),
+    /// Run the same paths in the lab and by `landspeed emulate`, and print both sides' figures (some twenty minutes)
+    EmulateAgreement(agreement::Options),
+    /// Try in the lab what the checks recommend, for the pages in docs/checks (some fifteen minutes)
+    Gains(gains::Options),
+    /// Run the lab's exhibits, and write the reported figures beside ours in docs/lab-gallery-figures.md (about an hour)
+    Gallery(gallery::Options),
+    /// Make the pictures of docs/trace-gallery.md from lab captures (a built lab kernel, Chromium, npm --prefix web ci)
+    Pictures(pictures::Options),
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse().task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: &Task) -> Result<()> {
+    match task {
+        Task::Bench(options) => bench::run(options),
+        Task::LabValidate => validate::run(),
+        Task::CompareValidate(options) => {
+            comparisons::run(options);
+            Ok(())
+        }
+        Task::EmulateAgreement(options) => agreement::run(options),
+        Task::Gains(options) => gains::run(options),
+        Task::Gallery(options) => gallery::run(options),
+        Task::Pictures(options) => pictures::run(options),
+    }
+}
+
+/// The repository's directory.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(".")).to_owned()
+}
