@@ -99,6 +99,7 @@ pub fn check(seed: &Seed) -> Result<ExitCode> {
     let front = steps.foreground();
     let mut runner = Runner::new(setup::nextest(steps.root(), false), seed.value()?, false);
     front.run("format", &mut format(), tally::one_check);
+    front.run("bench: format", &mut bench(&["fmt", "--check"]), tally::one_check);
     front.call("law", |_| crate::law::run().map(|()| (Tally::default(), Vec::new())));
     front.call("build", |root| runner.build(root).map(|()| (Tally::default(), Vec::new())));
     std::thread::scope(|scope| {
@@ -122,6 +123,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     let mut runner = Runner::new(setup::nextest(&root, options.no_install), options.seed.value()?, options.long);
     front.run("format", &mut format(), tally::one_check);
+    front.run("bench: format", &mut bench(&["fmt", "--check"]), tally::one_check);
     front.call("build", |root| runner.build(root).map(|()| (Tally::default(), Vec::new())));
     let program = built("landspeed")?;
     let kernels = std::env::var_os(KERNELS).map_or_else(|| root.join("target").join("kernels"), PathBuf::from);
@@ -171,6 +173,10 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         let core = ["check", "--package", "landspeed", "--no-default-features", "--quiet"];
         front.run("core without Cargo features", &mut cargo(&core), tally::one_check);
         front.call("tests: more cases", |root| runner.more(root));
+        let target = ["--target-dir", "target/bench"];
+        let mut lints = bench(&["clippy", "--all-targets"]);
+        front.run("bench: lints", lints.args(target).args(["--", "-D", "warnings"]), tally::one_check);
+        front.run("bench: tests", bench(&["test"]).args(target), tally::cargo_test);
     }
     front.call("times", |root| times::write(root, &steps.tests(), &runner.groups(root)?, all, &load));
     steps.finish()
@@ -232,6 +238,13 @@ fn format() -> Command {
 
 fn lints() -> Command {
     cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])
+}
+
+/// A cargo command for the workspace in `bench/`.
+fn bench(arguments: &[&str]) -> Command {
+    let mut command = cargo(arguments);
+    command.args(["--quiet", "--manifest-path", "bench/Cargo.toml"]);
+    command
 }
 
 fn cargo(arguments: &[&str]) -> Command {
