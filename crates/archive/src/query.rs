@@ -111,9 +111,9 @@ pub enum QueryError {
 }
 
 /// Keys of conditions, for messages.
-const KEYS: [&str; 15] = [
-    "host", "target", "path", "kernel", "setting", "verdict", "tag", "kind", "title", "flow", "tool", "status",
-    "since", "until", "last",
+const KEYS: [&str; 17] = [
+    "id", "host", "target", "path", "kernel", "setting", "verdict", "cause", "tag", "kind", "title", "flow", "tool",
+    "status", "since", "until", "last",
 ];
 
 fn figures() -> String {
